@@ -1,7 +1,7 @@
 """What a matrix unit computes, as data: an algorithm's name, its parameters and its types.  No arithmetic.
 
-Every element of D is one *dot product-add*, `d = c + Σ a_k·b_k`.  A `DotAdd` says how it is rounded, and is all
-that the two encodings (`encodings/smt`, `encodings/executable`) know: not which GPU it came from.
+Every element of D is one *dot product-add*, `d = c + Σ a_k·b_k`.  A `DotAdd` says how it is rounded, and is
+all that the two encodings (`encodings/smt`, `encodings/executable`) know: not which GPU it came from.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Rounding(Enum):
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
 
-    The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the unit's output
-    is coarser (RZ-E8M13); overflow gives infinity, subnormals are kept, a zero result is +0.
+    The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the unit's
+    output is coarser (RZ-E8M13); overflow gives infinity, subnormals are kept, a zero result is +0.
     """
 
     name: str
@@ -52,6 +52,8 @@ class Parameters:
 
     algorithm: ClassVar[str]
     summary: ClassVar[str]
+    #: whether a NaN result is one known code; if not, its payload is unspecified and only "a NaN" is modelled
+    nan_is_canonical: ClassVar[bool] = False
 
     def keys(self) -> tuple[str, ...]:
         return tuple(field.name for field in fields(self))
@@ -70,7 +72,8 @@ class Parameters:
     def describe(self) -> str:
         """`F=24 L=8 ρ=RZ-FP32 e_zero=-132`."""
         return " ".join(
-            f"{'ρ' if name == 'rho' else name}={'fields' if self[name] is None else self[name]}" for name in self
+            f"{'ρ' if name == 'rho' else name}={'fields' if self[name] is None else self[name]}"
+            for name in self
         )
 
 
@@ -85,7 +88,10 @@ class Fda(Parameters):
     e_zero: int | None  #: exponent of a term that is exactly zero; None: that of its fields (paper-v1)
 
     algorithm: ClassVar[str] = "fda"
-    summary: ClassVar[str] = "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
+    summary: ClassVar[str] = (
+        "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
+    )
+    nan_is_canonical: ClassVar[bool] = True  # seed 000 §IV-C step 1
 
     def __post_init__(self) -> None:
         if self.L < 1:
@@ -121,6 +127,11 @@ class DotAdd:
     @property
     def types(self) -> str:
         return f"{self.a_format} × {self.b_format} + {self.c_format} → {self.d_format}"
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        """Whether a NaN result is always the same code; if not, any two NaN results count as equal."""
+        return self.parameters.nan_is_canonical
 
     def replace(self, **changes: Any) -> DotAdd:
         """The same with some of `k`, the formats, or the parameters (by their own names) changed.
