@@ -28,6 +28,7 @@ class Instruction:
     spec: DotAdd
     aliases: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  #: where each parameter is from
+    issues: int = 1  #: how many hardware instructions, each one's result the next one's accumulator
 
     @property
     def k(self) -> int:
@@ -90,7 +91,13 @@ class Instruction:
             return self
         if k % self.k:
             raise ValueError(f"{self.label} has K = {self.k}; {k} is not a multiple of it")
-        return replace(self, name=f"{self.name}[K={k}]", spec=self.spec.replace(k=k), aliases=())
+        return replace(
+            self,
+            name=f"{self.name}[K={k}]",
+            spec=self.spec.replace(k=k),
+            aliases=(),
+            issues=self.issues * (k // self.k),
+        )
 
     # ---- evaluation -------------------------------------------------------------------------------------------
 
