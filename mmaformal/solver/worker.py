@@ -1,0 +1,109 @@
+"""One solver in a process of its own: reads a JSON line per query on stdin, answers with a JSON line on stdout.
+
+    {"script": SMT-LIB 2 text, "constants": {name: bits}, "timeout": seconds}
+    {"verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text}
+
+It dies with its parent: it asks the kernel for that where it can (Linux), stops at the end of stdin, and an alarm
+ends it a little after the query's time limit whatever the solver is doing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+#: Seconds that a solver may overrun its own limit before the alarm ends its process.
+_GRACE = 5.0
+
+
+def _die_with_parent(parent: int) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+def _limit_memory(megabytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on this platform; the solvers' own limits remain
+        return
+    limit = megabytes << 20
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+    import z3
+
+    solver = z3.SolverFor("QF_BV")
+    solver.set("timeout", max(1, int(timeout * 1000)))
+    solver.add(z3.parse_smt2_string(script))
+    verdict = solver.check()
+    if verdict == z3.sat:
+        model = solver.model()
+        values = {
+            name: model.eval(z3.BitVec(name, bits), model_completion=True).as_long()
+            for name, bits in constants.items()
+        }
+        return {"verdict": "sat", "model": values}
+    if verdict == z3.unsat:
+        return {"verdict": "unsat"}
+    return {"verdict": "unknown", "why": f"z3: {solver.reason_unknown()}"}
+
+
+def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+    import bitwuzla
+
+    options = bitwuzla.Options()
+    options.set(bitwuzla.Option.PRODUCE_MODELS, bool(constants))
+    options.set(bitwuzla.Option.TIME_LIMIT_PER, max(1, int(timeout * 1000)))
+    parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
+    parser.parse(script, True, False)
+    solver = parser.bitwuzla()
+    verdict = solver.check_sat()
+    if verdict == bitwuzla.Result.SAT:
+        declared = {str(term.symbol()): term for term in parser.get_declared_funs()}
+        values = {
+            name: int(solver.get_value(declared[name]).value(10)) if name in declared else 0 for name in constants
+        }
+        return {"verdict": "sat", "model": values}
+    if verdict == bitwuzla.Result.UNSAT:
+        return {"verdict": "unsat"}
+    return {"verdict": "unknown", "why": "bitwuzla: time limit"}
+
+
+BACKENDS = {"z3": ask_z3, "bitwuzla": ask_bitwuzla}
+
+
+def main() -> None:
+    backend, parent, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    _die_with_parent(parent)
+    _limit_memory(megabytes)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    ask = BACKENDS[backend]
+    for line in sys.stdin:
+        query = json.loads(line)
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, query["timeout"] + _GRACE)
+        try:
+            reply = ask(query["script"], query["constants"], query["timeout"])
+        except MemoryError:
+            reply = {"verdict": "unknown", "why": f"{backend}: out of memory ({megabytes} MB)"}
+        except Exception as error:  # whatever a solver raises becomes an Unknown with its reason, never an answer
+            reply = {"verdict": "unknown", "why": f"{backend}: {type(error).__name__}: {error}"}
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    main()
