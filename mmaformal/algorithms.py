@@ -7,11 +7,11 @@ all that the two encodings (`encodings/smt`, `encodings/executable`) know: not w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar
 
-from mmaformal.formats import Format, fp16, fp32
+from mmaformal.formats import Format, e2m1, fp16, fp32, fp64
 
 
 class Rounding(Enum):
@@ -19,31 +19,42 @@ class Rounding(Enum):
 
     RZ = "toward zero"
     RNE = "to nearest, ties to even"
+    RD = "down, toward −∞"
 
 
 @dataclass(frozen=True)
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
 
-    The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the unit's
-    output is coarser (RZ-E8M13); overflow gives infinity, subnormals are kept, a zero result is +0.
+    The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the
+    unit's output is coarser (RZ-E8M13); overflow gives infinity, subnormals are kept.  A sum of exactly
+    zero is +0; a negative one that is rounded to zero is −0 if `signed_zero`, else +0.
     """
 
     name: str
     format: Format
     fraction_bits: int
     rounding: Rounding
+    signed_zero: bool = False
 
     def __str__(self) -> str:
         return self.name
+
+    def with_signed_zero(self) -> Conversion:
+        return replace(self, name=f"{self.name}±0", signed_zero=True)
 
 
 RZ_FP32 = Conversion("RZ-FP32", fp32, 23, Rounding.RZ)
 RZ_E8M13 = Conversion("RZ-E8M13", fp32, 13, Rounding.RZ)
 RNE_FP16 = Conversion("RNE-FP16", fp16, 10, Rounding.RNE)
 RNE_FP32 = Conversion("RNE-FP32", fp32, 23, Rounding.RNE)
+IEEE_FP16 = Conversion("IEEE-FP16", fp16, 10, Rounding.RNE, signed_zero=True)
+IEEE_FP32 = Conversion("IEEE-FP32", fp32, 23, Rounding.RNE, signed_zero=True)
+IEEE_FP64 = Conversion("IEEE-FP64", fp64, 52, Rounding.RNE, signed_zero=True)
 
-CONVERSIONS = {rho.name: rho for rho in (RZ_FP32, RZ_E8M13, RNE_FP16, RNE_FP32)}
+CONVERSIONS = {
+    rho.name: rho for rho in (RZ_FP32, RZ_E8M13, RNE_FP16, RNE_FP32, IEEE_FP16, IEEE_FP32, IEEE_FP64)
+}
 
 
 @dataclass(frozen=True)
@@ -70,17 +81,92 @@ class Parameters:
         return getattr(self, name)
 
     def describe(self) -> str:
-        """`F=24 L=8 ρ=RZ-FP32 e_zero=-132`."""
-        return " ".join(
-            f"{'ρ' if name == 'rho' else name}={'fields' if self[name] is None else self[name]}"
-            for name in self
-        )
+        """`F=24 L=8 ρ=RZ-FP32 e_zero=-132`; a parameter that has a default is named where it differs."""
+        shown = (f.name for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default)
+        return " ".join(f"{'ρ' if name == 'rho' else name}={_text(self[name])}" for name in shown)
+
+    @property
+    def step_products(self) -> int:
+        """How many products one step of the algorithm takes; a greater K is a chain of steps."""
+        raise NotImplementedError
+
+    def check(self, spec: DotAdd) -> None:
+        """Raise ValueError if these parameters make no sense with the types of `spec`."""
+
+    def _needs(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise ValueError(f"{self.algorithm} needs {what}")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "fields"
+    if isinstance(value, Rounding):
+        return value.name
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Sfma(Parameters):
+    """sfma, sequential fused multiply-add (semantics §3; seed 000 §IV-A).
+
+    `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each correctly rounded with ρ, subnormals kept,
+    specials and the sign of zero as IEEE 754 (an exact zero is +0 unless product and addend are both −0).
+    """
+
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "sfma"
+    summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
+
+    @property
+    def step_products(self) -> int:
+        return 1
+
+    def check(self, spec: DotAdd) -> None:
+        one = spec.a_format == spec.b_format == spec.c_format
+        self._needs(one and spec.d_format == self.rho.format, f"one type throughout, not {spec.types}")
+        self._needs(spec.a_format == self.rho.format, f"a, b, c of {self.rho.format}, the type of ρ")
+        self._needs(self.rho.format in (fp32, fp64), "fp32 or fp64")
+
+
+@dataclass(frozen=True)
+class Gps(Parameters):
+    """gps, group pairwise sum (semantics §3; seed 000 §IV-B).
+
+    Each operation is IEEE fp32, to nearest even, its subnormal result flushed to zero of the same sign.
+    1. A subnormal a, b or c, and −0, becomes +0.  2. Products.  3. Each G consecutive products are summed
+    pairwise: `p0+p1` for G = 2, `(p0+p1)+(p2+p3)` for G = 4.  4. `d = c`, then `d = d + group`, in order.
+    """
+
+    G: int
+
+    algorithm: ClassVar[str] = "gps"
+    summary: ClassVar[str] = "group pairwise sum: fp32 products and sums, each rounded, subnormals flushed"
+
+    def __post_init__(self) -> None:
+        self._needs(self.G in (2, 4, 8), f"G of 2, 4 or 8, not {self.G}")
+
+    @property
+    def step_products(self) -> int:
+        return self.G
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        for x in (spec.a_format, spec.b_format):
+            self._needs(x.fraction_bits <= 10 and x.exponent_bits <= 8, f"a, b that fp32 holds, not {x}")
 
 
 @dataclass(frozen=True)
 class Fda(Parameters):
-    """fda, the fused dot-add (semantics §3; seed 000 §IV-C, D): per step, L products and c are aligned to the
-    largest exponent, cut to F fractional bits toward zero, summed exactly, and converted with ρ."""
+    """fda, the fused dot-add (semantics §3; seed 000 §IV-C, D).
+
+    Per step, L products and c are aligned to the largest exponent, cut to F fractional bits toward zero,
+    summed exactly, and converted with ρ.  With block scales (ue8m0, one pair for each `scale_block`
+    products) the exponents of the scales are added to the product's; a NaN scale makes the result NaN.
+    """
 
     F: int  #: fractional bits kept at the alignment
     L: int  #: products per step; K > L is a chain of steps
@@ -94,15 +180,207 @@ class Fda(Parameters):
     nan_is_canonical: ClassVar[bool] = True  # seed 000 §IV-C step 1
 
     def __post_init__(self) -> None:
-        if self.L < 1:
-            raise ValueError(f"fda needs L ≥ 1 products per step, not {self.L}")
-        if not 1 <= self.F <= 48:
-            raise ValueError(f"fda needs 1 ≤ F ≤ 48 (the executable's lanes have 64 bits), not {self.F}")
+        self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
+        self._needs(1 <= self.F <= 48, f"1 ≤ F ≤ 48 (the executable's lanes have 64 bits), not {self.F}")
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
+        self._needs(product_bits <= 48, f"products of at most 48 bits, not {product_bits}")
+        if spec.scale_format is not None:
+            self._needs(
+                not spec.scale_format.has_zero, f"scales that are powers of two, not {spec.scale_format}"
+            )
+
+
+@dataclass(frozen=True)
+class Gdfs(Parameters):
+    """gdfs, group dot, fused sum (semantics §3; seed 000 §IV-E), on e2m1 with block scales.
+
+    NaN if a scale or c is NaN, else c if c is ±∞.  Each G consecutive products are summed exactly, σ_g,
+    and scaled, `σ_g·s_α·s_β · 2^(e_α+e_β)`, the exponent that of the scales' fields alone.  A group whose
+    products are all zero, or that has a zero scale, takes the exponent e_zero; so does c = ±0, but not a
+    group that only cancels.  The groups and c are aligned to F fractional bits (toward zero), summed
+    exactly and converted with ρ.
+    """
+
+    F: int
+    G: int  #: products per group
+    L: int  #: products per step; K > L is a chain of steps
+    rho: Conversion
+    e_zero: int | None  #: None: the exponents of the fields (paper-v1)
+
+    algorithm: ClassVar[str] = "gdfs"
+    summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
+    nan_is_canonical: ClassVar[bool] = True  # seed 000 §IV-E step 1
+
+    def __post_init__(self) -> None:
+        self._needs(
+            1 <= self.G <= 64 and self.L % self.G == 0, f"L = {self.L} a multiple of G = {self.G} ≤ 64"
+        )
+        self._needs(8 <= self.F <= 40, f"8 ≤ F ≤ 40 (the executable's lanes have 64 bits), not {self.F}")
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.a_format == spec.b_format == e2m1, f"e2m1 × e2m1, not {spec.types}")
+        self._needs(spec.scale_format is not None, "block scales")
+        self._needs(spec.scale_block % self.G == 0, f"scale blocks that are multiples of G = {self.G}")
+
+
+@dataclass(frozen=True)
+class Fdrda(Parameters):
+    """fdrda, fused dot, round-down add (semantics §3; seed 000 §IV-F).
+
+    1. Specials as fda, but a product of exponent ≥ 128 (the sum of its factors', plus one if its
+       significand is ≥ 2) counts as an infinity.
+    2. The products are aligned to their largest exponent e_dot, c excluded, and zero products too if
+       `skip_zero_products`; cut to F fractional bits toward zero; summed exactly.
+    3. `e_max = max(e_dot, e_c)`, e_c of the fields even for c = ±0.  The sum is cut to `dot_bits`
+       fractional bits at e_max, c to F, both rounded with `cut`, and they are added.
+    4. That is normalised (exponent ≥ −126) and cut with `cut` to `sum_bits` fractional bits (None: not
+       cut), then converted with ρ.
+    """
+
+    F: int
+    L: int  #: products per step; K > L is a chain of steps
+    rho: Conversion
+    dot_bits: int = 32
+    sum_bits: int | None = 31
+    skip_zero_products: bool = True
+    cut: Rounding = Rounding.RD
+
+    algorithm: ClassVar[str] = "fdrda"
+    summary: ClassVar[str] = (
+        "fused dot, round-down add: products summed as in fda, then c added, rounding down"
+    )
+
+    def __post_init__(self) -> None:
+        self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
+        self._needs(
+            23 <= self.F <= self.dot_bits <= 40, f"23 ≤ F = {self.F} ≤ dot_bits = {self.dot_bits} ≤ 40"
+        )
+        self._needs(
+            self.sum_bits is None or 24 <= self.sum_bits <= 40, f"24 ≤ sum_bits ≤ 40, not {self.sum_bits}"
+        )
+        self._needs(self.cut in (Rounding.RD, Rounding.RZ), f"cut RD or RZ, not {self.cut.name}")
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+
+
+@dataclass(frozen=True)
+class Gfdrda(Fdrda):
+    """gfdrda, grouped fdrda (semantics §3; seed 000 §IV-H): as fdrda, with two changes.
+
+    Step 2 is done for the products of even index and for those of odd index, each group aligned to its own
+    largest exponent; the two sums are aligned to the larger one, e_dot, with F fractional bits rounded with
+    `cut`, and added.  In step 3, c becomes 0 if `e_c < e_max − c_reach`.
+    """
+
+    c_reach: int = 25
+
+    algorithm: ClassVar[str] = "gfdrda"
+    summary: ClassVar[str] = "grouped fdrda: even and odd products aligned apart, a c far below dropped"
+
+
+@dataclass(frozen=True)
+class Efda(Parameters):
+    """efda, exact fused dot-add (semantics §3): per step, `d = ρ(c + Σ a_k·b_k)`, the exact sum rounded once.
+
+    Subnormals are kept, specials as IEEE 754; a sum of exactly zero is +0.
+    """
+
+    L: int  #: products per step; K > L is a chain of steps
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "efda"
+    summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
+
+    def __post_init__(self) -> None:
+        self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        small = spec.a_format.exponent_bits <= 5 and spec.b_format.exponent_bits <= 5
+        self._needs(
+            self.L <= 16 if small else self.L <= 2,
+            f"L ≤ 16, or L ≤ 2 where exponents have more than 5 bits, not {self.L}: exact sums of more "
+            "products are wider than the encodings",
+        )
+        product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
+        self._needs(product_bits <= 24, f"products of at most 24 bits, not {product_bits}")
+
+
+@dataclass(frozen=True)
+class Lowered(Parameters):
+    """A PTX instruction that the compiler lowers to several (semantics §6, "Lowered PTX").
+
+    a and b are converted to `operands`, exactly.  fda steps (`inner`) take the products, L at a time, in
+    the order `order` (indices into the `len(order)` products of one instruction), starting from c = +0,
+    each step's result the next one's c.  Last comes the real c, in one ordinary IEEE addition, rounded with
+    `addition`.  Its NaN payload is not recorded.
+    """
+
+    F: int
+    L: int  #: products of one inner fda step
+    rho: Conversion  #: of the inner fda
+    e_zero: int | None
+    operands: Format  #: what a and b are converted to
+    order: tuple[int, ...]  #: in which the products of one instruction are taken
+    addition: Conversion  #: rounding of the last addition, in the type of d
+
+    algorithm: ClassVar[str] = "lowered"
+    summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
+
+    def __post_init__(self) -> None:
+        self._needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
+        self._needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
+
+    @property
+    def step_products(self) -> int:
+        return len(self.order)
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.c_format == spec.d_format, f"c and d of one type, not {spec.types}")
+        self._needs(self.addition.format == spec.d_format, f"an addition in {spec.d_format}")
+        for x in (spec.a_format, spec.b_format):
+            fits = (
+                x.fraction_bits <= self.operands.fraction_bits
+                and x.exponent_bits <= self.operands.exponent_bits
+            )
+            self._needs(
+                fits and x.max_exponent <= self.operands.max_exponent, f"a, b that {self.operands} holds"
+            )
+
+    @property
+    def inner(self) -> Fda:
+        return Fda(self.F, self.L, self.rho, self.e_zero)
+
+    def inner_dot_add(self, spec: DotAdd) -> DotAdd:
+        """The fused part of one instruction: its products in `order`, on converted operands."""
+        return DotAdd(len(self.order), self.operands, self.operands, spec.d_format, spec.d_format, self.inner)
 
 
 @dataclass(frozen=True)
 class DotAdd:
-    """One dot product-add as data: `k` products of `a_format`·`b_format`, plus c, giving d."""
+    """One dot product-add as data: `k` products of `a_format`·`b_format`, plus c, giving d.
+
+    With a `scale_format`, each `scale_block` consecutive a have a scale in common, and so have the b.
+    """
 
     k: int
     a_format: Format
@@ -110,23 +388,41 @@ class DotAdd:
     c_format: Format
     d_format: Format
     parameters: Parameters
+    scale_format: Format | None = None
+    scale_block: int = 0  #: products per pair of scales; 0 where there are none
 
     def __post_init__(self) -> None:
         p = self.parameters
-        if isinstance(p, Fda):
-            if self.k % p.L:
-                raise ValueError(f"K = {self.k} is not a multiple of the L = {p.L} products of one fda step")
-            if self.k > p.L and self.c_format is not self.d_format:
-                raise ValueError(
-                    f"a chain needs c and d of one type, since one step's d is the next one's c: "
-                    f"c is {self.c_format}, d is {self.d_format}"
-                )
-            if p.rho.format is not self.d_format:
-                raise ValueError(f"ρ = {p.rho} gives {p.rho.format}, but d is {self.d_format}")
+        if self.k < 1 or self.k % p.step_products:
+            raise ValueError(
+                f"K = {self.k} is not a multiple of the {p.step_products} products of one {p.algorithm} step"
+            )
+        if self.k > p.step_products and self.c_format != self.d_format:
+            raise ValueError(
+                f"a chain needs c and d of one type, since one step's d is the next one's c: "
+                f"c is {self.c_format}, d is {self.d_format}"
+            )
+        rho = getattr(p, "rho", None)
+        if rho is not None and rho.format != self.d_format:
+            raise ValueError(f"ρ = {rho} gives {rho.format}, but d is {self.d_format}")
+        if self.scale_format is None and self.scale_block:
+            raise ValueError(f"a scale block of {self.scale_block} without a scale format")
+        if self.scale_format is not None:
+            if not isinstance(p, (Fda, Gdfs)):
+                raise ValueError(f"{p.algorithm} takes no block scales")
+            if self.scale_block < 1 or self.k % self.scale_block:
+                raise ValueError(f"K = {self.k} is not a multiple of the scale block of {self.scale_block}")
+        p.check(self)
+
+    @property
+    def scales(self) -> int:
+        """How many scales a has, and b too: K / scale_block, or 0."""
+        return self.k // self.scale_block if self.scale_block else 0
 
     @property
     def types(self) -> str:
-        return f"{self.a_format} × {self.b_format} + {self.c_format} → {self.d_format}"
+        scaled = f" (scales {self.scale_format}, one per {self.scale_block})" if self.scale_format else ""
+        return f"{self.a_format} × {self.b_format} + {self.c_format} → {self.d_format}{scaled}"
 
     @property
     def nan_is_canonical(self) -> bool:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable import fda
-from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.executable.blocks import Lane, Trace
 
-_ALGORITHMS = {"fda": fda.dot_add}
+_ALGORITHMS: dict[str, Callable[..., Trace]] = {"fda": fda.dot_add}
 
 
-def dot_add(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> fda.Trace:
-    """Run `spec` on lanes; shapes are the caller's responsibility.  The result is `.result` of the trace."""
-    return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c)
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace:
+    """Run `spec` on lanes: K codes a, K codes b, one c, and `spec.scales` scales of each side.
+
+    Shapes are the caller's responsibility.  The result is `.result` of the trace; the interfaces of each
+    step, in the order of the stages, are in its `.steps`.
+    """
+    return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c, scale_a, scale_b)

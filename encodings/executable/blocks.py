@@ -2,22 +2,25 @@
 
 A *lane* is a signed 64-bit integer.  The same functions run on three kinds of lanes:
 
-- Python ints, for reading and debugging (these never wrap, so they also show that nothing needs more than 64 bits);
+- Python ints, for reading and debugging;
 - NumPy int64 arrays, one row per dot product-add, for speed;
 - symbolic lanes, objects with the operators of an int and a method `select(x, y)` on their flags, for proofs.
 
 So there is no branching on data: `where` selects.  A *flag* is what comparing lanes gives.  Shift amounts are
-always brought into 0 … 63 before a shift.
+always brought into 0 … 63 before a shift, and no operation leaves the signed 64-bit range, so nothing wraps
+(tests/test_executable.py runs every algorithm on lanes that check this).  An fp64 code is the lane with its
+bits, which is negative for a negative number.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, Rounding
-from mmaformal.formats import Layout, Specials
+from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, Rounding
+from mmaformal.formats import Format, Layout, Specials
 
 Lane = Any  # int | NDArray[int64] | a symbolic lane; `Any` because the arithmetic is the same for all
 Flag = Any  # bool | NDArray[bool] | a symbolic flag
@@ -44,6 +47,26 @@ class Term(NamedTuple):
     significand: Lane
 
 
+class Sum(NamedTuple):
+    """A sum `total · 2^unit`, or one that ρ rounds as it would the true sum.
+
+    Where bits were dropped, the last bit kept is set (it is *sticky*) and lies below all that ρ looks at.
+
+    Invariant: |total| < 2^61; total is 0 only if the true sum is.
+    """
+
+    total: Lane
+    unit: Lane
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The interfaces of every step, in order, and the result."""
+
+    steps: tuple[Any, ...]
+    result: Lane
+
+
 class Special(NamedTuple):
     """What the special values among the inputs decide; all false: nothing, the sum is computed."""
 
@@ -52,7 +75,7 @@ class Special(NamedTuple):
     negative_infinity: Flag
 
 
-# ---- selection and small integer functions --------------------------------------------------------------------
+# ---- selection and small integer functions ---------------------------------------------------------------
 
 
 def where(flag: Flag, x: Lane, y: Lane) -> Lane:
@@ -91,11 +114,11 @@ def bit_length(x: Lane) -> Lane:
     return length + x
 
 
-# ---- decode -----------------------------------------------------------------------------------------------------
+# ---- decode ----------------------------------------------------------------------------------------------
 
 
 def decode(code: Lane, layout: Layout) -> Operand:
-    """Decode one code of a format of at most 32 bits (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit ones)."""
+    """Decode one code (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats)."""
     word = code >> layout.ignored_low_bits
     fraction = word & ((1 << layout.fraction_bits) - 1)
     field = (word >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
@@ -120,7 +143,7 @@ def decode(code: Lane, layout: Layout) -> Operand:
     return Operand(sign, where(normal, field, 1) - layout.bias, significand, infinite, nan)
 
 
-# ---- classify ---------------------------------------------------------------------------------------------------
+# ---- classify --------------------------------------------------------------------------------------------
 
 
 def is_zero(x: Operand) -> Flag:
@@ -129,7 +152,7 @@ def is_zero(x: Operand) -> Flag:
 
 
 def classify_product(a: Operand, b: Operand) -> Special:
-    """The special value that one product is: NaN for a NaN factor and 0·∞, an infinity for an infinite factor."""
+    """The special value that one product is: NaN for a NaN factor and 0·∞, ±∞ for an infinite factor."""
     nan = a.nan | b.nan | (a.infinite & is_zero(b)) | (b.infinite & is_zero(a))
     infinite = a.infinite | b.infinite
     negative = (a.sign ^ b.sign) == 1
@@ -141,8 +164,14 @@ def classify_addend(c: Operand) -> Special:
     return Special(c.nan, c.infinite & invert(negative), c.infinite & negative)
 
 
+def classify_scale(scale: Operand) -> Special:
+    """A NaN scale makes the result NaN; no scale is infinite."""
+    never = scale.nan & (scale.significand < 0)
+    return Special(scale.nan, never, never)
+
+
 def merge_special(x: Special, y: Special) -> Special:
-    """Of two parts of a sum: infinities of both signs meet in `resolve`, not here, so merging is associative."""
+    """Of two parts of a sum; infinities of both signs meet in `resolve_special`, so merging associates."""
     return Special(
         x.nan | y.nan,
         x.positive_infinity | y.positive_infinity,
@@ -157,12 +186,22 @@ def resolve_special(x: Special) -> Special:
     return Special(nan, x.positive_infinity & number, x.negative_infinity & number)
 
 
-# ---- multiply, align --------------------------------------------------------------------------------------------
+# ---- multiply, align -------------------------------------------------------------------------------------
 
 
 def multiply(a: Operand, b: Operand) -> Term:
     """The exact product, not renormalised; fractional bits: the sum of the factors'."""
     return Term(a.sign ^ b.sign, a.exponent + b.exponent, a.significand * b.significand)
+
+
+def term(x: Operand) -> Term:
+    """An operand as a summand."""
+    return Term(x.sign, x.exponent, x.significand)
+
+
+def with_scales(x: Term, scale_a: Operand, scale_b: Operand) -> Term:
+    """A product with the exponents of its two power-of-two scales added."""
+    return Term(x.sign, x.exponent + scale_a.exponent + scale_b.exponent, x.significand)
 
 
 def with_zero_exponent(x: Term, e_zero: int | None) -> Term:
@@ -176,15 +215,58 @@ def align(x: Term, e_max: Lane, fraction_bits: int, F: int) -> Lane:
     """The term in units of 2^(e_max - F), cut toward zero on the magnitude; x.exponent ≤ e_max."""
     excess = max(fraction_bits - F, 0)
     shift = minimum(e_max - x.exponent + excess, 63)
-    magnitude = (x.significand << max(F - fraction_bits, 0)) >> shift
-    return where(x.sign == 1, -magnitude, magnitude)
+    return signed(x.sign, (x.significand << max(F - fraction_bits, 0)) >> shift)
 
 
-# ---- normalise & round, encode ----------------------------------------------------------------------------------
+def shift_right(x: Lane, n: Lane, cut: Rounding) -> Lane:
+    """x / 2^n for a signed x, |x| < 2^62, rounded down or toward zero."""
+    n = clamp(n, 0, 63)
+    if cut is Rounding.RD:
+        return x >> n
+    negative = x < 0
+    magnitude = where(negative, -x, x) >> n
+    return where(negative, -magnitude, magnitude)
+
+
+def shift_right_sticky(x: Lane, n: Lane) -> Lane:
+    """x / 2^n for 0 ≤ x < 2^62, the last bit made odd if anything but zeros was shifted out."""
+    n = clamp(n, 0, 62)
+    kept = x >> n
+    return where((kept << n) == x, kept, kept | 1)
+
+
+def signed(sign: Lane, magnitude: Lane) -> Lane:
+    return where(sign == 1, -magnitude, magnitude)
+
+
+# ---- accumulate ------------------------------------------------------------------------------------------
+
+
+def add(x: Term, x_bits: int, y: Term, y_bits: int, frame: int, lowest: int) -> Sum:
+    """x + y, fit for a ρ of p fractional bits.  `x_bits` and `y_bits` are the terms' fractional bits.
+
+    Both terms are aligned to the larger exponent e and `frame` fractional bits are kept, the last one sticky.
+    A zero takes the exponent `lowest`, to have no part in choosing e: no other exponent may be below it.
+
+    This is enough if frame ≥ p + z + 3 and frame ≥ x_bits + z + 2, y_bits + z + 2, where z says how far below
+    its exponent the term of exponent e can lie: it is at least 2^(e-z), or e is ρ's least exponent.  For if
+    the other term, of exponent e-d and less than 2^(e-d+2), loses bits, then d ≥ z + 3, so the sum exceeds
+    2^(e-z-1), and ρ looks no further down than the half ulp 2^(e-z-1-p-1), which is above the sticky bit
+    2^(e-frame); and if e is ρ's least exponent, then no further than 2^(e-p-1).
+    """
+    x_exponent = where(x.significand == 0, lowest, x.exponent)
+    y_exponent = where(y.significand == 0, lowest, y.exponent)
+    e_max = maximum(x_exponent, y_exponent)
+    x_aligned = shift_right_sticky(x.significand << (frame - x_bits), e_max - x_exponent)
+    y_aligned = shift_right_sticky(y.significand << (frame - y_bits), e_max - y_exponent)
+    return Sum(signed(x.sign, x_aligned) + signed(y.sign, y_aligned), e_max - frame)
+
+
+# ---- normalise & round, encode ---------------------------------------------------------------------------
 
 
 class Rounded(NamedTuple):
-    """A rounded magnitude: `significand · 2^(exponent - fraction bits of ρ)`, with exponent ≥ the format's least.
+    """A rounded magnitude: `significand · 2^(exponent - fraction bits of ρ)`, exponent ≥ the format's least.
 
     Invariant: significand ≤ 2^(fraction bits + 1); below 2^(fraction bits) only at the least exponent.
     """
@@ -198,7 +280,8 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
     """Round `total · 2^unit`, |total| < 2^61, with ρ to a significand of ρ's fraction bits."""
     negative = total < 0
     magnitude = where(negative, -total, total)
-    exponent = maximum(bit_length(magnitude) - 1 + unit, rho.format.min_exponent)
+    least = rho.format.min_exponent
+    exponent = where(magnitude == 0, least, maximum(bit_length(magnitude) - 1 + unit, least))
     drop = exponent - rho.fraction_bits - unit
     right, left = clamp(drop, 0, 62), clamp(-drop, 0, rho.fraction_bits + 1)
     kept = (magnitude >> right) << left
@@ -212,22 +295,85 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
 
 
 def encode(x: Rounded, rho: Conversion) -> Lane:
-    """The code of a rounded number; overflow is infinity, zero is +0.
+    """The code of a rounded number; overflow is infinity; zero is +0 unless ρ keeps its sign.
 
-    A significand that holds the leading bit, or that rounding carried to a power of two, adds its carry to the
-    exponent field by itself.
+    A significand that holds the leading bit, or that rounding carried to a power of two, adds its carry to
+    the exponent field by itself.
     """
     target = rho.format
-    narrow = ((x.exponent - target.min_exponent) << rho.fraction_bits) + x.significand
+    exponent = minimum(x.exponent, target.max_exponent)
+    narrow = ((exponent - target.min_exponent) << rho.fraction_bits) + x.significand
     infinity = ((1 << target.exponent_bits) - 1) << rho.fraction_bits
-    code = minimum(narrow, infinity) << (target.fraction_bits - rho.fraction_bits)
-    return where(code == 0, 0, code + (x.sign << (target.storage_bits - 1)))
+    narrow = where(x.exponent > target.max_exponent, infinity, minimum(narrow, infinity))
+    code = narrow << (target.fraction_bits - rho.fraction_bits)
+    negative = x.sign == 1
+    if not rho.signed_zero:
+        negative = negative & (code != 0)
+    return where(negative, code + sign_word(target), code)
 
 
-def select_special(special: Special, code: Lane, rho: Conversion, canonical_nan: int) -> Lane:
+def select_special(special: Special, code: Lane, rho: Conversion, nan: int) -> Lane:
     """The result: the special value where there is one, else the code of the sum."""
     target = rho.format
     infinity = ((1 << target.exponent_bits) - 1) << target.fraction_bits
     code = where(special.positive_infinity, infinity, code)
-    code = where(special.negative_infinity, infinity + (1 << (target.storage_bits - 1)), code)
-    return where(special.nan, canonical_nan, code)
+    code = where(special.negative_infinity, infinity + sign_word(target), code)
+    return where(special.nan, nan, code)
+
+
+def sign_word(target: Format) -> int:
+    """What a set sign bit adds to a lane that holds a code."""
+    return -(1 << 63) if target.storage_bits == 64 else 1 << (target.storage_bits - 1)
+
+
+def canonical_nan(target: Format) -> int:
+    """NVIDIA's NaN, all ones but the sign: 0x7FFF, 0x7FFFFFFF (seed 000 §IV-C step 1)."""
+    return (1 << (target.storage_bits - 1)) - 1
+
+
+def quiet_nan(target: Format) -> int:
+    """The quiet NaN without payload, given where the payload of the hardware's is not known."""
+    return ((1 << (target.exponent_bits + 1)) - 1) << (target.fraction_bits - 1)
+
+
+def round_sum(x: Sum, zero_sign: Lane, rho: Conversion) -> Rounded:
+    """Round a sum; one that is exactly zero has the sign `zero_sign`."""
+    rounded = normalise_and_round(x.total, x.unit, rho)
+    return Rounded(where(x.total == 0, zero_sign, rounded.sign), rounded.exponent, rounded.significand)
+
+
+# ---- IEEE operations on codes ----------------------------------------------------------------------------
+
+IEEE = {rho.format.name: rho for rho in (IEEE_FP16, IEEE_FP32, IEEE_FP64)}
+
+
+class Addition(NamedTuple):
+    """The interfaces of one IEEE addition of two codes."""
+
+    x: Operand  #: decode
+    y: Operand
+    special: Special  #: classify
+    total: Sum  #: align, accumulate
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
+
+
+def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
+    """The IEEE 754 sum of two codes of ρ's format (16 or 32 bits), rounded with ρ."""
+    target = rho.format
+    x, y = decode(x_code, target.layout), decode(y_code, target.layout)
+    special = resolve_special(merge_special(classify_addend(x), classify_addend(y)))
+    bits = target.fraction_bits
+    # z = 0: a subnormal term has the least exponent there is.
+    total = add(term(x), bits, term(y), bits, bits + 3, target.min_exponent)
+    rounded = round_sum(total, x.sign & y.sign, rho)
+    return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
+
+
+def convert_exactly(code: Lane, source: Format, target: Format) -> Lane:
+    """The code in `target` (fp16, fp32 or fp64) of a code in `source`, all of whose values it holds."""
+    x, rho = decode(code, source.layout), IEEE[target.name]
+    total = Sum(signed(x.sign, x.significand), x.exponent - source.fraction_bits)
+    number = encode(round_sum(total, x.sign, rho), rho)
+    special = resolve_special(classify_addend(x))
+    return select_special(special, number, rho, quiet_nan(target))
