@@ -18,6 +18,7 @@ import re
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -458,6 +459,12 @@ def line(row: Row) -> str:
     )
 
 
+def by_types(names: Sequence[str]) -> list[str]:
+    """Instructions that differ only in their types of 8 bits or fewer, as one entry with their number."""
+    groups = Counter(re.sub(r"\be\dm\d\b", "*", name) for name in names)
+    return [f"`{group}`" + (f" ({count})" if count > 1 else "") for group, count in groups.items()]
+
+
 def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -> str:
     """The whole run as a page."""
     compared = [row for row in rows if row.families]
@@ -524,7 +531,10 @@ def markdown(rows: Sequence[Row], missing: dict[str, list[str]], command: str) -
     for title, entries in (
         ("Not compared, by mistake", problems),
         ("Instructions mmasim does not have", absent),
-        *((f"Instructions of mmasim's {name} without a row here", names) for name, names in missing.items()),
+        *(
+            (f"Instructions of mmasim's {name} without a row here", by_types(names))
+            for name, names in missing.items()
+        ),
     ):
         if entries:
             lines += ["", f"## {title}", "", *(f"- {entry}" for entry in entries)]
