@@ -24,6 +24,9 @@ ada = ARCHITECTURES["ada"]
 hopper = ARCHITECTURES["hopper"]
 blackwell = ARCHITECTURES["blackwell"]
 rtx_blackwell = ARCHITECTURES["rtx_blackwell"]
+cdna1 = ARCHITECTURES["cdna1"]
+cdna2 = ARCHITECTURES["cdna2"]
+cdna3 = ARCHITECTURES["cdna3"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -37,6 +40,9 @@ __all__ = [
     "ada",
     "ampere",
     "blackwell",
+    "cdna1",
+    "cdna2",
+    "cdna3",
     "find_difference",
     "hopper",
     "rtx_blackwell",

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import fda
+from mmaformal.encodings.executable import efda, fda, fdrda, gdfs, gfdrda, gps, lowered, sfma
 from mmaformal.encodings.executable.blocks import Lane, Trace
 
-_ALGORITHMS: dict[str, Callable[..., Trace]] = {"fda": fda.dot_add}
+_ALGORITHMS: dict[str, Callable[..., Trace]] = {
+    "sfma": sfma.dot_add,
+    "gps": gps.dot_add,
+    "fda": fda.dot_add,
+    "gdfs": gdfs.dot_add,
+    "fdrda": fdrda.dot_add,
+    "gfdrda": gfdrda.dot_add,
+    "efda": efda.dot_add,
+    "lowered": lowered.dot_add,
+}
 
 
 def dot_add(

@@ -166,7 +166,7 @@ def classify_addend(c: Operand) -> Special:
 
 def classify_scale(scale: Operand) -> Special:
     """A NaN scale makes the result NaN; no scale is infinite."""
-    never = scale.nan & (scale.significand < 0)
+    never = scale.nan ^ scale.nan
     return Special(scale.nan, never, never)
 
 

@@ -1,7 +1,13 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import nvidia
-from mmaformal.architectures.base import Architecture, ArchitectureTable, UnknownInstructionError
+from mmaformal.architectures import amd, nvidia
+from mmaformal.architectures.base import (
+    Architecture,
+    ArchitectureTable,
+    Revision,
+    UnknownInstructionError,
+    UnknownRevisionError,
+)
 
 ARCHITECTURES = ArchitectureTable(
     {
@@ -12,7 +18,17 @@ ARCHITECTURES = ArchitectureTable(
         "hopper": nvidia.hopper,
         "blackwell": nvidia.blackwell,
         "rtx_blackwell": nvidia.rtx_blackwell,
+        "cdna1": amd.cdna1,
+        "cdna2": amd.cdna2,
+        "cdna3": amd.cdna3,
     }
 )
 
-__all__ = ["ARCHITECTURES", "Architecture", "ArchitectureTable", "UnknownInstructionError"]
+__all__ = [
+    "ARCHITECTURES",
+    "Architecture",
+    "ArchitectureTable",
+    "Revision",
+    "UnknownInstructionError",
+    "UnknownRevisionError",
+]

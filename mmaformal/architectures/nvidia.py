@@ -1,17 +1,48 @@
 """NVIDIA Tensor Cores, as tables: which instructions an architecture has, and the parameters of each.
 
-Sources: seed 000 (MMA-Sim) Table III for the instructions and §IV-C, §IV-D for the algorithms; docs/semantics.md §5
-for the parameters where later measurements correct the paper (e_zero; F of HMMA.884 on turing), §6 for the names.
+Sources: seed 000 (MMA-Sim) Table III for the instructions and §IV-A, C to E for the algorithms;
+docs/semantics.md §5 for the parameters where later measurements correct the paper (e_zero; F of HMMA.884 on
+turing) and §6 for the names and for the PTX that is lowered to several instructions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 
-from mmaformal.algorithms import RNE_FP16, RZ_FP32, DotAdd, Fda
-from mmaformal.architectures.base import Architecture
-from mmaformal.formats import Format, bf16, fp16, fp32, tf32
-from mmaformal.instruction import Instruction
+from mmaformal.algorithms import (
+    IEEE_FP16,
+    IEEE_FP32,
+    IEEE_FP64,
+    RNE_FP16,
+    RZ_E8M13,
+    RZ_FP32,
+    Conversion,
+    DotAdd,
+    Fda,
+    Gdfs,
+    Lowered,
+    Parameters,
+    Sfma,
+)
+from mmaformal.architectures.base import Architecture, Revision
+from mmaformal.formats import (
+    Format,
+    bf16,
+    e2m1,
+    e2m3,
+    e3m2,
+    e4m3,
+    e5m2,
+    fp16,
+    fp32,
+    fp64,
+    tf32,
+    ue4m3,
+    ue8m0,
+)
+from mmaformal.instruction import Instruction, Sizes
 
 
 @dataclass(frozen=True)
@@ -24,13 +55,16 @@ class Unit:
     step_bytes: int  #: bytes of A that one step takes
     e_zero_fp16: int  #: exponent of an exact zero, fp16 output
     e_zero_fp32: int  #: the same, fp32 output
+    F_fp8: int | None = None  #: of fp8 operands, where it is not F
+    rho_fp8: Conversion = RZ_FP32  #: of fp8 operands and fp32 output
 
     def fda(self, k: int, a_format: Format, d_format: Format) -> Fda:
         to_fp16 = d_format is fp16
+        fp8 = a_format.word_bits == 8
         return Fda(
-            F=self.F,
-            L=min(k, self.step_bytes * 8 // a_format.storage_bits),
-            rho=RNE_FP16 if to_fp16 else RZ_FP32,
+            F=self.F_fp8 if fp8 and self.F_fp8 else self.F,
+            L=min(k, self.step_bytes * 8 // a_format.word_bits),
+            rho=RNE_FP16 if to_fp16 else self.rho_fp8 if fp8 else RZ_FP32,
             e_zero=self.e_zero_fp16 if to_fp16 else self.e_zero_fp32,
         )
 
@@ -38,96 +72,339 @@ class Unit:
 VOLTA = Unit("volta", "V100", 23, 8, -19, -131)
 TURING = Unit("turing", "T4", 24, 16, -20, -132)
 AMPERE = Unit("ampere", "A100, A2, A30", 24, 16, -20, -132)
-ADA = Unit("ada", "RTX 4090, L40S, RTX 1000 Ada", 24, 16, -20, -132)
-HOPPER = Unit("hopper", "H100, H200", 25, 32, -21, -133)
+ADA = Unit("ada", "RTX 4090, L40S, RTX 1000 Ada", 24, 16, -20, -132, F_fp8=13, rho_fp8=RZ_E8M13)
+HOPPER = Unit("hopper", "H100, H200", 25, 32, -21, -133, F_fp8=13, rho_fp8=RZ_E8M13)
 BLACKWELL = Unit("blackwell", "B200", 25, 32, -21, -133)
 RTX_BLACKWELL = Unit("rtx_blackwell", "RTX PRO 6000", 25, 32, -21, -133)
+
+#: seed 000 §IV-E; docs/semantics.md §3
+GDFS = Gdfs(F=35, G=16, L=64, rho=RZ_FP32, e_zero=-139)
+
+F8 = (e4m3, e5m2)
+F8F6F4 = (e4m3, e5m2, e2m3, e3m2, e2m1)
+
+#: what the names call the formats
+PTX = {fp64: "f64", fp32: "f32", tf32: "tf32", bf16: "bf16", fp16: "f16", ue8m0: "ue8m0", ue4m3: "ue4m3"}
+PTX |= {f: f.name for f in F8F6F4}
+SASS = {fp32: "F32", fp16: "F16", ue8m0: "E8", ue4m3: "UE4M3"} | {f: f.name.upper() for f in F8F6F4}
 
 
 @dataclass(frozen=True)
 class Row:
-    """An instruction: SASS name, PTX spelling, shape, types."""
+    """An instruction: SASS name, PTX spellings, shape, types, block scales."""
 
     name: str
-    ptx: str
-    m: int
-    n: int
-    k: int
-    a: Format
-    c: Format
-    d: Format
+    ptx: tuple[str, ...]
+    shape: tuple[int, int, int]  #: m, n, k
+    types: tuple[Format, Format, Format, Format]  #: of a, b, c, d
+    scale: tuple[Format | None, int] = (None, 0)  #: format, block
+    sizes: Sizes | None = None
+
+
+def _mma(name: str, m: int, n: int, k: int, a: Format, c: Format, d: Format, *more_names: str) -> Row:
+    ptx = f"mma.m{m}n{n}k{k}.{PTX[d]}.{PTX[a]}.{PTX[a]}.{PTX[c]}"
+    return Row(name, (ptx, *more_names), (m, n, k), (a, a, c, d))
 
 
 HMMA_884 = (
-    Row("HMMA.884.F32.F32", "mma.m8n8k4.f32.f16.f16.f32", 8, 8, 4, fp16, fp32, fp32),
-    Row("HMMA.884.F32.F16", "mma.m8n8k4.f32.f16.f16.f16", 8, 8, 4, fp16, fp16, fp32),
-    Row("HMMA.884.F16.F16", "mma.m8n8k4.f16.f16.f16.f16", 8, 8, 4, fp16, fp16, fp16),
+    _mma("HMMA.884.F32.F32", 8, 8, 4, fp16, fp32, fp32),
+    _mma("HMMA.884.F32.F16", 8, 8, 4, fp16, fp16, fp32),
+    _mma("HMMA.884.F16.F16", 8, 8, 4, fp16, fp16, fp16),
 )
 HMMA_1688 = (
-    Row("HMMA.1688.F32", "mma.m16n8k8.f32.f16.f16.f32", 16, 8, 8, fp16, fp32, fp32),
-    Row("HMMA.1688.F16", "mma.m16n8k8.f16.f16.f16.f16", 16, 8, 8, fp16, fp16, fp16),
+    _mma("HMMA.1688.F32", 16, 8, 8, fp16, fp32, fp32),
+    _mma("HMMA.1688.F16", 16, 8, 8, fp16, fp16, fp16),
 )
 HMMA_AMPERE = (
-    Row("HMMA.16816.F32", "mma.m16n8k16.f32.f16.f16.f32", 16, 8, 16, fp16, fp32, fp32),
-    Row("HMMA.16816.F16", "mma.m16n8k16.f16.f16.f16.f16", 16, 8, 16, fp16, fp16, fp16),
-    Row("HMMA.16816.F32.BF16", "mma.m16n8k16.f32.bf16.bf16.f32", 16, 8, 16, bf16, fp32, fp32),
-    Row("HMMA.1688.F32.BF16", "mma.m16n8k8.f32.bf16.bf16.f32", 16, 8, 8, bf16, fp32, fp32),
-    Row("HMMA.1688.F32.TF32", "mma.m16n8k8.f32.tf32.tf32.f32", 16, 8, 8, tf32, fp32, fp32),
-    Row("HMMA.1684.F32.TF32", "mma.m16n8k4.f32.tf32.tf32.f32", 16, 8, 4, tf32, fp32, fp32),
+    _mma("HMMA.16816.F32", 16, 8, 16, fp16, fp32, fp32),
+    _mma("HMMA.16816.F16", 16, 8, 16, fp16, fp16, fp16),
+    _mma("HMMA.16816.F32.BF16", 16, 8, 16, bf16, fp32, fp32),
+    _mma("HMMA.1688.F32.BF16", 16, 8, 8, bf16, fp32, fp32),
+    _mma("HMMA.1688.F32.TF32", 16, 8, 8, tf32, fp32, fp32),
+    _mma("HMMA.1684.F32.TF32", 16, 8, 4, tf32, fp32, fp32),
+)
+DMMA_884 = (_mma("DMMA.884", 8, 8, 4, fp64, fp64, fp64, "DMMA.8x8x4"),)
+DMMA_HOPPER = tuple(_mma(f"DMMA.16x8x{k}", 16, 8, k, fp64, fp64, fp64) for k in (16, 8, 4))
+
+
+def _qmma(k: int, a: Format, b: Format, d: Format, kind: str = "") -> Row:
+    types = f"{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}"
+    plain = f"mma.m16n8k{k}.{types}"
+    spellings = (plain,)
+    if kind:
+        of_kind = f"mma.m16n8k{k}.kind::{kind}.{types}"
+        spellings = (of_kind, plain) if a in F8 and b in F8 else (of_kind,)
+    return Row(f"QMMA.168{k}.{SASS[d]}.{SASS[a]}.{SASS[b]}", spellings, (16, 8, k), (a, b, d, d))
+
+
+QMMA_16832 = tuple(_qmma(32, a, b, d) for d in (fp32, fp16) for a in F8 for b in F8)
+QMMA_16816 = tuple(_qmma(16, a, b, d) for d in (fp32, fp16) for a in F8 for b in F8)
+QMMA_F8F6F4 = tuple(_qmma(32, a, b, d, "f8f6f4") for d in (fp32, fp16) for a in F8F6F4 for b in F8F6F4)
+
+
+def _qmma_sf(a: Format, b: Format) -> Row:
+    ptx = f"mma.m16n8k32.kind::mxf8f6f4.block32.f32.{PTX[a]}.{PTX[b]}.f32.ue8m0"
+    name = f"QMMA.SF.16832.F32.{SASS[a]}.{SASS[b]}.E8"
+    return Row(name, (ptx,), (16, 8, 32), (a, b, fp32, fp32), (ue8m0, 32))
+
+
+QMMA_SF = tuple(_qmma_sf(a, b) for a in F8F6F4 for b in F8F6F4)
+
+
+@dataclass(frozen=True)
+class MxFp4:
+    """e2m1 with block scales: which, how PTX calls it, and how its SASS name ends."""
+
+    scale: Format
+    block: int
+    kinds: tuple[str, ...]
+    ending: str
+
+
+MX_FP4 = (
+    MxFp4(ue8m0, 32, ("mxf4", "mxf4nvf4"), "E8"),
+    MxFp4(ue8m0, 16, ("mxf4nvf4",), "E8.4X"),
+    MxFp4(ue4m3, 16, ("mxf4nvf4",), "UE4M3.4X"),
+)
+E2M1_TYPES = (e2m1, e2m1, fp32, fp32)
+
+
+def _omma_sf(mx: MxFp4) -> Row:
+    ptx = (
+        f"mma.m16n8k64.kind::{kind}.block{mx.block}.f32.e2m1.e2m1.f32.{PTX[mx.scale]}" for kind in mx.kinds
+    )
+    name = f"OMMA.SF.16864.F32.E2M1.E2M1.{mx.ending}"
+    return Row(name, tuple(ptx), (16, 8, 64), E2M1_TYPES, (mx.scale, mx.block))
+
+
+OMMA_SF = tuple(map(_omma_sf, MX_FP4))
+
+WGMMA_SIZES = Sizes(m=(64,), n=tuple(range(8, 257, 8)))
+TCGEN05_SIZES = Sizes(m=(64, 128), n=tuple(range(8, 257, 8)))
+TCGEN05_SCALED_SIZES = Sizes(m=(128,), n=tuple(range(8, 257, 8)))
+
+
+def _wgmma(name: str, k: int, a: Format, b: Format, d: Format) -> Row:
+    ptx = f"wgmma.m64n8k{k}.{PTX[d]}.{PTX[a]}.{PTX[b]}"
+    return Row(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=WGMMA_SIZES)
+
+
+HGMMA = (
+    _wgmma("HGMMA.64x8x8.F32.TF32", 8, tf32, tf32, fp32),
+    _wgmma("HGMMA.64x8x16.F32", 16, fp16, fp16, fp32),
+    _wgmma("HGMMA.64x8x16.F16", 16, fp16, fp16, fp16),
+    _wgmma("HGMMA.64x8x16.F32.BF16", 16, bf16, bf16, fp32),
+)
+QGMMA = tuple(
+    _wgmma(f"QGMMA.64x8x32.{SASS[d]}.{SASS[a]}.{SASS[b]}", 32, a, b, d)
+    for d in (fp32, fp16)
+    for a in F8
+    for b in F8
 )
 
-_FDA_SOURCES = {
-    "F": "seed 000 (MMA-Sim) §IV-C step 3, Table III",
-    "L": "seed 000 §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",
-    "rho": "seed 000 §IV-C step 5; docs/semantics.md §4",
-    "e_zero": "docs/semantics.md §5 (measured later; corrects seed 000 §IV-C step 2, see §9)",
+
+def _tcgen05(name: str, k: int, kind: str, a: Format, b: Format, d: Format) -> Row:
+    ptx = f"tcgen05.mma.m64n8k{k}.kind::{kind}.{PTX[d]}.{PTX[a]}.{PTX[b]}"
+    return Row(name, (ptx,), (64, 8, k), (a, b, d, d), sizes=TCGEN05_SIZES)
+
+
+UTCHMMA = (
+    _tcgen05("UTCHMMA.F32.TF32", 8, "tf32", tf32, tf32, fp32),
+    _tcgen05("UTCHMMA.F32", 16, "f16", fp16, fp16, fp32),
+    _tcgen05("UTCHMMA.F16", 16, "f16", fp16, fp16, fp16),
+    _tcgen05("UTCHMMA.F32.BF16", 16, "f16", bf16, bf16, fp32),
+)
+UTCQMMA = tuple(
+    _tcgen05(f"UTCQMMA.{SASS[d]}.{SASS[a]}.{SASS[b]}", 32, "f8f6f4", a, b, d)
+    for d in (fp32, fp16)
+    for a in F8F6F4
+    for b in F8F6F4
+)
+
+
+def _utcqmma_sf(a: Format, b: Format) -> Row:
+    ptx = f"tcgen05.mma.m128n8k32.kind::mxf8f6f4.block32.f32.{PTX[a]}.{PTX[b]}.ue8m0"
+    name = f"UTCQMMA.SF.F32.{SASS[a]}.{SASS[b]}.E8"
+    return Row(name, (ptx,), (128, 8, 32), (a, b, fp32, fp32), (ue8m0, 32), TCGEN05_SCALED_SIZES)
+
+
+UTCQMMA_SF = tuple(_utcqmma_sf(a, b) for a in F8F6F4 for b in F8F6F4)
+
+
+def _utcomma(mx: MxFp4) -> Row:
+    ptx = (
+        f"tcgen05.mma.m128n8k64.kind::{kind}.block{mx.block}.f32.e2m1.e2m1.{PTX[mx.scale]}"
+        for kind in mx.kinds
+    )
+    name = f"UTCOMMA.F32.E2M1.E2M1.{mx.ending}"
+    return Row(name, tuple(ptx), (128, 8, 64), E2M1_TYPES, (mx.scale, mx.block), TCGEN05_SCALED_SIZES)
+
+
+UTCOMMA = tuple(map(_utcomma, MX_FP4))
+
+#: mma.m16n8k32 with fp8 operands where there is no such instruction (docs/semantics.md §6, "Lowered PTX")
+LOWERED_FP8 = tuple(
+    Row(f"mma.m16n8k32.{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}", (), (16, 8, 32), (a, b, d, d))
+    for d in (fp32, fp16)
+    for a in F8
+    for b in F8
+)
+LOWERED_ORDER = (*(k for k in range(32) if k % 4 < 2), *(k for k in range(32) if k % 4 >= 2))
+
+SOURCES = {
+    "sfma": {"rho": "seed 000 §IV-A (IEEE fma)"},
+    "fda": {
+        "F": "seed 000 §IV-C step 3, Table III",
+        "L": "seed 000 §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",
+        "rho": "seed 000 §IV-C step 5; docs/semantics.md §4",
+        "e_zero": "docs/semantics.md §5 (measured later; corrects seed 000 §IV-C step 2, see §9)",
+    },
+    "gdfs": {
+        "F": "seed 000 §IV-E step 4",
+        "G": "seed 000 §IV-E step 3",
+        "L": "seed 000 Table III (K = 64)",
+        "rho": "seed 000 §IV-E step 7; docs/semantics.md §3",
+        "e_zero": "docs/semantics.md §3 (measured later; not in seed 000)",
+    },
+    "lowered": dict.fromkeys(
+        ("F", "L", "rho", "e_zero", "operands", "order", "addition"),
+        "docs/semantics.md §6, from recordings of H100, H200 and B200",
+    ),
 }
 
 
-def _hmma(unit: Unit, rows: tuple[Row, ...], **sources: str) -> list[Instruction]:
-    return [
-        Instruction(
-            name=row.name,
-            architecture=unit.name,
-            m=row.m,
-            n=row.n,
-            spec=DotAdd(row.k, row.a, row.a, row.c, row.d, unit.fda(row.k, row.a, row.d)),
-            aliases=(row.ptx,),
-            sources=_FDA_SOURCES | sources,
-        )
-        for row in rows
-    ]
+def _instruction(unit: Unit, row: Row, parameters: Parameters, **sources: str) -> Instruction:
+    m, n, k = row.shape
+    return Instruction(
+        name=row.name,
+        architecture=unit.name,
+        m=m,
+        n=n,
+        spec=DotAdd(k, *row.types, parameters, *row.scale),
+        aliases=row.ptx,
+        sources=SOURCES[parameters.algorithm] | sources,
+        sizes=row.sizes,
+    )
 
 
-def _architecture(unit: Unit, instructions: list[Instruction]) -> Architecture:
-    return Architecture(unit.name, unit.gpus, instructions)
+def _fda(unit: Unit, *tables: Iterable[Row], **sources: str) -> Iterator[Instruction]:
+    for row in chain(*tables):
+        a, _, _, d = row.types
+        yield _instruction(unit, row, unit.fda(row.shape[2], a, d), **sources)
+
+
+def _sfma(unit: Unit, *tables: Iterable[Row]) -> Iterator[Instruction]:
+    for row in chain(*tables):
+        yield _instruction(unit, row, Sfma(IEEE_FP64))
+
+
+def _gdfs(unit: Unit, table: Iterable[Row]) -> Iterator[Instruction]:
+    for row in table:
+        yield _instruction(unit, row, GDFS)
+
+
+def _lowered(unit: Unit, table: Iterable[Row]) -> Iterator[Instruction]:
+    """Each half of the products is one HMMA.16816 of the unit: its parameters are those of fp16 operands."""
+    for row in table:
+        d = row.types[3]
+        half = unit.fda(16, fp16, d)
+        addition = IEEE_FP16 if d is fp16 else IEEE_FP32
+        parameters = Lowered(half.F, half.L, half.rho, half.e_zero, fp16, LOWERED_ORDER, addition)
+        yield _instruction(unit, row, parameters)
+
+
+# ---- revisions -------------------------------------------------------------------------------------------
+
+
+def _revised(instruction: Instruction, source: str, **changes: object) -> Instruction:
+    return replace(
+        instruction,
+        spec=instruction.spec.replace(**changes),
+        sources={**instruction.sources, **dict.fromkeys(changes, source)},
+    )
+
+
+def _as_in_the_paper(instruction: Instruction) -> Instruction | None:
+    """Seed 000 as printed.
+
+    Its fp16 overflow bound, "(2 − 2^11) × 2^15", is negative and would make every result infinite: read as
+    (2 − 2^−11) · 2^15 it is the default's.  On the sign of a zero result it is silent: here a negative sum
+    that is rounded to zero gives −0, as IEEE 754 has it.
+    """
+    parameters, source = instruction.parameters, "seed 000 (MMA-Sim v1)"
+    if isinstance(parameters, Lowered):
+        return None
+    if not isinstance(parameters, (Fda, Gdfs)):
+        return instruction
+    changes: dict[str, object] = {"e_zero": None, "rho": parameters.rho.with_signed_zero()}
+    if instruction.architecture == "turing" and instruction.name.startswith("HMMA.884"):
+        changes["F"] = TURING.F
+    return _revised(instruction, source, **changes)
+
+
+def _with_earlier_e_zero(instruction: Instruction) -> Instruction:
+    parameters = instruction.parameters
+    if not isinstance(parameters, Fda) or instruction.d_format is not fp16 or parameters.e_zero is None:
+        return instruction
+    return _revised(instruction, "earlier measurements (docs/semantics.md §9)", e_zero=parameters.e_zero - 1)
+
+
+REVISIONS = (
+    Revision(
+        "paper-v1", "seed 000 as printed: zero terms keep the exponent of their fields", _as_in_the_paper
+    ),
+    Revision("earlier-e-zero", "e_zero one less where the output is fp16", _with_earlier_e_zero),
+)
+
+
+# ---- the architectures -----------------------------------------------------------------------------------
+
+
+def _architecture(unit: Unit, *instructions: Iterable[Instruction]) -> Architecture:
+    return Architecture(unit.name, unit.gpus, chain(*instructions), REVISIONS)
 
 
 def volta() -> Architecture:
-    return _architecture(VOLTA, _hmma(VOLTA, HMMA_884))
+    return _architecture(VOLTA, _fda(VOLTA, HMMA_884))
 
 
 def turing() -> Architecture:
-    as_volta = Unit("turing", "T4", VOLTA.F, VOLTA.step_bytes, VOLTA.e_zero_fp16, VOLTA.e_zero_fp32)
+    as_volta = replace(VOLTA, name="turing")
     corrected = "docs/semantics.md §5, §9 (as volta; corrects F = 24 of seed 000 Table III)"
-    return _architecture(TURING, _hmma(as_volta, HMMA_884, F=corrected) + _hmma(TURING, HMMA_1688))
+    return _architecture(TURING, _fda(as_volta, HMMA_884, F=corrected), _fda(TURING, HMMA_1688))
 
 
 def ampere() -> Architecture:
-    return _architecture(AMPERE, _hmma(AMPERE, HMMA_1688 + HMMA_AMPERE))
+    return _architecture(AMPERE, _fda(AMPERE, HMMA_1688, HMMA_AMPERE), _sfma(AMPERE, DMMA_884))
 
 
 def ada() -> Architecture:
-    return _architecture(ADA, _hmma(ADA, HMMA_1688 + HMMA_AMPERE))
+    return _architecture(ADA, _fda(ADA, HMMA_1688, HMMA_AMPERE, QMMA_16832, QMMA_16816), _sfma(ADA, DMMA_884))
 
 
 def hopper() -> Architecture:
-    return _architecture(HOPPER, _hmma(HOPPER, HMMA_1688 + HMMA_AMPERE))
+    return _architecture(
+        HOPPER,
+        _fda(HOPPER, HMMA_1688, HMMA_AMPERE, HGMMA, QGMMA),
+        _sfma(HOPPER, DMMA_884, DMMA_HOPPER),
+        _lowered(HOPPER, LOWERED_FP8),
+    )
 
 
 def blackwell() -> Architecture:
-    return _architecture(BLACKWELL, _hmma(BLACKWELL, HMMA_1688 + HMMA_AMPERE))
+    return _architecture(
+        BLACKWELL,
+        _fda(BLACKWELL, HMMA_1688, HMMA_AMPERE, UTCHMMA, UTCQMMA, UTCQMMA_SF),
+        _gdfs(BLACKWELL, UTCOMMA),
+        _sfma(BLACKWELL, DMMA_884),
+        _lowered(BLACKWELL, LOWERED_FP8),
+    )
 
 
 def rtx_blackwell() -> Architecture:
-    return _architecture(RTX_BLACKWELL, _hmma(RTX_BLACKWELL, HMMA_1688 + HMMA_AMPERE))
+    return _architecture(
+        RTX_BLACKWELL,
+        _fda(RTX_BLACKWELL, HMMA_1688, HMMA_AMPERE, QMMA_F8F6F4, QMMA_16816, QMMA_SF),
+        _gdfs(RTX_BLACKWELL, OMMA_SF),
+        _sfma(RTX_BLACKWELL, DMMA_884),
+    )

@@ -1,0 +1,180 @@
+"""efda, exact fused dot-add, executable.  Specification: semantics §3 (CDNA1).
+
+One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
+of exactly zero is +0.  K > L is a chain: one step's result is the next one's c.
+
+The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 = 24 of them and
+at whether anything is left below.  How the sum is held depends on how far apart the products can be.
+
+**Products within few binades (fp16)** are summed in fixed point, exactly.  Their last places are 2^low or above,
+low = -48, and the sum of L = 4 stays below 2^top, top = 34: 82 bits.  c is added to that sum, as a term of exponent
+`top`, in a frame of top - low + 26 = 108 fractional bits (`limbs.add_term`); two limbs hold the 110 bits.
+- If c has the larger exponent, it is normal and the sum of products has `frame - 26` fractional bits: more than
+  the rule of `blocks.add` asks for.
+- Otherwise the frame's last place is 2^(low - 26), and c loses bits only if its own last place is below that, so
+  that |c| < 2^(low - 2).  The sum of products, if not zero (then the result is c), is at least 2^low; with c it is
+  above 2^(low - 1), and ρ looks no further down than the half ulp there, 2^(low - 25): above the sticky bit.
+One bit fewer would not do: for 2^low less a c just below 2^(low - 2), the half ulp would itself be the sticky bit.
+
+**Two products anywhere (bf16)** and c are three terms t1, t2, t3, normalised to 24 bits and sorted by exponent,
+e1 ≥ e2 ≥ e3.  Two additions of at most 31 bits give a sum that ρ rounds as the exact one.
+- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of 23 + 2 = 25 fractional bits.  It has at most 27 bits; so
+  normalised (26 fractional bits, z = 0), it is added to t3 by the rule of `blocks.add`, in a frame of 28.
+- If e1 - e2 ≥ 3, s = t2 + t3 in a frame of 25, and then t1 + s in a frame of 28.  If s is inexact, its sticky bit is
+  at 2^(e2 - 25).  Since |s| < 2^(e2 + 2) ≤ 2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), so that ρ looks no further
+  down than 2^(e1 - 25) ≥ 2^(e2 - 22), above the sticky bit; t1 is a multiple of that bit's double, so adding it
+  leaves the bit sticky.
+The 2 is the least possible: at e1 - e2 = 2, t1 and t2 can cancel down to their last place, and then all of t3 counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    add,
+    bit_length,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    merge_special,
+    multiply,
+    quiet_nan,
+    resolve_special,
+    round_sum,
+    select_special,
+    term,
+    where,
+)
+
+NEAR = 2  #: the most by which exponents of terms can differ that may cancel
+LOWEST = -1024  #: an exponent below that of every product and every fp32
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one step, in order."""
+
+    a: tuple[Operand, ...]  #: decode
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special  #: classify
+    products: tuple[Term, ...]  #: multiply
+    addend: Term
+    #: align, accumulate: the sum of the products in fixed point, or that of the first two of the sorted terms
+    partial: limbs.WideTerm | Sum
+    total: Sum
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
+
+
+def bits_of_fixed_point(spec: DotAdd, L: int) -> tuple[int, int]:
+    """(low, top): L products are multiples of 2^low and their sum is below 2^top."""
+    a, b = spec.a_format, spec.b_format
+    low = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
+    return low, a.max_exponent + b.max_exponent + 2 + (L - 1).bit_length()
+
+
+def fixed_point_sum(products: Sequence[Term], fraction_bits: int, top: int, frame: int) -> limbs.WideTerm:
+    """The exact sum of the products as one term of exponent `top`, with `frame` fractional bits."""
+    placed = [
+        limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent - fraction_bits - (top - frame)))
+        for p in products
+    ]
+    total = reduce(limbs.add, placed)
+    sign = where(total.high < 0, 1, 0)
+    return limbs.WideTerm(sign, top + sign * 0, limbs.signed(sign, total))
+
+
+def normalise(x: Term, x_bits: int, bits: int) -> Term:
+    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero sorts below all."""
+    length = bit_length(x.significand)
+    zero = x.significand == 0
+    significand = x.significand << where(zero, 0, bits + 1 - length)
+    return Term(x.sign, where(zero, LOWEST, x.exponent + length - 1 - x_bits), significand)
+
+
+def normalise_sum(x: Sum, bits: int) -> Term:
+    negative = x.total < 0
+    return normalise(Term(where(negative, 1, 0), x.unit, where(negative, -x.total, x.total)), 0, bits)
+
+
+def select(flag: Lane, x: Term, y: Term) -> Term:
+    return Term(*(where(flag, u, v) for u, v in zip(x, y, strict=True)))
+
+
+def sorted_pair(x: Term, y: Term) -> tuple[Term, Term]:
+    """The two, the larger exponent first."""
+    swap = x.exponent < y.exponent
+    return select(swap, y, x), select(swap, x, y)
+
+
+def sorted_sum(x: Term, y: Term, z: Term) -> tuple[Sum, Sum]:
+    """The sum of two and of all three normalised terms of 23 fractional bits."""
+    x, y = sorted_pair(x, y)
+    y, z = sorted_pair(y, z)
+    x, y = sorted_pair(x, y)
+    near = x.exponent - y.exponent <= NEAR
+    partial = add(select(near, x, z), 23, y, 23, 23 + NEAR, LOWEST)
+    return partial, add(normalise_sum(partial, 26), 26, select(near, z, x), 23, 28, LOWEST)
+
+
+def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+    rho = parameters.rho
+    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
+    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
+    c_operand = decode(c, spec.c_format.layout)
+
+    parts = [classify_product(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
+    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
+
+    products = tuple(multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True))
+    addend = term(c_operand)
+    bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
+
+    low, top = bits_of_fixed_point(spec, parameters.L)
+    frame = top - low + 26
+    partial: limbs.WideTerm | Sum
+    if frame + 2 <= 2 * limbs.BITS:
+        partial = fixed_point_sum(products, bits, top, frame)
+        total = limbs.add_term(partial, addend, c_bits, frame, LOWEST)
+    else:
+        terms = [normalise(p, bits, 23) for p in products] + [normalise(addend, c_bits, 23)]
+        if len(terms) == 2:
+            terms.append(Term(addend.sign, addend.sign * 0 + LOWEST, addend.sign * 0))
+        partial, total = sorted_sum(*terms)
+
+    rounded = round_sum(total, total.total * 0, rho)
+    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    return Step(a_operands, b_operands, c_operand, special, products, addend, partial, total, rounded, result)
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Efda)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        part = slice(start, start + parameters.L)
+        steps.append(step(spec, parameters, a[part], b[part], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,93 @@
+"""sfma, sequential fused multiply-add, executable.  Specification: semantics §3; seed 000 §IV-A (SFMA).
+
+`d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, each the exact `a_k·b_k + d` rounded once with ρ; special
+values and the sign of zero as IEEE 754: an exact zero is +0 unless product and addend are both -0.
+
+The exact product of two significands of M fractional bits has 2M.  It and the addend are added in a frame of
+2M + 3 fractional bits under the larger exponent (`blocks.add`, with z = M: of a product of exponent e that is the
+top term, at most one factor is subnormal, so it is at least 2^(e-M); if both are, it is so small that the addend is
+the top term, or zero, and then no bit is lost).  For fp32 that is 49 bits and a lane does; for fp64, 107 bits, it
+takes two limbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaformal.algorithms import DotAdd, Sfma
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    add,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    merge_special,
+    multiply,
+    quiet_nan,
+    resolve_special,
+    round_sum,
+    select_special,
+    term,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one fma, in order."""
+
+    a: Operand  #: decode
+    b: Operand
+    c: Operand
+    special: Special  #: classify
+    product: Term | limbs.WideTerm  #: multiply
+    addend: Term
+    total: Sum  #: align, accumulate
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
+
+
+def step(spec: DotAdd, parameters: Sfma, a: Lane, b: Lane, c: Lane) -> Step:
+    rho, bits = parameters.rho, spec.a_format.fraction_bits
+    x, y, addend = (decode(code, spec.a_format.layout) for code in (a, b, c))
+    special = resolve_special(merge_special(classify_product(x, y), classify_addend(addend)))
+
+    frame, lowest = 2 * bits + 3, 2 * spec.a_format.min_exponent
+    product: Term | limbs.WideTerm
+    if frame + 3 <= 61:  # two terms below 2^(frame + 2) add up to a `Sum`
+        product = multiply(x, y)
+        total = add(product, 2 * bits, term(addend), bits, frame, lowest)
+    else:
+        significand = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
+        product = limbs.WideTerm(x.sign ^ y.sign, x.exponent + y.exponent, significand)
+        total = limbs.add_term(product, term(addend), bits, frame, lowest)
+
+    rounded = round_sum(total, product.sign & addend.sign, rho)
+    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    return Step(x, y, addend, special, product, term(addend), total, rounded, result)
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Sfma)
+    steps = []
+    for x, y in zip(a, b, strict=True):
+        steps.append(step(spec, parameters, x, y, c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
