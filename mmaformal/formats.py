@@ -79,7 +79,7 @@ class Format:
     @property
     def word(self) -> np.dtype[Any]:
         """The unsigned NumPy dtype that holds one code."""
-        return np.dtype({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[max(8, self.word_bits)])
+        return np.dtype(f"uint{self.word_bits}")
 
     @property
     def word_bits(self) -> int:

@@ -110,7 +110,9 @@ def sticky_shift_right(x: BitVec, amount: BitVec) -> BitVec:
     back = resize(shifted, width) << resize(amount, width)
     lost = z3.Or(
         z3.And(z3.UGE(resize(amount, width + 1), z3.BitVecVal(x.size(), width + 1)), x != 0),
-        z3.And(z3.ULT(resize(amount, width + 1), z3.BitVecVal(x.size(), width + 1)), back != resize(x, width)),
+        z3.And(
+            z3.ULT(resize(amount, width + 1), z3.BitVecVal(x.size(), width + 1)), back != resize(x, width)
+        ),
     )
     return shifted | z3.If(lost, z3.BitVecVal(1, x.size()), z3.BitVecVal(0, x.size()))
 
@@ -179,9 +181,7 @@ def classify(products: Sequence[tuple[Operand, Operand]], addends: Sequence[Oper
         negative.append(z3.And(c.infinite, c.sign == 1))
     some_positive, some_negative = z3.Or(positive), z3.Or(negative)
     is_nan = z3.Or(*nan, z3.And(some_positive, some_negative))
-    return Special(
-        is_nan, z3.And(z3.Not(is_nan), some_positive), z3.And(z3.Not(is_nan), some_negative)
-    )
+    return Special(is_nan, z3.And(z3.Not(is_nan), some_positive), z3.And(z3.Not(is_nan), some_negative))
 
 
 # ---- multiply, align --------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def align(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
     As wide as the term's integer bits plus F: no bit above is possible since e ≤ e_max.
     """
     significand = x.significand
-    if F > fraction_bits:
+    if fraction_bits < F:
         significand = z3.Concat(significand, z3.BitVecVal(0, F - fraction_bits))
     shifted = shift_right(significand, e_max - x.exponent)
     return z3.Extract(shifted.size() - 1, max(fraction_bits - F, 0), shifted)
@@ -286,7 +286,9 @@ def normalise_and_round(
     )
     subnormal = distance < 0
     deficit = z3.If(subnormal, -distance, z3.BitVecVal(0, bits))
-    placed = shift_right(normal, deficit) if rho.rounding is Rounding.RZ else sticky_shift_right(normal, deficit)
+    placed = (
+        shift_right(normal, deficit) if rho.rounding is Rounding.RZ else sticky_shift_right(normal, deficit)
+    )
 
     # 1 leading bit, `keep` fraction bits, then what is rounded away.
     significand = z3.Extract(width - 1, width - 1 - keep, placed)

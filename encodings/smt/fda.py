@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -84,7 +83,8 @@ def step(spec: DotAdd, parameters: Fda, a: Sequence[BitVec], b: Sequence[BitVec]
 
     bias = spec.a_format.bias + spec.b_format.bias
     products = tuple(
-        multiply(x, y, bias, exponents, parameters.e_zero) for x, y in zip(a_operands, b_operands, strict=True)
+        multiply(x, y, bias, exponents, parameters.e_zero)
+        for x, y in zip(a_operands, b_operands, strict=True)
     )
     c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
 

@@ -9,6 +9,7 @@ kills and reaps every process.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -86,19 +87,15 @@ class _Worker:
         return self.process.stdin
 
     def send(self, query: str) -> None:
-        try:
+        with contextlib.suppress(OSError):  # it died: the reader reports that, and the answer is `unknown`
             self.stdin.write(query + "\n")
             self.stdin.flush()
-        except OSError:
-            pass  # it died: the reader reports that, which the wait for answers turns into an `unknown`
 
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        try:
+        with contextlib.suppress(OSError):
             self.stdin.close()
-        except OSError:
-            pass
 
 
 class Portfolio:

@@ -73,7 +73,8 @@ def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict
     if verdict == bitwuzla.Result.SAT:
         declared = {str(term.symbol()): term for term in parser.get_declared_funs()}
         values = {
-            name: int(solver.get_value(declared[name]).value(10)) if name in declared else 0 for name in constants
+            name: int(solver.get_value(declared[name]).value(10)) if name in declared else 0
+            for name in constants
         }
         return {"verdict": "sat", "model": values}
     if verdict == bitwuzla.Result.UNSAT:
@@ -98,7 +99,9 @@ def main() -> None:
             reply = ask(query["script"], query["constants"], query["timeout"])
         except MemoryError:
             reply = {"verdict": "unknown", "why": f"{backend}: out of memory ({megabytes} MB)"}
-        except Exception as error:  # whatever a solver raises becomes an Unknown with its reason, never an answer
+        except (
+            Exception
+        ) as error:  # whatever a solver raises becomes an Unknown with its reason, never an answer
             reply = {"verdict": "unknown", "why": f"{backend}: {type(error).__name__}: {error}"}
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,0 +1,234 @@
+"""A witness: an input on which two models differ, that a person can read, re-run and send to a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.explain import code_text, exact_dot_add, explain_difference, number_text, ulps_apart
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+
+
+class WitnessError(RuntimeError):
+    """A solver's model did not hold when re-run: an encoding or a solver is wrong, and no answer is given."""
+
+
+def case_size(
+    spec: DotAdd,
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    scale_a: Sequence[int] = (),
+    scale_b: Sequence[int] = (),
+) -> tuple[int, int, int, int]:
+    """The order in which cases are small (compare as tuples):
+
+    nonzero products; whether c is nonzero; significand bits set (trailing significands of the nonzero products'
+    factors, of c and of the scales); sum of |exponent| over the same, read off the fields.
+    """
+    a_zero, b_zero = _zero_test(spec.a_format), _zero_test(spec.b_format)
+    active = [k for k in range(spec.k) if not (a_zero(a[k]) or b_zero(b[k]))]
+    operands = [(a[k], spec.a_format) for k in active] + [(b[k], spec.b_format) for k in active]
+    c_nonzero = not _zero_test(spec.c_format)(c)
+    if c_nonzero:
+        operands.append((c, spec.c_format))
+    if spec.scale_format is not None:
+        operands += [(x, spec.scale_format) for x in (*scale_a, *scale_b)]
+    fields = [(fmt, fmt.fields(code)) for code, fmt in operands]
+    bits = sum(fraction.bit_count() for _, (_, _, fraction) in fields)
+    exponents = sum(
+        abs((max(exponent, 1) if fmt.has_zero else exponent) - fmt.bias)
+        for (code, fmt), (_, (_, exponent, _)) in zip(operands, fields, strict=True)
+        if not _zero_test(fmt)(code)
+    )
+    return len(active), int(c_nonzero), bits, exponents
+
+
+def _zero_test(fmt: Format) -> Any:
+    def is_zero(code: int) -> bool:
+        return fmt.is_finite(code) and fmt.value(code) == 0
+
+    return is_zero
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Inputs on which `x` and `y` give different results.
+
+    a, b: shape (K,); c: shape (); scale_a, scale_b: shape (K / block,), empty without block scales.  All unsigned
+    bit patterns.  `results`: the codes of d from x and from y.
+    """
+
+    x: Instruction
+    y: Instruction
+    a: NDArray[Any]
+    b: NDArray[Any]
+    c: NDArray[Any]
+    scale_a: NDArray[Any]
+    scale_b: NDArray[Any]
+    results: tuple[int, int]
+
+    @staticmethod
+    def of(
+        x: Instruction,
+        y: Instruction,
+        a: Sequence[int],
+        b: Sequence[int],
+        c: int,
+        scale_a: Sequence[int] = (),
+        scale_b: Sequence[int] = (),
+    ) -> Witness:
+        """The witness of these codes, its results computed by both executables.
+
+        Raises WitnessError if the executables give the same result.
+        """
+        scale = x.spec.scale_format.word if x.spec.scale_format else np.dtype(np.uint8)
+        witness = Witness(
+            x,
+            y,
+            np.array(a, x.a_format.word),
+            np.array(b, x.b_format.word),
+            np.array(c, x.c_format.word),
+            np.array(scale_a, scale),
+            np.array(scale_b, scale),
+            (0, 0),
+        )
+        results = witness.rerun()
+        if not results_differ(x.spec, y.spec, *results):
+            raise WitnessError(
+                f"{x.label} and {y.label} both give {results[0]:#x}; no difference: an encoding is wrong"
+            )
+        object.__setattr__(witness, "results", results)
+        return witness
+
+    def rerun(self) -> tuple[int, int]:
+        """Both executables on these inputs, once more."""
+        scales = (self.scale_a, self.scale_b) if self.x.spec.scale_format else ()
+        x, y = (int(i.dot_add(self.a, self.b, self.c, *scales)) for i in (self.x, self.y))
+        return x, y
+
+    @property
+    def _ints(self) -> tuple[list[int], list[int], int, list[int], list[int]]:
+        return (
+            self.a.tolist(),
+            self.b.tolist(),
+            int(self.c),
+            self.scale_a.tolist(),
+            self.scale_b.tolist(),
+        )
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """See `case_size`."""
+        return case_size(self.x.spec, *self._ints)
+
+    def matrices(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """A (m×k), B (k×n), C (m×n) of x's shape with the case at element [0, 0] of D and zeros elsewhere."""
+        A = np.zeros((self.x.m, self.x.k), self.a.dtype)
+        B = np.zeros((self.x.k, self.x.n), self.b.dtype)
+        C = np.zeros((self.x.m, self.x.n), self.c.dtype)
+        A[0, :], B[:, 0], C[0, 0] = self.a, self.b, self.c
+        return A, B, C
+
+    def to_cuda(self) -> str:
+        """A self-contained CUDA program that runs this case and says which model the GPU agrees with.
+
+        Raises CudaUnavailableError for instructions that inline PTX cannot issue from one warp.
+        """
+        from mmaformal.cuda import cuda_source
+
+        cases = [(self.x, self.results[0]), (self.y, self.results[1])]
+        return cuda_source(cases, self.a, self.b, int(self.c))
+
+    def to_json(self) -> dict[str, Any]:
+        """Codes as hexadecimal strings, the models with their parameters."""
+
+        def codes(xs: NDArray[Any], fmt: Format) -> list[str]:
+            return [f"{int(v):#0{2 + -(-fmt.storage_bits // 4)}x}" for v in xs.reshape(-1)]
+
+        def model(i: Instruction, result: int) -> dict[str, Any]:
+            return {
+                "architecture": i.architecture,
+                "instruction": i.name,
+                "algorithm": i.algorithm,
+                "parameters": {name: _plain(i.parameters[name]) for name in i.parameters},
+                "result": codes(np.array(result), i.d_format)[0],
+            }
+
+        scale = self.x.spec.scale_format
+        out: dict[str, Any] = {
+            "k": self.x.k,
+            "a_format": str(self.x.a_format),
+            "b_format": str(self.x.b_format),
+            "c_format": str(self.x.c_format),
+            "d_format": str(self.x.d_format),
+            "a": codes(self.a, self.x.a_format),
+            "b": codes(self.b, self.x.b_format),
+            "c": codes(self.c, self.x.c_format)[0],
+            "models": [model(self.x, self.results[0]), model(self.y, self.results[1])],
+        }
+        if scale is not None:
+            out |= {
+                "scale_format": str(scale),
+                "scale_a": codes(self.scale_a, scale),
+                "scale_b": codes(self.scale_b, scale),
+            }
+        return out
+
+    def __str__(self) -> str:
+        a, b, c, scale_a, scale_b = self._ints
+        spec = self.x.spec
+        shown = [k for k in range(spec.k) if not _plain_zero(a[k], spec.a_format, b[k], spec.b_format)]
+        hidden = spec.k - len(shown)
+        lines = ["inputs" + (f"  ({hidden} products +0·+0 not shown)" if hidden else "")]
+        for k in shown:
+            lines.append(f"  a[{k}]".ljust(10) + code_text(a[k], spec.a_format))
+            lines.append(f"  b[{k}]".ljust(10) + code_text(b[k], spec.b_format))
+        lines.append("  c".ljust(10) + code_text(c, spec.c_format))
+        if spec.scale_format is not None:
+            for side, scales in (("a", scale_a), ("b", scale_b)):
+                for i, code in enumerate(scales):
+                    lines.append(f"  scale_{side}[{i}]".ljust(14) + code_text(code, spec.scale_format))
+        exact = exact_dot_add(spec, a, b, c, scale_a, scale_b)
+        if exact is not None:
+            lines.append(f"exact c + Σ a·b: {number_text(exact)}")
+        lines += ["", "results"]
+        labels = [f"{i.label}" for i in (self.x, self.y)]
+        if labels[0] == labels[1]:
+            labels = [f"{i.label} {i.parameters.describe()}" for i in (self.x, self.y)]
+        width = max(map(len, labels))
+        for side, label, result in zip((self.x, self.y), labels, self.results, strict=True):
+            payload = "  (payload unspecified)" if _vague_nan(side.spec, result) else ""
+            lines.append(f"  {label:<{width}}  {code_text(result, side.d_format)}{payload}")
+        apart = ulps_apart(*self.results, spec.d_format)
+        lines.append(f"  {apart} ulp apart" if apart else "  not comparable: one is a NaN")
+        if apart == 0:
+            lines[-1] = "  apart only in the sign of zero"
+        lines += ["", explain_difference(self.x, self.y, a, b, c, scale_a, scale_b)]
+        return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
+
+
+def _plain_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:
+    return a == 0 and b == 0 and a_format.has_zero and b_format.has_zero
+
+
+def _vague_nan(spec: DotAdd, code: int) -> bool:
+    return spec.d_format.is_nan(code) and not spec.nan_is_canonical
+
+
+def results_differ(x: DotAdd, y: DotAdd, result_x: int, result_y: int) -> bool:
+    """Whether two results are distinguishable: NaNs whose payload one side leaves unspecified are not."""
+    if result_x == result_y:
+        return False
+    both_nan = x.d_format.is_nan(result_x) and y.d_format.is_nan(result_y)
+    return not (both_nan and not (x.nan_is_canonical and y.nan_is_canonical))

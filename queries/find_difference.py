@@ -1,0 +1,566 @@
+"""Find an input on which two instructions differ, the smallest there is, or prove that there is none.
+
+    find_difference(ampere, hopper, "HMMA.16816.F32")
+
+How it is done: inputs with no, one and two nonzero products are tried first (a few solver calls of a fraction of a
+second each; `unsat` proves that more products are needed), then all inputs at once.  A witness found is then made
+smaller, in the order of `case_size`: fewest nonzero products, c = 0 if possible, fewest significand bits set,
+exponents nearest 0; then, to settle ties, small exponents in the products and few minus signs.  Each bound is
+either proved minimal, by a refuted query, or reported as the best found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.architectures.base import Architecture
+from mmaformal.encodings import smt
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.queries import staged
+from mmaformal.queries.constraints import Constraint, as_constraints
+from mmaformal.queries.inputs import (
+    Codes,
+    Inputs,
+    at_most,
+    exponent_distance,
+    is_nan,
+    is_zero,
+    sign_bit,
+    significand_bits,
+    symbolic_inputs,
+)
+from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
+from mmaformal.solver.asking import Asker, smtlib
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
+from mmaformal.witness import Witness, WitnessError, case_size
+
+Progress = Callable[[str], None]
+Bound = Callable[[Inputs], list[z3.BoolRef]]  #: a bound on the size of a case
+Measure = Callable[[Inputs], list[z3.BitVecRef]]  #: terms whose sum is to be made small
+
+_SIGNIFICANDS = "significand bits set"
+_EXPONENTS = "sum of |exponent|"
+
+#: Sparse inputs are tried up to this many nonzero products before all inputs at once.
+_SPARSE = 2
+#: Seconds for one sparse question before the search moves on.
+_SPARSE_LIMIT = 20.0
+
+
+class IncomparableError(ValueError):
+    """The two instructions do not take the same inputs; the message says how to make them comparable."""
+
+
+def find_difference(
+    x: Architecture | Instruction,
+    y: Architecture | Instruction,
+    instruction: str | None = None,
+    *,
+    where: Constraint | str | Iterable[Constraint | str] = (),
+    timeout: float = 120.0,
+    backends: Sequence[str] | None = None,
+    memory: int = DEFAULT_MEMORY,
+    progress: Progress | None = None,
+) -> Answer:
+    """Do x and y compute the same function?
+
+    x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types.
+    where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
+    timeout: seconds for everything; memory: megabytes per solver process; backends: solvers to use, by default all
+    that are installed; progress: called with a line of text as the work goes on.
+
+    Returns `Different` with a witness, `Equal` with a proof, or `Unknown` with the reason.
+    Raises IncomparableError if the instructions take different inputs, UnknownInstructionError for a name that an
+    architecture lacks, NoSolverError if there is no solver, TypeError and ValueError for wrong arguments.
+    """
+    left, right = _instruction(x, instruction), _instruction(y, instruction)
+    _check_comparable(left, right)
+    constraints = as_constraints(where)
+    with Portfolio(backends, memory) as portfolio:
+        return _Search(left, right, constraints, Asker(portfolio, timeout), progress).answer()
+
+
+def _instruction(x: Architecture | Instruction, name: str | None) -> Instruction:
+    if isinstance(x, Instruction):
+        if name is not None and name != x.name:
+            raise TypeError(f"two Instructions need no name; {x.label} was given together with {name!r}")
+        return x
+    if not isinstance(x, Architecture):
+        raise TypeError(f"expected an Architecture or an Instruction, not {type(x).__name__}")
+    if name is None:
+        raise TypeError(
+            f'which instruction of {x.name}? find_difference({x.name}, …, "{x.instructions[0].name}"), for example'
+        )
+    return x[name]
+
+
+def _check_comparable(x: Instruction, y: Instruction) -> None:
+    def types(i: Instruction) -> tuple[object, ...]:
+        s = i.spec
+        return s.a_format, s.b_format, s.c_format, s.d_format, s.scale_format, s.scale_block
+
+    if types(x) != types(y):
+        raise IncomparableError(
+            f"{x.label} computes {x.spec.types} and {y.label} {y.spec.types}: they do not take the same inputs. "
+            "Choose instructions of the same types (`mmaformal list` shows them)"
+        )
+    if x.k != y.k:
+        short, long = sorted((x, y), key=lambda i: i.k)
+        if long.k % short.k == 0:
+            hint = f'compare {short.architecture}["{short.name}"].chained({long.k}) with {long.label}'
+        else:
+            hint = "chain both to a common multiple: .chained(K)"
+        raise IncomparableError(f"{x.label} has K = {x.k}, {y.label} has K = {y.k}: {hint}")
+
+
+def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
+    """For each position its class: swapping two products of one class changes the result of neither x nor y.
+
+    Within one step of a fused algorithm products enter only a maximum and an exact sum.  Where that is not so
+    (or the products do not share a block scale), every position is its own class.
+    """
+
+    def classes(spec: DotAdd) -> list[Hashable]:
+        fused = {"fda": 1, "fdrda": 1, "efda": 1, "gfdrda": 2}
+        groups = fused.get(spec.parameters.algorithm)
+        if groups is None:
+            return list(range(spec.k))
+        step = spec.parameters.step_products
+        scale = spec.scale_block or spec.k
+        return [(k // step, k % groups, k // scale) for k in range(spec.k)]
+
+    return list(zip(classes(x), classes(y), strict=True))
+
+
+def _bounded(measure: Measure, bound: int) -> Bound:
+    return lambda inputs: at_most(measure(inputs), bound)
+
+
+def _is_plus_zero(x: z3.BitVecRef) -> bool:
+    return bool(z3.is_bv_value(x) and x.as_long() == 0)
+
+
+@dataclass
+class _Found:
+    """A witness' codes on the way down, and the positions whose products may be nonzero."""
+
+    codes: Codes
+    active: tuple[int, ...]
+    seen: tuple[int, int]  #: what the SMT wing says the two results are
+
+
+class _Search:
+    def __init__(
+        self,
+        x: Instruction,
+        y: Instruction,
+        constraints: tuple[Constraint, ...],
+        asker: Asker,
+        progress: Progress | None,
+    ) -> None:
+        self.x, self.y, self.constraints, self.asker = x, y, constraints, asker
+        self.progress = progress or (lambda _: None)
+        self.spec = x.spec
+        self.pins: dict[str, int] = {}
+        for constraint in constraints:
+            for name, code in constraint.pins(x.spec).items():
+                if self.pins.setdefault(name, code) != code:
+                    raise ValueError(f"{name} is fixed to {self.pins[name]:#x} and to {code:#x}")
+        self.forced = [k for k in range(x.k) if self._must_be_active(k)]
+        self.minimality: list[str] = []
+        self._idle: dict[DotAdd, bool] = {}
+        self.bare = False  # whether the trailing significands are known to be 0
+        given = f" where {'; '.join(map(str, constraints))}" if constraints else ""
+        labels = [x.label, y.label]
+        if labels[0] == labels[1]:
+            labels = [f"{i.label} ({i.parameters.describe()})" for i in (x, y)]
+        self.question = f"{labels[0]} = {labels[1]}{given}"
+
+    # ---- formulas ---------------------------------------------------------------------------------------------
+
+    def _must_be_active(self, k: int) -> bool:
+        """Whether a constraint keeps the k-th product from being +0·+0 or a fixed number times zero."""
+        if any(c.forbids_zero for c in self.constraints):
+            return True
+        a, b = self.pins.get(f"a{k}", 0), self.pins.get(f"b{k}", 0)
+
+        def nonzero(code: int, fmt: Format) -> bool:
+            return not (fmt.is_finite(code) and fmt.value(code) == 0)
+
+        a_fmt, b_fmt = self.spec.a_format, self.spec.b_format
+        special = not (a_fmt.is_finite(a) and b_fmt.is_finite(b))
+        return special or (nonzero(a, a_fmt) and nonzero(b, b_fmt))
+
+    def _inputs(self, active: Iterable[int] | None) -> Inputs:
+        """Inputs whose products outside `active` are zero; None: all inputs."""
+        pinned = dict(self.pins)
+        if active is not None:
+            for k in set(range(self.spec.k)) - set(active):
+                pinned.setdefault(f"a{k}", 0)
+                pinned.setdefault(f"b{k}", 0)
+        return symbolic_inputs(self.spec, pinned, self.bare)
+
+    def _result(self, spec: DotAdd, inputs: Inputs, active: Sequence[int] | None) -> z3.BitVecRef:
+        """The result of one model; for sparse inputs, of the same model with its idle steps left out.
+
+        Inside a step nonzero products are written first, so that cases that differ in their places only are one
+        question.  Both are licensed: order by `symmetry_classes`, idle steps by `_idle_steps_pass`.
+        """
+        k = list(range(spec.k))
+        scales = (inputs.scale_a, inputs.scale_b) if spec.scale_format else ()
+        if active is not None and not scales and isinstance(spec.parameters, Fda):
+            L = spec.parameters.L
+            steps = [k[start : start + L] for start in range(0, spec.k, L)]
+            busy = [s for s in steps if not all(_is_plus_zero(x[i]) for i in s for x in (inputs.a, inputs.b))]
+            if not self._idle_steps_pass(spec):
+                busy = steps
+            busy = busy or steps[-1:]
+            k = [i for s in busy for i in sorted(s, key=lambda i: i not in active)]
+            spec = spec.replace(k=len(k))
+        return smt.dot_add(spec, [inputs.a[i] for i in k], [inputs.b[i] for i in k], inputs.c, *scales).result
+
+    def _idle_steps_pass(self, spec: DotAdd) -> bool:
+        """Whether a step whose products are all +0·+0 may be left out: proved, once for each model.
+
+        Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); and a step
+        does not distinguish those.
+        """
+        if spec not in self._idle:
+            self._idle[spec] = spec.k == spec.parameters.step_products or self._prove_idle_steps_pass(spec)
+        return self._idle[spec]
+
+    def _prove_idle_steps_pass(self, spec: DotAdd) -> bool:
+        one = spec.replace(k=spec.parameters.step_products)
+        d = spec.d_format
+        idle = symbolic_inputs(one, {f"{side}{k}": 0 for side in "ab" for k in range(one.k)})
+        busy = symbolic_inputs(one)
+        after = smt.dot_add(one, idle.a, idle.b, idle.c).result
+        plus, minus = z3.BitVecVal(0, d.storage_bits), z3.BitVecVal(d.sign_mask, d.storage_bits)
+        with_plus, with_minus, with_any = (
+            smt.dot_add(one, busy.a, busy.b, c).result for c in (plus, minus, busy.c)
+        )
+        claims = {
+            "gives back its c, as +0 for −0 and as a NaN for a NaN": z3.If(
+                is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)
+            ),
+            "takes c = −0 as c = +0": with_plus == with_minus,
+            "with c a NaN gives a NaN": z3.Implies(is_nan(busy.c, d), is_nan(with_any, d)),
+        }
+        step = f"a step of {spec.types}, {spec.parameters.algorithm} {spec.parameters.describe()},"
+        idle_step = f"{step} with products +0·+0"
+        return all(
+            self.asker.prove(what, f"{idle_step if what.startswith('gives') else step} {what}", claim).verdict
+            == "unsat"
+            for what, claim in claims.items()
+        )
+
+    def _differs(
+        self, inputs: Inputs, active: Sequence[int] | None = None
+    ) -> tuple[list[z3.BoolRef], z3.BitVecRef, z3.BitVecRef]:
+        """(assertions that the results differ under the constraints, x's result, y's result)."""
+        rx, ry = (self._result(i.spec, inputs, active) for i in (self.x, self.y))
+        differ = rx != ry
+        if not (self.x.spec.nan_is_canonical and self.y.spec.nan_is_canonical):
+            d = self.spec.d_format
+            differ = z3.And(differ, z3.Not(z3.And(is_nan(rx, d), is_nan(ry, d))))
+        assertions = [differ]
+        for constraint in self.constraints:
+            assertions += constraint.on_inputs(self.spec, inputs)
+            assertions += constraint.on_result(self.spec, rx) + constraint.on_result(self.spec, ry)
+        return assertions, rx, ry
+
+    def _ask(
+        self,
+        active: tuple[int, ...] | None,
+        name: str,
+        statement: str,
+        more: Callable[[Inputs], list[z3.BoolRef]] = lambda _: [],
+        limit: float | None = None,
+    ) -> tuple[Outcome, _Found | None]:
+        self.progress(f"{self.asker.elapsed:5.1f} s  {name}")
+        inputs = self._inputs(active)
+        assertions, rx, ry = self._differs(inputs, active)
+        outcome = self.asker.satisfy(name, statement, assertions + more(inputs), inputs.constants(), limit)
+        if outcome.verdict != "sat":
+            return outcome, None
+        return outcome, self._found(inputs, outcome.model, active, rx, ry)
+
+    def _ask_within(
+        self, active: tuple[int, ...], name: str, bounds: Sequence[Bound]
+    ) -> tuple[Outcome, _Found | None]:
+        places = ", ".join(map(str, active)) or "none"
+        return self._ask(
+            active,
+            name,
+            f"no difference with {name}, nonzero products only at {places}",
+            lambda inputs: [term for bound in bounds for term in bound(inputs)],
+        )
+
+    def _found(
+        self,
+        inputs: Inputs,
+        model: Mapping[str, int],
+        active: tuple[int, ...] | None,
+        rx: z3.BitVecRef,
+        ry: z3.BitVecRef,
+    ) -> _Found:
+        codes = inputs.codes(self.spec, model)
+        values = [
+            (z3.BitVec(n, bits), z3.BitVecVal(model[n], bits)) for n, bits in inputs.constants().items()
+        ]
+        seen = tuple(z3.simplify(z3.substitute(r, *values)).as_long() for r in (rx, ry))
+        return _Found(codes, active if active is not None else tuple(range(self.spec.k)), (seen[0], seen[1]))
+
+    # ---- the search -------------------------------------------------------------------------------------------
+
+    def answer(self) -> Answer:
+        equal = self._prove_equal_quickly()
+        if equal is not None:
+            return equal
+        found, products = self._sparse()
+        if found is None:
+            outcome, found = self._ask(
+                None, "all inputs at once", f"no input makes the results of {self.question} differ"
+            )
+            if outcome.verdict == "unsat":
+                return Equal(self.question, Proof((self.asker.proved[-1],)), self.asker.elapsed)
+            if found is None:
+                return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
+            found, products = self._fewer_products(found)
+        found = self._shrink(found, products)
+        return self._different(found)
+
+    def _prove_equal_quickly(self) -> Answer | None:
+        inputs = symbolic_inputs(self.spec, self.pins)
+        assertions, _, _ = self._differs(inputs)
+        if z3.is_false(z3.simplify(z3.And(assertions))):
+            self.asker.satisfy("same term", f"{self.question}: both are one and the same term", assertions)
+            return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
+        if staged.applies(self.x.spec, self.y.spec):
+            self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
+            free = symbolic_inputs(self.spec)
+            if staged.prove_equal(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
+                return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
+        return None
+
+    def _patterns(self, count: int) -> Iterator[tuple[int, ...]]:
+        """The ways to place `count` nonzero products, one of each symmetry class of ways."""
+        classes = symmetry_classes(self.x.spec, self.y.spec)
+        members: dict[Hashable, list[int]] = {}
+        for k in range(self.spec.k):
+            if k not in self.forced:
+                key = (classes[k], self.pins.get(f"a{k}"), self.pins.get(f"b{k}"))
+                members.setdefault(key, []).append(k)
+        free = count - len(self.forced)
+        if free < 0:
+            return
+        for choice in itertools.combinations_with_replacement(list(members), free):
+            need = Counter(choice)
+            if all(n <= len(members[key]) for key, n in need.items()):
+                chosen = [k for key, n in need.items() for k in members[key][:n]]
+                yield tuple(sorted(chosen + self.forced))
+
+    def _with_products(self, count: int, limit: float) -> tuple[_Found | None, str]:
+        """(a witness with `count` nonzero products or None, "" or why not every pattern was settled)."""
+        open_question = ""
+        for active in self._patterns(count):
+            places = ", ".join(map(str, active)) or "none"
+            outcome, found = self._ask(
+                active,
+                f"{count} products (at {places})",
+                f"no difference with nonzero products only at {places} (up to order inside a step)",
+                limit=limit,
+            )
+            if found is not None:
+                return found, open_question
+            if outcome.verdict == "unknown":
+                open_question = open_question or outcome.why
+        return None, open_question
+
+    def _sparse(self) -> tuple[_Found | None, int]:
+        """Look for a witness with few products; notes what is thereby known about their least number."""
+        self._unsettled = ""
+        for count in range(len(self.forced), min(self.spec.k, len(self.forced) + _SPARSE) + 1):
+            found, open_question = self._with_products(count, _SPARSE_LIMIT)
+            self._unsettled = self._unsettled or (
+                f"{count} not settled: {open_question}" if open_question else ""
+            )
+            if found is not None:
+                self._note_products(count)
+                return found, count
+        return None, 0
+
+    def _note_products(self, count: int) -> None:
+        noun = f"{count} nonzero product{'s' if count != 1 else ''}"
+        if self._unsettled:
+            self.minimality.append(f"{noun}: best found ({self._unsettled})")
+        else:
+            self.minimality.append(f"{noun}: proved minimal")
+
+    def _fewer_products(self, found: _Found) -> tuple[_Found, int]:
+        """From a witness with many products to one with as few as the time allows."""
+        have = case_size(self.spec, found.codes.a, found.codes.b, found.codes.c)[0]
+        for count in range(len(self.forced) + _SPARSE + 1, have):
+            better, open_question = self._with_products(count, _SPARSE_LIMIT)
+            self._unsettled = self._unsettled or (
+                f"{count} not settled: {open_question}" if open_question else ""
+            )
+            if better is not None:
+                self._note_products(count)
+                return better, count
+            if self.asker.left <= 0:
+                break
+        active = tuple(
+            k
+            for k in range(self.spec.k)
+            if k in self.forced or (found.codes.a[k], found.codes.b[k]) != (0, 0)
+        )
+        self._note_products(have)
+        return _Found(found.codes, active, found.seen), have
+
+    # ---- making it smaller ------------------------------------------------------------------------------------
+
+    def _shrink(self, found: _Found, products: int) -> _Found:
+        """Apply the remaining objectives in order, each under the bounds of those before."""
+        patterns = list(itertools.islice(self._patterns(products), 65))
+        complete = found.active in patterns and len(patterns) <= 64
+        if not complete:
+            patterns = [found.active]
+        bounds: list[Bound] = []
+        c = self.spec.c_format
+
+        def size(f: _Found) -> tuple[int, int, int, int]:
+            return case_size(self.spec, f.codes.a, f.codes.b, f.codes.c, f.codes.scale_a, f.codes.scale_b)
+
+        def smaller(name: str, more: Bound) -> tuple[_Found | None, str]:
+            """A witness within all bounds, looked for first where the last one was; else why that is open."""
+            reason = "" if complete else "other places for the products not tried"
+            for active in sorted(patterns, key=lambda places: places != found.active):
+                outcome, better = self._ask_within(active, name, [*bounds, more])
+                if better is not None:
+                    return better, ""
+                if outcome.verdict == "unknown":
+                    reason = outcome.why
+            return None, reason
+
+        def note(what: str, reason: str) -> None:
+            self.minimality.append(f"{what}: " + (f"best found ({reason})" if reason else "proved minimal"))
+
+        def c_is_zero(inputs: Inputs) -> list[z3.BoolRef]:
+            return [is_zero(inputs.c, c)]
+
+        if size(found)[1]:
+            better, reason = smaller("c = 0", c_is_zero)
+            note("c = 0" if better else "c ≠ 0", reason)
+            found = better or found
+        else:
+            self.minimality.append("c = 0: proved minimal")
+        if not size(found)[1]:
+            bounds.append(c_is_zero)
+
+        def signs(f: _Found) -> int:
+            return sum(
+                fmt.fields(code)[0]
+                for code, fmt in [(x, self.spec.a_format) for x in f.codes.a]
+                + [(x, self.spec.b_format) for x in f.codes.b]
+                + [(f.codes.c, c)]
+            )
+
+        def product_exponents(f: _Found) -> int:
+            return case_size(self.spec, f.codes.a, f.codes.b, 0)[3]
+
+        objectives: list[tuple[str, Callable[[_Found], int], Measure]] = [
+            (_SIGNIFICANDS, lambda f: size(f)[2], self._significands),
+            (_EXPONENTS, lambda f: size(f)[3], self._exponents),
+            ("of that in the products' factors", product_exponents, self._product_exponents),
+            ("minus signs", signs, self._signs),
+        ]
+        for what, value, measure in objectives:
+            # Descend at the places where the witness is, then ask the other places to do better.
+            low, reason = 0, ""
+            while low < value(found):
+                middle = 0 if low == 0 and what != _EXPONENTS else (low + 3 * value(found) - 1) // 4
+
+                outcome, better = self._ask_within(
+                    found.active, f"{what} at most {middle}", [*bounds, _bounded(measure, middle)]
+                )
+                if better is not None:
+                    found = better
+                    continue
+                if outcome.verdict == "unsat":
+                    low = middle + 1
+                if outcome.verdict == "unknown" or low == value(found):
+                    one_less = value(found) - 1
+                    better, why = smaller(f"{what} at most {one_less}", _bounded(measure, one_less))
+                    if better is None:
+                        reason = why
+                        break
+                    found, low = better, 0
+            best = value(found)
+            note(f"{what}: {best}", reason)
+            if what == _SIGNIFICANDS and best == 0:
+                self.bare = True
+            else:
+                bounds.append(_bounded(measure, best))
+        return found
+
+    def _operands(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
+        """What the size of a case counts: the inputs that are not held at +0·+0, scales included."""
+        operands = [*self._factors(inputs), (inputs.c, self.spec.c_format)]
+        if self.spec.scale_format is not None:
+            operands += [(s, self.spec.scale_format) for s in (*inputs.scale_a, *inputs.scale_b)]
+        return operands
+
+    def _factors(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
+        factors: list[tuple[z3.BitVecRef, Format]] = []
+        for a, b in zip(inputs.a, inputs.b, strict=True):
+            if not (z3.is_bv_value(a) and z3.is_bv_value(b)):
+                factors += [(a, self.spec.a_format), (b, self.spec.b_format)]
+        return factors
+
+    def _significands(self, inputs: Inputs) -> list[z3.BitVecRef]:
+        return [bit for x, fmt in self._operands(inputs) for bit in significand_bits(x, fmt)]
+
+    def _exponents(self, inputs: Inputs) -> list[z3.BitVecRef]:
+        return [exponent_distance(x, fmt) for x, fmt in self._operands(inputs)]
+
+    def _product_exponents(self, inputs: Inputs) -> list[z3.BitVecRef]:
+        return [exponent_distance(x, fmt) for x, fmt in self._factors(inputs)]
+
+    def _signs(self, inputs: Inputs) -> list[z3.BitVecRef]:
+        return [sign_bit(x, fmt) for x, fmt in self._operands(inputs)]
+
+    # ---- the end ----------------------------------------------------------------------------------------------
+
+    def _different(self, found: _Found) -> Different:
+        codes = found.codes
+        witness = Witness.of(self.x, self.y, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
+        if witness.results != found.seen and (self.x.spec.nan_is_canonical and self.y.spec.nan_is_canonical):
+            raise WitnessError(
+                f"the two encodings disagree: executables give {witness.results}, bit-vector terms {found.seen} "
+                f"for {witness.to_json()}; please report this"
+            )
+        return Different(
+            self.question, witness, tuple(self.minimality), tuple(self.asker.proved), self.asker.elapsed
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m mmaformal.queries.find_difference ampere hopper HMMA.16816.F32` is `mmaformal diff …`."""
+    from mmaformal.cli import main as command
+
+    return command(["diff", *(sys.argv[1:] if argv is None else argv)])
+
+
+__all__ = ["IncomparableError", "find_difference", "smtlib", "symmetry_classes"]
+
+if __name__ == "__main__":
+    sys.exit(main())
