@@ -144,7 +144,7 @@ class Witness:
         from mmaformal.cuda import cuda_source
 
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
-        return cuda_source(cases, self.a, self.b, int(self.c))
+        return cuda_source(cases, self.a, self.b, int(self.c), self.scale_a, self.scale_b)
 
     def to_json(self) -> dict[str, Any]:
         """Codes as hexadecimal strings, the models with their parameters."""
