@@ -1,0 +1,34 @@
+"""Recorded hardware outputs: `read` them, `check` them against the models, `check_files` for many."""
+
+from mmaformal.recordings.check import (
+    CheckReport,
+    Failure,
+    Mismatch,
+    NotModelled,
+    NotModelledError,
+    Outcome,
+    check,
+    check_file,
+    check_files,
+    exit_code,
+    row_sizes,
+)
+from mmaformal.recordings.read import Block, Recording, RecordingError, read
+
+__all__ = [
+    "Block",
+    "CheckReport",
+    "Failure",
+    "Mismatch",
+    "NotModelled",
+    "NotModelledError",
+    "Outcome",
+    "Recording",
+    "RecordingError",
+    "check",
+    "check_file",
+    "check_files",
+    "exit_code",
+    "read",
+    "row_sizes",
+]

@@ -1,0 +1,344 @@
+"""Checking a recording against a model: how many rows the model gets wrong, and the smallest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable.blocks import decode
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.recordings.read import Block, Recording, RecordingError, read, require_fit
+
+
+class NotModelledError(LookupError):
+    """The recorded instruction is in no table yet."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A row whose recorded d is not the model's; codes, with a and b of all K positions."""
+
+    row: int  #: counted from 0
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: int
+    recorded: int
+    modelled: int
+
+    def text(self, instruction: Instruction) -> str:
+        """Several lines: the row in hexadecimal, both results also as exact values."""
+        spec = instruction.spec
+        results = [
+            f"{who} d = {_hex(d, spec.d_format)} ({spec.d_format.text(d)})"
+            for who, d in (("recorded", self.recorded), ("modelled", self.modelled))
+        ]
+        return "\n".join(
+            [
+                f"smallest mismatching row: {self.row}",
+                "a = " + " ".join(_hex(x, spec.a_format) for x in self.a),
+                "b = " + " ".join(_hex(x, spec.b_format) for x in self.b),
+                f"c = {_hex(self.c, spec.c_format)}",
+                *results,
+            ]
+        )
+
+    def to_json(self, instruction: Instruction) -> dict[str, Any]:
+        """Codes as hexadecimal strings, since JSON numbers need not hold 64 bits."""
+        spec = instruction.spec
+        return {
+            "row": self.row,
+            "a": [_hex(x, spec.a_format) for x in self.a],
+            "b": [_hex(x, spec.b_format) for x in self.b],
+            "c": _hex(self.c, spec.c_format),
+            "recorded": _hex(self.recorded, spec.d_format),
+            "modelled": _hex(self.modelled, spec.d_format),
+        }
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What checking one recording found."""
+
+    recording: Recording
+    instruction: Instruction  #: the model it was checked against
+    rows: int
+    mismatches: int
+    smallest: Mismatch | None  #: of the mismatching rows, the least by `row_sizes`, then the first
+    first_row: int | None  #: the first mismatching row, counted from 0
+
+    @property
+    def path(self) -> Path:
+        return self.recording.path
+
+    @property
+    def rate(self) -> float:
+        return self.mismatches / self.rows
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.mismatches else 0
+
+    def columns(self) -> tuple[str, ...]:
+        noun = "mismatch" if self.mismatches == 1 else "mismatches"
+        found = f"{self.mismatches} {noun} ({_percentage(self.mismatches, self.rows)})"
+        return self.instruction.label, _rows(self.rows), found
+
+    def __str__(self) -> str:
+        """One line, and the smallest mismatching row where there is one."""
+        line = "   ".join((self.path.name, *self.columns()))
+        if self.smallest is None:
+            return line
+        return "\n  ".join([line, *self.smallest.text(self.instruction).splitlines()])
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as what `json.dumps` takes."""
+        return {
+            "file": str(self.path),
+            "status": "mismatch" if self.mismatches else "match",
+            "gpu": self.recording.gpu,
+            "architecture": self.instruction.architecture,
+            "instruction": self.instruction.name,
+            "rows": self.rows,
+            "terms": self.recording.terms,
+            "mismatches": self.mismatches,
+            "rate": self.rate,
+            "first_mismatching_row": self.first_row,
+            "smallest_mismatch": self.smallest.to_json(self.instruction) if self.smallest else None,
+        }
+
+
+@dataclass(frozen=True)
+class NotModelled:
+    """A well-formed recording of an instruction that no table has yet: nothing could be checked."""
+
+    recording: Recording
+    exit_code: ClassVar[int] = 0
+
+    @property
+    def path(self) -> Path:
+        return self.recording.path
+
+    def columns(self) -> tuple[str, ...]:
+        return self.recording.label, _rows(self.recording.rows), "not modelled yet, not checked"
+
+    def __str__(self) -> str:
+        return "   ".join((self.path.name, *self.columns()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.path),
+            "status": "not modelled",
+            "gpu": self.recording.gpu,
+            "architecture": self.recording.architecture,
+            "instruction": self.recording.name,
+            "rows": self.recording.rows,
+            "terms": self.recording.terms,
+        }
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file that could not be checked, and why, in one line."""
+
+    path: Path
+    reason: str
+    exit_code: ClassVar[int] = 2
+
+    def columns(self) -> tuple[str, ...]:
+        return (f"error: {self.reason}",)
+
+    def __str__(self) -> str:
+        return "   ".join((self.path.name, *self.columns()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": str(self.path), "status": "error", "reason": self.reason}
+
+
+Outcome = CheckReport | NotModelled | Failure
+Progress = Callable[[int, int], None]
+
+
+def check(
+    recording: Recording, instruction: Instruction | None = None, *, progress: Progress | None = None
+) -> CheckReport:
+    """Evaluate every row with `instruction`, by default the model of the one recorded.
+
+    Positions beyond the recorded terms are +0.  Results are compared bit by bit; where the algorithm leaves
+    the payload of a NaN open (`DotAdd.nan_is_canonical` is false), any two NaNs are equal.  Memory is bounded
+    by one block of rows.  progress: called after each block with rows done and rows in all.
+
+    Raises NotModelledError if there is no model, RecordingError if the recording does not fit the
+    instruction.
+    """
+    instruction = instruction or recording.instruction
+    if instruction is None:
+        raise NotModelledError(f"{recording.path}: {recording.label} is not modelled yet")
+    require_fit(recording, instruction)
+
+    done, mismatches, first_row = 0, 0, None
+    smallest: Mismatch | None = None
+    least: tuple[int, ...] = ()
+    for block in recording.blocks():
+        block = _padded(block, instruction.k)
+        modelled = instruction.dot_add(block.a, block.b, block.c)
+        wrong = np.flatnonzero(_differ(block.d, modelled, instruction.spec))
+        if wrong.size:
+            sizes = row_sizes(instruction.spec, block.a[wrong], block.b[wrong], block.c[wrong])
+            best = int(np.lexsort(sizes.T[::-1])[0])
+            size = tuple(int(x) for x in sizes[best])
+            if smallest is None or size < least:
+                i = int(wrong[best])
+                least = size
+                smallest = Mismatch(
+                    row=done + i,
+                    a=tuple(map(int, block.a[i])),
+                    b=tuple(map(int, block.b[i])),
+                    c=int(block.c[i]),
+                    recorded=int(block.d[i]),
+                    modelled=int(modelled[i]),
+                )
+            if first_row is None:
+                first_row = done + int(wrong[0])
+        mismatches += wrong.size
+        done += len(block.d)
+        if progress is not None:
+            progress(done, recording.rows)
+    return CheckReport(recording, instruction, done, mismatches, smallest, first_row)
+
+
+def check_file(
+    path: str | Path,
+    *,
+    architecture: str | None = None,
+    instruction: str | None = None,
+    replace: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Read and check one file; whatever is wrong with it is the outcome, not an exception.
+
+    architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
+    hypothesis to test (`{"F": 23}`).
+    """
+    try:
+        recording = read(path, architecture=architecture, instruction=instruction)
+        if recording.instruction is None:
+            return NotModelled(recording)
+        model = _hypothesis(recording.instruction, replace or {})
+        return check(recording, model, progress=progress)
+    except RecordingError as error:
+        return Failure(error.path, error.reason)
+    except _HypothesisError as error:
+        return Failure(Path(path), str(error))
+
+
+def check_files(
+    paths: Sequence[str | Path],
+    *,
+    architecture: str | None = None,
+    instruction: str | None = None,
+    replace: Mapping[str, object] | None = None,
+) -> list[Outcome]:
+    """`check_file` for each of the paths, in order; a file that fails does not keep the others from it."""
+    return [check_file(p, architecture=architecture, instruction=instruction, replace=replace) for p in paths]
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """0: every file that has a model matches it; 1: some rows do not; 2: some files could not be checked."""
+    return max((outcome.exit_code for outcome in outcomes), default=0)
+
+
+class _HypothesisError(ValueError):
+    """The parameters to replace make no sense for an instruction."""
+
+
+def _hypothesis(instruction: Instruction, changes: Mapping[str, object]) -> Instruction:
+    parameters = instruction.parameters
+    kinds = get_type_hints(type(parameters))
+    for name, value in changes.items():
+        if name not in parameters.keys():  # noqa: SIM118
+            raise _HypothesisError(
+                f"{instruction.label} is {instruction.algorithm}, which has no parameter {name!r}: "
+                f"it has {', '.join(parameters.keys())}"
+            )
+        if type(value) not in (get_args(kinds[name]) or (kinds[name],)):
+            raise _HypothesisError(
+                f"{name} of {instruction.label} is {parameters[name]}, and cannot be {value}"
+            )
+    try:
+        return instruction.replace(**changes) if changes else instruction
+    except (TypeError, ValueError) as error:
+        raise _HypothesisError(f"{instruction.label}: {error}") from None
+
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+
+def row_sizes(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[np.int64]:
+    """How large each row is as an example to look at, as a key to be compared lexicographically.
+
+    a, b: codes of shape (rows, K); c: (rows,).  Returns shape (rows, 4):
+
+    0. nonzero products, those with two nonzero factors (infinities and NaNs are nonzero);
+    1. 1 if c is nonzero;
+    2. bits set in the trailing significands of the factors of nonzero products and of c;
+    3. the sum of |exponent| over the same factors and c if it is nonzero, each exponent that of the fields.
+    """
+    a_parts, b_parts = _parts(a, spec.a_format), _parts(b, spec.b_format)
+    c_nonzero, c_bits, c_exponent = _parts(c, spec.c_format)
+    product = a_parts[0] & b_parts[0]
+    bits = (product * (a_parts[1] + b_parts[1])).sum(axis=1) + c_bits
+    exponents = (product * (a_parts[2] + b_parts[2])).sum(axis=1) + c_nonzero * c_exponent
+    return np.stack([product.sum(axis=1), c_nonzero.astype(np.int64), bits, exponents], axis=1)
+
+
+def _parts(codes: NDArray[Any], fmt: Format) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Of each code: whether it is nonzero, the bits set in its trailing significand, its |exponent|."""
+    operand = decode(codes.astype(np.int64), fmt.layout)
+    trailing = codes.astype(np.uint64) >> np.uint64(fmt.ignored_low_bits)
+    bits = np.zeros(codes.shape, np.int64)
+    for i in range(fmt.fraction_bits):
+        bits += ((trailing >> np.uint64(i)) & np.uint64(1)).astype(np.int64)
+    return (operand.significand != 0) | operand.infinite | operand.nan, bits, np.abs(operand.exponent)
+
+
+def _differ(recorded: NDArray[Any], modelled: NDArray[Any], spec: DotAdd) -> NDArray[np.bool_]:
+    different: NDArray[np.bool_] = recorded != modelled
+    if not spec.nan_is_canonical:
+        nan = [decode(d.astype(np.int64), spec.d_format.layout).nan for d in (recorded, modelled)]
+        different &= ~(nan[0] & nan[1])
+    return different
+
+
+def _padded(block: Block, k: int) -> Block:
+    """The block with a and b filled up to K positions; 0 is the code of +0 in every format of a factor."""
+    missing = ((0, 0), (0, k - block.a.shape[1]))
+    if missing[1] == (0, 0):
+        return block
+    return block._replace(a=np.pad(block.a, missing), b=np.pad(block.b, missing))
+
+
+# ---- text --------------------------------------------------------------------------------------------------
+
+
+def _hex(code: int, fmt: Format) -> str:
+    return f"0x{code:0{-(-fmt.storage_bits // 4)}x}"
+
+
+def _rows(rows: int) -> str:
+    return f"{rows} row" if rows == 1 else f"{rows} rows"
+
+
+def _percentage(part: int, whole: int) -> str:
+    """With as many digits as it takes to show neither 0.0% nor 100.0% for what is not."""
+    for digits in range(1, 18):
+        text = f"{100 * part / whole:.{digits}f}"
+        if (float(text) == 0) == (part == 0) and (float(text) == 100) == (part == whole):
+            break
+    return text + "%"

@@ -1,0 +1,93 @@
+"""Which instruction a recording means: one of the tables, one that no table has yet, or none that exists.
+
+The names are those of docs/semantics.md §6: SASS (seed 000 Table III), PTX with its qualifiers in PTX order,
+and `v_mfma_…` (seed 000 Table IV).
+"""
+
+from __future__ import annotations
+
+import re
+
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.architectures.base import canonical_name
+from mmaformal.instruction import Instruction
+
+# The grammars are of canonical names: lower case, and less what canonical_name leaves out.
+_NARROW = r"(?:e4m3|e5m2|e3m2|e2m3|e2m1)"
+_OUT = r"f(?:16|32)"
+_WIDE_IN = r"(?:bf16|tf32)"
+_MNK = r"[1-9]\d{0,2}x[1-9]\d{0,2}x[1-9]\d{0,2}"
+_SHAPE = rf"(?:(?:8|16)8(?:4|8|16|32|64)|{_MNK})"  # 884 is m8 n8 k4; 16x8x4 and 64x256x16 are spelled out
+_QMMA_TYPES = rf"{_OUT}\.{_NARROW}\.{_NARROW}"
+_OMMA_TYPES = r"f32\.e2m1\.e2m1\.(?:e8|ue8m0|ue4m3)(?:\.4x)?"
+
+#: An opcode with its types; UTC… opcodes have no shape (semantics §6: the types come from a descriptor)
+_SASS = re.compile(
+    rf"""dmma\.{_SHAPE}
+    |hmma\.{_SHAPE}\.{_OUT}(?:\.{_OUT}|\.{_WIDE_IN})?
+    |qmma\.{_SHAPE}\.{_QMMA_TYPES}
+    |qmma\.sf\.{_SHAPE}\.{_QMMA_TYPES}\.(?:e8|ue8m0)
+    |omma\.sf\.{_SHAPE}\.{_OMMA_TYPES}
+    |hgmma\.{_MNK}\.{_OUT}(?:\.{_WIDE_IN})?
+    |qgmma\.{_MNK}\.{_QMMA_TYPES}
+    |utchmma\.{_OUT}(?:\.{_WIDE_IN})?
+    |utcqmma\.{_QMMA_TYPES}
+    |utcqmma\.sf\.{_QMMA_TYPES}\.(?:e8|ue8m0)
+    |utcomma(?:\.sf)?\.{_OMMA_TYPES}""",
+    re.VERBOSE | re.ASCII,
+)
+
+_PTX_TYPE = rf"(?:f16|bf16|tf32|f32|f64|{_NARROW})"
+_PTX_SHAPE = r"m[1-9]\d{0,2}n[1-9]\d{0,2}k[1-9]\d{0,2}"
+_PTX_SCALING = r"(?:\.kind::(?:f16|tf32|f8f6f4|mxf8f6f4|mxf4|mxf4nvf4))?(?:\.block(?:16|32))?"
+
+#: Executable by every later GPU too: PTX is compiled to whatever instructions that GPU has
+_PORTABLE_PTX = re.compile(
+    rf"""mma\.{_PTX_SHAPE}{_PTX_SCALING}(?:\.{_PTX_TYPE}){{4}}(?:\.ue8m0|\.ue4m3)?
+    |wmma\.mma\.{_PTX_SHAPE}(?:\.{_PTX_TYPE}){{2,4}}""",
+    re.VERBOSE | re.ASCII,
+)
+#: Of one GPU generation only (the PTX targets sm_90a, sm_100a)
+_SPECIFIC_PTX = re.compile(
+    rf"""wgmma\.{_PTX_SHAPE}(?:\.{_PTX_TYPE}){{3}}
+    |tcgen05\.mma(?:\.cta_group::[12])?\.{_PTX_SHAPE}{_PTX_SCALING}(?:\.{_PTX_TYPE}){{3}}(?:\.ue8m0|\.ue4m3)?""",
+    re.VERBOSE | re.ASCII,
+)
+_MFMA = re.compile(
+    rf"""f(?:32|64)_{_MNK}(?:_[1-9]\d?b)?_?
+    (?:f64|f32|xf32|f16|bf16(?:_1k)?|(?:fp8|bf8)_(?:fp8|bf8))""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+def look_up(architecture: Architecture, name: str) -> Instruction | None:
+    """The instruction `name` of an architecture, or None if it may well exist but is not modelled yet.
+
+    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX or v_mfma, whichever the
+    architecture's vendor uses, and the tables do not say that this architecture lacks it.  They do where
+    another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have a
+    `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
+
+    Raises UnknownInstructionError for every other name; its message lists the nearest ones and who has it.
+    """
+    if name in architecture:
+        return architecture[name]
+    spelling = canonical_name(name)
+    portable = _PORTABLE_PTX.fullmatch(spelling) is not None
+    nvidia = portable or any(grammar.fullmatch(spelling) for grammar in (_SASS, _SPECIFIC_PTX))
+    amd = _MFMA.fullmatch(spelling) is not None
+    if not (amd if _is_amd(architecture) else nvidia):
+        return architecture[name]  # raises
+
+    by_age = list(ARCHITECTURES)
+    owners = [other for other in by_age if name in ARCHITECTURES[other]]
+    if portable:
+        older = by_age[: by_age.index(architecture.name.partition("@")[0])]  # hopper@paper-v1 is a hopper
+        lacking = bool(owners) and not any(owner in older for owner in owners)
+    else:
+        lacking = bool(owners)
+    return architecture[name] if lacking else None  # raises if lacking
+
+
+def _is_amd(architecture: Architecture) -> bool:
+    return any(_MFMA.fullmatch(canonical_name(instruction.name)) for instruction in architecture)
