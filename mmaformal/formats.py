@@ -79,7 +79,7 @@ class Format:
     @property
     def word(self) -> np.dtype[Any]:
         """The unsigned NumPy dtype that holds one code."""
-        return np.dtype(f"uint{self.word_bits}")
+        return _dtype(f"uint{self.word_bits}")
 
     @property
     def word_bits(self) -> int:
@@ -157,6 +157,41 @@ class Format:
         magnitude = Fraction(significand) * Fraction(2) ** (max(exponent, 1) - self.bias - self.fraction_bits)
         return -magnitude if sign else magnitude
 
+    def code(self, text: str) -> int:
+        """The code of a number written as a decimal, fraction or hexadecimal float, or of `inf`, `-inf`, `nan`.
+
+        Raises ValueError if the format has no such value: nothing is rounded.
+        """
+        word = text.strip().lower()
+        negative = word.startswith("-")
+        if word.lstrip("+-") in ("inf", "infinity"):
+            if self.infinity is None:
+                raise ValueError(f"{self.name} has no infinity")
+            return self.infinity | (self.sign_mask if negative else 0)
+        if word == "nan":
+            found = next((c for c in _nan_candidates(self) if self.is_nan(c)), None)
+            if found is None:
+                raise ValueError(f"{self.name} has no NaN")
+            return found
+        try:
+            value = Fraction(float.fromhex(word)) if "0x" in word else Fraction(word)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            raise ValueError(f"{text!r} is no number") from None
+        low, high = 0, 1 << (self.exponent_bits + self.fraction_bits)
+        while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
+            middle = (low + high) // 2
+            code = middle << self.ignored_low_bits
+            if not self.is_finite(code) or self.value(code) >= abs(value):
+                high = middle
+            else:
+                low = middle + 1
+        code = low << self.ignored_low_bits
+        if negative and self.sign_mask and not self.is_nan(code | self.sign_mask):
+            code |= self.sign_mask
+        if code >= self.codes or not self.is_finite(code) or self.value(code) != value:
+            raise ValueError(f"{text} is not a value of {self.name}: give one exactly, or a code as 0x…")
+        return code
+
     def text(self, code: int) -> str:
         """A code for a person: `nan`, `-inf`, `-0`, or its exact value as a hexadecimal float."""
         if self.is_nan(code):
@@ -165,6 +200,11 @@ class Format:
         if self.is_infinite(code):
             return "-inf" if sign else "inf"
         return hex_float(self.value(code), negative_zero=bool(sign))
+
+
+def _nan_candidates(fmt: Format) -> tuple[int, ...]:
+    ones = fmt.codes - 1
+    return (ones & ~fmt.sign_mask, fmt.sign_mask, ones)
 
 
 def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:

@@ -193,8 +193,8 @@ class Witness:
         lines.append("  c".ljust(10) + code_text(c, spec.c_format))
         if spec.scale_format is not None:
             for side, scales in (("a", scale_a), ("b", scale_b)):
-                for i, code in enumerate(scales):
-                    lines.append(f"  scale_{side}[{i}]".ljust(14) + code_text(code, spec.scale_format))
+                for block, code in enumerate(scales):
+                    lines.append(f"  scale_{side}[{block}]".ljust(14) + code_text(code, spec.scale_format))
         exact = exact_dot_add(spec, a, b, c, scale_a, scale_b)
         if exact is not None:
             lines.append(f"exact c + Σ a·b: {number_text(exact)}")
@@ -203,9 +203,9 @@ class Witness:
         if labels[0] == labels[1]:
             labels = [f"{i.label} {i.parameters.describe()}" for i in (self.x, self.y)]
         width = max(map(len, labels))
-        for side, label, result in zip((self.x, self.y), labels, self.results, strict=True):
-            payload = "  (payload unspecified)" if _vague_nan(side.spec, result) else ""
-            lines.append(f"  {label:<{width}}  {code_text(result, side.d_format)}{payload}")
+        for model, label, result in zip((self.x, self.y), labels, self.results, strict=True):
+            payload = "  (payload unspecified)" if _vague_nan(model.spec, result) else ""
+            lines.append(f"  {label:<{width}}  {code_text(result, model.d_format)}{payload}")
         apart = ulps_apart(*self.results, spec.d_format)
         lines.append(f"  {apart} ulp apart" if apart else "  not comparable: one is a NaN")
         if apart == 0:

@@ -3,9 +3,9 @@ cannot see from the checkout (docs/design.md, "Packaging").  Links the sources i
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,18 +18,16 @@ PLACES = {
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        for source, target in PLACES.items():
-            for path in (ROOT / source).rglob("*.py"):
-                link = Path(folder) / target / path.relative_to(ROOT / source)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(path)
-        config = ROOT / "pyproject.toml"
-        cache = ROOT / ".mypy_cache"
-        command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(cache)]
-        return subprocess.run(
-            [*command, "-p", "mmaformal", *sys.argv[1:]], cwd=folder, check=False
-        ).returncode
+    tree = ROOT / ".mypy_cache" / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    for source, target in PLACES.items():
+        for path in (ROOT / source).rglob("*.py"):
+            link = tree / target / path.relative_to(ROOT / source)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
+    command += ["--cache-dir", str(ROOT / ".mypy_cache"), "-p", "mmaformal", *sys.argv[1:]]
+    return subprocess.run(command, cwd=tree, check=False).returncode
 
 
 if __name__ == "__main__":
