@@ -227,7 +227,8 @@ def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:
 
 
 def _dtype(scalar: Any) -> np.dtype[Any]:
-    return np.dtype(scalar)
+    dtype: np.dtype[Any] = np.dtype(scalar)
+    return dtype
 
 
 _IEEE, _FN, _FNUZ, _NONE = Specials.IEEE, Specials.FN, Specials.FNUZ, Specials.NONE
