@@ -130,7 +130,7 @@ DMMA_HOPPER = tuple(_mma(f"DMMA.16x8x{k}", 16, 8, k, fp64, fp64, fp64) for k in 
 def _qmma(k: int, a: Format, b: Format, d: Format, kind: str = "") -> Row:
     types = f"{PTX[d]}.{PTX[a]}.{PTX[b]}.{PTX[d]}"
     plain = f"mma.m16n8k{k}.{types}"
-    spellings = (plain,)
+    spellings: tuple[str, ...] = (plain,)
     if kind:
         of_kind = f"mma.m16n8k{k}.kind::{kind}.{types}"
         spellings = (of_kind, plain) if a in F8 and b in F8 else (of_kind,)
