@@ -3,54 +3,14 @@ rounded away.  Told from the executable wing's trace, so it is what was computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable
-from mmaformal.formats import Format, hex_float
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the telling: a stage, what it is about, and what came out there."""
-
-    stage: str
-    label: str
-    text: str
-
-
-#: The rows of one step, or None for a step that only passes c on.
-Steps = list[list[Row]]
-
-
-def decimal_text(value: Fraction, digits: int = 17) -> str:
-    """An exact decimal if `digits` significant digits hold it, else one that starts with ≈."""
-    with localcontext(Context(prec=digits)) as context:
-        rounded = Decimal(value.numerator) / Decimal(value.denominator)
-        inexact = bool(context.flags[_INEXACT])
-    return f"{'≈' if inexact else ''}{rounded:g}"
-
-
-_INEXACT = next(flag for flag in Context().flags if flag.__name__ == "Inexact")
-
-
-def number_text(value: Fraction) -> str:
-    """`0x1.8p-2 = 0.375`."""
-    decimal = decimal_text(value)
-    return f"{hex_float(value)} {decimal}" if decimal.startswith("≈") else f"{hex_float(value)} = {decimal}"
-
-
-def code_text(code: int, fmt: Format) -> str:
-    """`0x3c00  0x1p+0 = 1`, or `0x7fff  nan`."""
-    digits = -(-fmt.storage_bits // 4)
-    if not fmt.is_finite(code) or fmt.value(code) == 0:
-        return f"{code:#0{digits + 2}x}  {fmt.text(code)}"
-    return f"{code:#0{digits + 2}x}  {number_text(fmt.value(code))}"
+from mmaformal.tellers import TELLERS, Steps, code_text, decimal_text, number_text
 
 
 def exact_dot_add(
@@ -78,69 +38,6 @@ def exact_dot_add(
     return total
 
 
-# ---- fda ----------------------------------------------------------------------------------------------------------
-
-
-def _scaled(significand: int, exponent: int) -> Fraction:
-    return Fraction(significand) * Fraction(2) ** exponent
-
-
-def _special_row(special: Any) -> Row | None:
-    for flag, text in (
-        (special.nan, "NaN"),
-        (special.positive_infinity, "+∞"),
-        (special.negative_infinity, "−∞"),
-    ):
-        if flag:
-            return Row("classify", "special value", text)
-    return None
-
-
-def _kept_and_lost(kept: Fraction, exact: Fraction) -> str:
-    return hex_float(kept) + (f"  (lost {hex_float(exact - kept)})" if kept != exact else "")
-
-
-def _fda_steps(spec: DotAdd, trace: Any, c: int) -> Steps:
-    F, L = spec.parameters["F"], spec.parameters["L"]
-    product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    steps: Steps = []
-    for number, step in enumerate(trace.steps):
-        entering = c if number == 0 else trace.steps[number - 1].result
-        special = _special_row(step.special)
-        if not any(p.significand for p in step.products) and entering == step.result and not special:
-            steps.append([])
-            continue
-        if special:
-            steps.append([special, Row("encode", "d", code_text(step.result, spec.d_format))])
-            continue
-        unit = step.e_max - F
-        rows = [Row("align", "largest exponent", str(step.e_max))]
-        for k, (product, aligned) in enumerate(zip(step.products, step.aligned, strict=True)):
-            if product.significand:
-                exact = _scaled(product.significand * (-1) ** product.sign, product.exponent - product_bits)
-                text = _kept_and_lost(_scaled(aligned, unit), exact)
-                rows.append(Row("align", f"a[{number * L + k}]·b[{number * L + k}]", text))
-        if step.addend.significand:
-            exact = _scaled(
-                step.addend.significand * (-1) ** step.addend.sign,
-                step.addend.exponent - spec.c_format.fraction_bits,
-            )
-            rows.append(Row("align", "c", _kept_and_lost(_scaled(step.aligned_c, unit), exact)))
-        total = _scaled(step.total, unit)
-        rows.append(Row("accumulate", "sum", hex_float(total)))
-        if spec.d_format.is_finite(step.result):
-            lost = total - spec.d_format.value(step.result)
-            rows.append(Row("round", "rounded away", hex_float(lost) if lost else "nothing"))
-        else:
-            rows.append(Row("round", "overflow", "to infinity"))
-        rows.append(Row("encode", "d", code_text(step.result, spec.d_format)))
-        steps.append(rows)
-    return steps
-
-
-_TELLERS: dict[str, Callable[[DotAdd, Any, int], Steps]] = {"fda": _fda_steps}
-
-
 # ---- telling ------------------------------------------------------------------------------------------------------
 
 
@@ -155,7 +52,7 @@ def _steps(
     spec = instruction.spec
     scales = (list(scale_a), list(scale_b)) if spec.scale_format else ()
     trace = executable.dot_add(spec, list(a), list(b), c, *scales)
-    return _TELLERS[spec.parameters.algorithm](spec, trace, c)
+    return TELLERS[spec.parameters.algorithm](spec, trace, c)
 
 
 def explain_case(
@@ -249,7 +146,6 @@ def ulps_apart(x: int, y: int, fmt: Format) -> int | None:
 
 
 __all__ = [
-    "Row",
     "code_text",
     "decimal_text",
     "exact_dot_add",
