@@ -487,7 +487,9 @@ class _Search:
             # Descend at the places where the witness is, then ask the other places to do better.
             low, reason = 0, ""
             while low < value(found):
-                middle = 0 if low == 0 and what != _EXPONENTS else (low + 3 * value(found) - 1) // 4
+                # Few significand bits mostly do, so search from below; exponents are searched from above.
+                near = (low + 3 * value(found) - 1) // 4 if what == _EXPONENTS else low + low // 2
+                middle = min(near, value(found) - 1)
 
                 outcome, better = self._ask_within(
                     found.active, f"{what} at most {middle}", [*bounds, _bounded(measure, middle)]
