@@ -83,7 +83,7 @@ class Parameters:
     def describe(self) -> str:
         """`F=24 L=8 ρ=RZ-FP32 e_zero=-132`; a parameter that has a default is named where it differs."""
         shown = (f.name for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default)
-        return " ".join(f"{'ρ' if name == 'rho' else name}={_text(self[name])}" for name in shown)
+        return " ".join(f"{'ρ' if name == 'rho' else name}={parameter_text(self[name])}" for name in shown)
 
     @property
     def step_products(self) -> int:
@@ -98,7 +98,8 @@ class Parameters:
             raise ValueError(f"{self.algorithm} needs {what}")
 
 
-def _text(value: Any) -> str:
+def parameter_text(value: Any) -> str:
+    """A parameter's value for a person."""
     if value is None:
         return "fields"
     if isinstance(value, Rounding):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import DotAdd, Parameters
+from mmaformal.algorithms import DotAdd, Parameters, parameter_text
 from mmaformal.formats import Format
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
@@ -90,7 +90,8 @@ class Instruction:
         """
         own = {n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes}
         if changes:
-            own.setdefault("name", self.name + "".join(f"[{n}={v}]" for n, v in changes.items()))
+            changed = "".join(f"[{n}={parameter_text(v)}]" for n, v in changes.items())
+            own.setdefault("name", self.name + changed)
         sources = {n: s for n, s in self.sources.items() if n not in changes}
         sources |= {n: "hypothetical" for n in changes if n in self.parameters.keys()}  # noqa: SIM118
         return replace(self, spec=self.spec.replace(**changes), aliases=(), sources=sources, **own)
