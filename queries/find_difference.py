@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered
 from mmaformal.architectures.base import Architecture
 from mmaformal.encodings import smt
 from mmaformal.formats import Format
@@ -49,6 +49,8 @@ Measure = Callable[[Inputs], list[z3.BitVecRef]]  #: terms whose sum is to be ma
 _SIGNIFICANDS = "significand bits set"
 _EXPONENTS = "sum of |exponent|"
 
+#: Algorithms on whose result the signs of zero products have no influence.
+_SIGN_OF_ZERO_LOST = {"fda", "gdfs"}
 #: Sparse inputs are tried up to this many nonzero products before all inputs at once.
 _SPARSE = 2
 #: Seconds for one sparse question before the search moves on.
@@ -124,18 +126,28 @@ def _check_comparable(x: Instruction, y: Instruction) -> None:
 def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
     """For each position its class: swapping two products of one class changes the result of neither x nor y.
 
-    Within one step of a fused algorithm products enter only a maximum and an exact sum.  Where that is not so
-    (or the products do not share a block scale), every position is its own class.
+    Within one step of a fused algorithm products enter only a maximum and an exact sum, so those that share a
+    step, a group and a block scale are one class.  Where order matters (sfma) every position is its own.
     """
 
+    def place(spec: DotAdd, k: int) -> Hashable:
+        p = spec.parameters
+        step = k // p.step_products
+        if isinstance(p, Gdfs):
+            return k // p.G  # an exact sum of each group
+        if isinstance(p, Gfdrda):
+            return step, k % 2
+        if isinstance(p, (Fda, Fdrda, Efda)):
+            return step
+        if isinstance(p, Lowered):
+            return step, p.order.index(k % len(p.order)) // p.L
+        if isinstance(p, Gps):
+            return k // 2  # the two addends of one IEEE addition
+        return k
+
     def classes(spec: DotAdd) -> list[Hashable]:
-        fused = {"fda": 1, "fdrda": 1, "efda": 1, "gfdrda": 2}
-        groups = fused.get(spec.parameters.algorithm)
-        if groups is None:
-            return list(range(spec.k))
-        step = spec.parameters.step_products
         scale = spec.scale_block or spec.k
-        return [(k // step, k % groups, k // scale) for k in range(spec.k)]
+        return [(place(spec, k), k // scale) for k in range(spec.k)]
 
     return list(zip(classes(x), classes(y), strict=True))
 
@@ -176,6 +188,7 @@ class _Search:
                     raise ValueError(f"{name} is fixed to {self.pins[name]:#x} and to {code:#x}")
         self.forced = [k for k in range(x.k) if self._must_be_active(k)]
         self.minimality: list[str] = []
+        self.signed_zeros = not {x.algorithm, y.algorithm} <= _SIGN_OF_ZERO_LOST
         self._idle: dict[DotAdd, bool] = {}
         self.bare = False  # whether the trailing significands are known to be 0
         given = f" where {'; '.join(map(str, constraints))}" if constraints else ""
@@ -201,12 +214,15 @@ class _Search:
 
     def _inputs(self, active: Iterable[int] | None) -> Inputs:
         """Inputs whose products outside `active` are zero; None: all inputs."""
-        pinned = dict(self.pins)
-        if active is not None:
-            for k in set(range(self.spec.k)) - set(active):
+        pinned, zeros = dict(self.pins), []
+        idle = set(range(self.spec.k)) - set(active) if active is not None else set()
+        for k in sorted(idle):
+            pinned.setdefault(f"b{k}", 0)
+            if self.signed_zeros and f"a{k}" not in pinned:
+                zeros.append(f"a{k}")
+            else:
                 pinned.setdefault(f"a{k}", 0)
-                pinned.setdefault(f"b{k}", 0)
-        return symbolic_inputs(self.spec, pinned, self.bare)
+        return symbolic_inputs(self.spec, pinned, zeros=zeros, bare=self.bare)
 
     def _result(self, spec: DotAdd, inputs: Inputs, active: Sequence[int] | None) -> z3.BitVecRef:
         """The result of one model; for sparse inputs, of the same model with its idle steps left out.
@@ -368,16 +384,22 @@ class _Search:
                 chosen = [k for key, n in need.items() for k in members[key][:n]]
                 yield tuple(sorted(chosen + self.forced))
 
-    def _with_products(self, count: int, limit: float) -> tuple[_Found | None, str]:
-        """(a witness with `count` nonzero products or None, "" or why not every pattern was settled)."""
+    def _with_products(self, count: int, share: float) -> tuple[_Found | None, str]:
+        """(a witness with `count` nonzero products or None, "" or why not every pattern was settled).
+
+        `share` is the part of the time given after which the search is broken off.
+        """
         open_question = ""
         for active in self._patterns(count):
+            left = self.asker.left - (1 - share) * self.asker.timeout
+            if left <= 0:
+                return None, open_question or f"{share:.0%} of the time given were used up"
             places = ", ".join(map(str, active)) or "none"
             outcome, found = self._ask(
                 active,
                 f"{count} products (at {places})",
                 f"no difference with nonzero products only at {places} (up to order inside a step)",
-                limit=limit,
+                limit=min(left, _SPARSE_LIMIT),
             )
             if found is not None:
                 return found, open_question
@@ -389,7 +411,7 @@ class _Search:
         """Look for a witness with few products; notes what is thereby known about their least number."""
         self._unsettled = ""
         for count in range(len(self.forced), min(self.spec.k, len(self.forced) + _SPARSE) + 1):
-            found, open_question = self._with_products(count, _SPARSE_LIMIT)
+            found, open_question = self._with_products(count, share=0.5)
             self._unsettled = self._unsettled or (
                 f"{count} not settled: {open_question}" if open_question else ""
             )
@@ -409,7 +431,7 @@ class _Search:
         """From a witness with many products to one with as few as the time allows."""
         have = case_size(self.spec, found.codes.a, found.codes.b, found.codes.c)[0]
         for count in range(len(self.forced) + _SPARSE + 1, have):
-            better, open_question = self._with_products(count, _SPARSE_LIMIT)
+            better, open_question = self._with_products(count, share=0.9)
             self._unsettled = self._unsettled or (
                 f"{count} not settled: {open_question}" if open_question else ""
             )

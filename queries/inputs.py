@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import z3
@@ -61,10 +61,17 @@ class Inputs:
         )
 
 
-def symbolic_inputs(spec: DotAdd, pinned: Mapping[str, int] | None = None, bare: bool = False) -> Inputs:
+def symbolic_inputs(
+    spec: DotAdd,
+    pinned: Mapping[str, int] | None = None,
+    *,
+    zeros: Collection[str] = (),
+    bare: bool = False,
+) -> Inputs:
     """Constants named a0, a1, …, b0, …, c, sa0, …, sb0, … but for those in `pinned`, which have that value.
 
-    `bare` leaves only sign and exponent field free (the trailing significand is 0): powers of two, zeros, infinities.
+    Of those in `zeros` only the sign is free.  `bare` leaves only sign and exponent field free (the trailing
+    significand is 0): powers of two, zeros, infinities.
     """
     pinned = pinned or {}
 
@@ -72,6 +79,8 @@ def symbolic_inputs(spec: DotAdd, pinned: Mapping[str, int] | None = None, bare:
         bits, low = fmt.storage_bits, fmt.fraction_bits + fmt.ignored_low_bits
         if name in pinned:
             return z3.BitVecVal(pinned[name], bits)
+        if name in zeros:
+            return z3.Concat(z3.BitVec(name, 1), z3.BitVecVal(0, bits - 1))
         if bare and low:
             return z3.Concat(z3.BitVec(name, bits - low), z3.BitVecVal(0, low))
         return z3.BitVec(name, bits)

@@ -29,6 +29,7 @@ class Asker:
 
     def __init__(self, portfolio: Portfolio, timeout: float) -> None:
         self.portfolio = portfolio
+        self.timeout = timeout
         self.start = time.monotonic()
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
