@@ -66,14 +66,14 @@ def explain_case(
     """One dot product-add of `instruction` on codes (Python ints), stage by stage."""
     steps = _steps(instruction, a, b, c, scale_a, scale_b)
     lines = []
-    for number, rows in enumerate(steps, 1):
+    for number, step in enumerate(steps, 1):
         title = f"step {number} of {len(steps)}" if len(steps) > 1 else "the step"
-        if not rows:
+        if step.idle:
             lines.append(f"{title}: all products are zero, c passes unchanged")
             continue
         lines.append(f"{title}:")
-        width = max(len(row.label) for row in rows)
-        lines += [f"  {row.stage:<10}  {row.label:<{width}}  {row.text}" for row in rows]
+        width = max(len(row.label) for row in step.rows)
+        lines += [f"  {row.stage:<10}  {row.label:<{width}}  {row.text}" for row in step.rows]
     return "\n".join(lines)
 
 
@@ -91,7 +91,7 @@ def explain_difference(
     Steps in which nothing happens are folded away; if what is left has not the same number of steps on both
     sides, the computations are told one after the other.
     """
-    left, right = ([rows for rows in _steps(i, a, b, c, scale_a, scale_b) if rows] for i in (x, y))
+    left, right = _foldable(*(_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
     if len(left) != len(right):
         told = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
@@ -104,8 +104,8 @@ def explain_difference(
     first = ""
     for number, (rows, others) in enumerate(zip(left, right, strict=True), 1):
         prefix = f"{number}: " if len(left) > 1 else ""
-        ours = {(r.stage, r.label): r.text for r in rows}
-        theirs = {(r.stage, r.label): r.text for r in others}
+        ours = {(r.stage, r.label): r.text for r in rows.rows}
+        theirs = {(r.stage, r.label): r.text for r in others.rows}
         for key in _merged(list(ours), list(theirs)):
             mine, other = ours.get(key, "–"), theirs.get(key, "–")
             mark = " " if mine == other else "≠"
@@ -121,6 +121,15 @@ def explain_difference(
             f"  {mark} {stage:<{widths[1]}}  {label:<{widths[2]}}   {mine:<{widths[3]}}  {other}".rstrip()
         )
     return "\n".join(lines)
+
+
+def _foldable(x: Steps, y: Steps) -> tuple[Steps, Steps]:
+    """Both without their idle steps; where they have equally many steps, without those idle on both sides."""
+    if len(x) == len(y):
+        busy = [pair for pair in zip(x, y, strict=True) if not (pair[0].idle and pair[1].idle)]
+        return [mine for mine, _ in busy], [other for _, other in busy]
+    busy_x, busy_y = ([step for step in steps if not step.idle] for steps in (x, y))
+    return busy_x or x[-1:], busy_y or y[-1:]
 
 
 def _merged(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -21,8 +21,15 @@ class Row:
     text: str
 
 
-#: The rows of each step; none for a step that only passes c on.
-Steps = list[list[Row]]
+@dataclass(frozen=True)
+class ToldStep:
+    """The rows of one step; `idle` if its products are all zero and it only passes c on."""
+
+    rows: list[Row]
+    idle: bool = False
+
+
+Steps = list[ToldStep]
 
 
 # ---- numbers ------------------------------------------------------------------------------------------------------
@@ -121,12 +128,13 @@ def _sfma(spec: DotAdd, trace: Any, c: int) -> Steps:
     for k, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, d)
         idle = step.a.significand * step.b.significand == 0 and entering == _code(step.result, d)
-        if special or idle:
-            steps.append(special)
+        if special:
+            steps.append(ToldStep(special, idle))
             continue
         product = _term(step.a, bits) * _term(step.b, bits)
         rows = [Row("multiply", _name(k), _hex(product))]
-        steps.append(rows + _ending(product + _term(step.c, bits), step.result, d))
+        rows += _ending(product + _term(step.c, bits), step.result, d)
+        steps.append(ToldStep(rows, idle))
     return steps
 
 
@@ -135,9 +143,7 @@ def _gps(spec: DotAdd, trace: Any, c: int) -> Steps:
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
-        if all(p.result & 0x7FFFFFFF == 0 for p in step.products) and entering == step.result:
-            steps.append([])
-            continue
+        idle = all(p.result & 0x7FFFFFFF == 0 for p in step.products) and entering == step.result
         rows = []
         for i, product in enumerate(step.products):
             text = code_text(product.result, fp32)
@@ -152,7 +158,7 @@ def _gps(spec: DotAdd, trace: Any, c: int) -> Steps:
         rows += [Row("pairwise", f"sum {i}", code_text(s.result, fp32)) for i, s in enumerate(step.sums)]
         rows.append(Row("group", "flushed", code_text(step.group, fp32)))
         rows.append(Row("accumulate", "d", code_text(step.result, fp32)))
-        steps.append(rows)
+        steps.append(ToldStep(rows, idle))
     return steps
 
 
@@ -178,7 +184,7 @@ def _fda(spec: DotAdd, trace: Any, c: int) -> Steps:
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         idle = not any(p.significand for p in step.products) and entering == step.result
         names = [_name(number * L + i) for i in range(L)]
-        steps.append([] if idle else _fda_step(spec, step, F, names))
+        steps.append(ToldStep(_fda_step(spec, step, F, names), idle))
     return steps
 
 
@@ -193,13 +199,13 @@ def _lowered(spec: DotAdd, trace: Any, c: int) -> Steps:
             step = trace.steps[start + i]
             names = [_name(first + k) for k in order[i * p["L"] : (i + 1) * p["L"]]]
             idle = not any(x.significand for x in step.products)
-            steps.append([] if idle else _fda_step(inner, step, p["F"], names))
+            steps.append(ToldStep(_fda_step(inner, step, p["F"], names), idle))
         addition = trace.steps[start + fused]
         special = _special(addition.special, addition.result, spec.d_format)
         bits = spec.d_format.fraction_bits
         total = _term(addition.x, bits) + _term(addition.y, bits)
         adding = [Row("add c", "fused sum", _hex(_term(addition.x, bits)))]
-        steps.append(special or adding + _ending(total, addition.result, spec.d_format))
+        steps.append(ToldStep(special or adding + _ending(total, addition.result, spec.d_format)))
     return steps
 
 
@@ -209,8 +215,8 @@ def _gdfs(spec: DotAdd, trace: Any, c: int) -> Steps:
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
         idle = not any(g.significand for g in step.groups) and entering == step.result
-        if special or idle:
-            steps.append(special)
+        if special:
+            steps.append(ToldStep(special, idle))
             continue
         scale = spec.scale_format
         assert scale is not None
@@ -225,7 +231,7 @@ def _gdfs(spec: DotAdd, trace: Any, c: int) -> Steps:
         if step.addend.significand:
             exact = _term(step.addend, spec.c_format.fraction_bits)
             rows.append(Row("align", "c", _kept_and_lost(_scaled(step.aligned_c, unit), exact)))
-        steps.append(rows + _ending(_scaled(step.total, unit), step.result, spec.d_format))
+        steps.append(ToldStep(rows + _ending(_scaled(step.total, unit), step.result, spec.d_format), idle))
     return steps
 
 
@@ -237,8 +243,8 @@ def _fdrda(spec: DotAdd, trace: Any, c: int) -> Steps:
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
         idle = not any(x.significand for x in step.products) and entering == step.result
-        if special or idle:
-            steps.append(special)
+        if special:
+            steps.append(ToldStep(special, idle))
             continue
         rows = []
         stride = len(step.dots)
@@ -272,7 +278,7 @@ def _fdrda(spec: DotAdd, trace: Any, c: int) -> Steps:
         total = _scaled(step.total, step.e_max - dot_bits)
         cut_total = _scaled(step.cut_total.total, step.cut_total.unit)
         rows.append(Row("accumulate", "sum with c", _kept_and_lost(cut_total, total)))
-        steps.append(rows + _ending(cut_total, step.result, spec.d_format)[1:])
+        steps.append(ToldStep(rows + _ending(cut_total, step.result, spec.d_format)[1:], idle))
     return steps
 
 
@@ -283,13 +289,13 @@ def _efda(spec: DotAdd, trace: Any, c: int) -> Steps:
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
         idle = not any(x.significand for x in step.products) and entering == step.result
-        if special or idle:
-            steps.append(special)
+        if special:
+            steps.append(ToldStep(special, idle))
             continue
         products = [_term(x, bits) for x in step.products]
         rows = [Row("multiply", _name(number * L + i), _hex(x)) for i, x in enumerate(products) if x]
         total = sum(products, _term(step.addend, spec.c_format.fraction_bits))
-        steps.append(rows + _ending(total, step.result, spec.d_format))
+        steps.append(ToldStep(rows + _ending(total, step.result, spec.d_format), idle))
     return steps
 
 
