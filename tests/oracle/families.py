@@ -533,9 +533,12 @@ def _exponents(rng: np.random.Generator, operands: Operands, n: int) -> Cases:
 
 def _ties(rng: np.random.Generator, operands: Operands, n: int) -> Cases:
     """A number of random significand (c, or a product), half an ulp of the output, and something far below,
-    of either sign: the sum is a tie or just beside one.  In some the half ulp is a bit or more off."""
+    of either sign: the sum is a tie or just beside one.  In some the half ulp is a bit or more off; in some the
+    number is a power of two and the half ulp that of the binade below."""
     shape = (n, operands.k)
     half_ulp = operands.d.fraction_bits + rng.choice([1, 1, 1, 1, 0, 2, 3, -9], n)
+    power = rng.random(n) < 0.3
+    half_ulp = np.where(power, operands.d.fraction_bits + 2, half_ulp)
     tie = rng.integers(*_product_range(operands.a, operands.b, powers=True), n, endpoint=True)
     # A base out of c's reach is moved into it; the tie then follows where the products can.
     base = np.clip(tie + half_ulp, operands.c.min_exponent, operands.c.max_exponent)
@@ -551,7 +554,8 @@ def _ties(rng: np.random.Generator, operands: Operands, n: int) -> Cases:
     in_c = rng.random(n) < 0.7
     a[:, -1] = np.where(in_c, a[:, -1], _of_exponent(rng, operands.a, base - base // 2))
     b[:, -1] = np.where(in_c, b[:, -1], _powers(rng, operands.b, base // 2))
-    c = np.where(in_c, _of_exponent(rng, operands.c, base), _zeros(rng, operands.c, (n,)))
+    c = np.where(power, _powers(rng, operands.c, base), _of_exponent(rng, operands.c, base))
+    c = np.where(in_c, c, _zeros(rng, operands.c, (n,)))
     a, b = _shuffled(rng, a, b)
     return _packed(operands, a, b, c, *_unit_scales(rng, operands, n, spread=0))
 
