@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from types import TracebackType
-from typing import IO, Literal
+from typing import IO, Any, Literal, get_args
 
 Verdict = Literal["sat", "unsat", "unknown"]
 
@@ -57,6 +57,24 @@ class Outcome:
     why: str = ""
 
 
+def _reply(line: str, constants: Mapping[str, int]) -> dict[str, Any] | None:
+    """A worker's answer; None for what is none: solvers print to stdout as they break."""
+    try:
+        reply = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(reply, dict) or reply.get("verdict") not in get_args(Verdict):
+        return None
+    if reply["verdict"] == "sat":
+        model = reply.get("model")
+        if not isinstance(model, dict):
+            return None
+        values = [(model.get(name), bits) for name, bits in constants.items()]
+        if not all(type(value) is int and 0 <= value < 1 << bits for value, bits in values):
+            return None
+    return reply
+
+
 class _Worker:
     """One solver process and the thread that reads its answers into a shared queue."""
 
@@ -69,14 +87,16 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            errors="replace",
             start_new_session=True,
         )
         stdout = self.process.stdout
         assert stdout is not None
 
         def read() -> None:
-            for line in stdout:
-                answers.put((self, line))
+            with stdout:
+                for line in stdout:
+                    answers.put((self, line))
             answers.put((self, None))
 
         threading.Thread(target=read, daemon=True).start()
@@ -101,15 +121,27 @@ class _Worker:
 class Portfolio:
     """Racing solver processes; see the module.  Not for use by several threads at once.
 
-    Raises NoSolverError if none of `backends` is installed.
+    Raises NoSolverError if none of `backends` is installed, ValueError for a backend that does not exist and for
+    `memory` (megabytes per process) that is not positive.
     """
 
     def __init__(self, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY) -> None:
+        wanted = tuple(
+            _DISTRIBUTIONS if backends is None else [backends] if isinstance(backends, str) else backends
+        )
+        unknown = [repr(b) for b in wanted if b not in _DISTRIBUTIONS]
+        if unknown or not wanted:
+            raise ValueError(
+                f"backends are {', '.join(_DISTRIBUTIONS)}, not {', '.join(unknown) or 'none of them'}"
+            )
+        if memory <= 0:
+            raise ValueError(f"memory is a number of megabytes above 0, not {memory}")
         installed = installed_backends()
-        chosen = tuple(installed if backends is None else (b for b in backends if b in installed))
+        chosen = tuple(b for b in wanted if b in installed)
         if not chosen:
-            wanted = ", ".join(backends) if backends is not None else "z3, bitwuzla"
-            raise NoSolverError(f"no solver to ask: {wanted} not installed; pip install z3-solver bitwuzla")
+            raise NoSolverError(
+                f"no solver to ask: {', '.join(wanted)} not installed; pip install z3-solver bitwuzla"
+            )
         self.backends = chosen
         self.memory = memory
         self._answers: queue.Queue[tuple[_Worker, str | None]] = queue.Queue()
@@ -171,9 +203,13 @@ class Portfolio:
                     code = worker.process.returncode
                     reasons.append(f"{worker.backend}: its process ended ({code}); out of memory?")
                     continue
-                reply = json.loads(line)
+                reply = _reply(line, constants)
+                if reply is None:
+                    self._drop(worker)
+                    reasons.append(f"{worker.backend}: no answer but {line[:40]!r}")
+                    continue
                 if reply["verdict"] == "unknown":
-                    reasons.append(reply.get("why", worker.backend))
+                    reasons.append(str(reply.get("why", worker.backend)))
                     continue
                 return Outcome(
                     reply["verdict"],
