@@ -19,7 +19,11 @@ from mmaformal.queries.inputs import Inputs, exponent_field, is_finite, is_zero,
 
 
 class Constraint:
-    """Something that must hold of the inputs, and of the results if it says so."""
+    """Something that must hold of the inputs, and of the results if it says so.
+
+    What it says, other than by `pins`, it says of every position alike, and +0·+0 satisfies it unless
+    `forbids_zero`: the search for sparse inputs relies on both.
+    """
 
     def on_inputs(self, spec: DotAdd, inputs: Inputs) -> list[z3.BoolRef]:
         return []
@@ -117,18 +121,21 @@ class magnitude(Constraint):  # noqa: N801
         return [z3.Or(is_zero(x, fmt), self._within(x, fmt)) for x, fmt in chosen]
 
     def _within(self, x: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-        codes = finite_magnitudes_within(fmt, Fraction(self.low), Fraction(self.high))
+        codes = finite_magnitudes_within(fmt, self.low, self.high)
         if not codes:
             return z3.BoolVal(False)
         field = magnitude_field(x, fmt)
         return z3.And(is_finite(x, fmt), z3.UGE(field, codes[0]), z3.ULE(field, codes[-1]))
 
     def __str__(self) -> str:
-        return f"{float(self.low):g} ≤ |{', '.join(self.operands)}| ≤ {float(self.high):g} or zero"
+        return f"{self.low} ≤ |{', '.join(self.operands)}| ≤ {self.high} or zero"
 
 
-def finite_magnitudes_within(fmt: Format, low: Fraction, high: Fraction) -> range:
-    """The magnitude fields of the finite codes with low ≤ |x| ≤ high, which are consecutive."""
+def finite_magnitudes_within(fmt: Format, low: float | Fraction, high: float | Fraction) -> range:
+    """The magnitude fields of the finite codes with low ≤ |x| ≤ high, which are consecutive.
+
+    Comparing a Fraction with a float is exact, and an infinite `high` is above every finite number.
+    """
 
     def value(field: int) -> Fraction | None:
         code = field << fmt.ignored_low_bits
@@ -136,7 +143,7 @@ def finite_magnitudes_within(fmt: Format, low: Fraction, high: Fraction) -> rang
 
     end = 1 << (fmt.fraction_bits + fmt.exponent_bits)
 
-    def first(above: Fraction, strictly: bool) -> int:
+    def first(above: float | Fraction, strictly: bool) -> int:
         start, stop = 0, end
         while start < stop:
             middle = (start + stop) // 2
@@ -194,7 +201,7 @@ def parse(text: str) -> Constraint:
     if words and words[0] == "magnitude" and len(words) in (3, 4):
         try:
             return magnitude(_number(words[1]), _number(words[2]), *words[3:])
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:  # 0x1p9999 overflows, 1/0 divides by zero
             raise ValueError(f"{text!r}: {error}") from None
     if match := re.fullmatch(r"(?:c|([ab])\[?(\d+)\]?)\s*=\s*(0x[0-9a-fA-F]+|\d+)", text.strip()):
         side, position, code = match[1], match[2], int(match[3], 0)
@@ -208,6 +215,11 @@ def parse(text: str) -> Constraint:
 
 
 def as_constraints(where: Constraint | str | Iterable[Constraint | str]) -> tuple[Constraint, ...]:
-    if isinstance(where, (Constraint, str)):
+    """One constraint or several, as objects or text.  Raises TypeError for anything else, ValueError as `parse`."""
+    if isinstance(where, (Constraint, str)) or not isinstance(where, Iterable):
         where = (where,)
-    return tuple(parse(w) if isinstance(w, str) else w for w in where)
+    constraints = tuple(parse(w) if isinstance(w, str) else w for w in where)
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise TypeError(f"{constraint!r} is no constraint: write finite(), 'finite', magnitude(1, 2), …")
+    return constraints

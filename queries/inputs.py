@@ -41,13 +41,13 @@ class Inputs:
         return {str(c): c.size() for x in self._flat() for c in constants_of(x)}
 
     def codes(self, spec: DotAdd, model: Mapping[str, int]) -> Codes:
-        """The codes a model stands for, without the storage bits that the unit ignores anyway."""
+        """The codes a model stands for; in those it chose, the storage bits that the unit ignores are 0."""
 
         def code(x: z3.BitVecRef, fmt: Format) -> int:
             values = [(c, z3.BitVecVal(model[str(c)], c.size())) for c in constants_of(x)]
-            value: int = (
-                z3.simplify(z3.substitute(x, *values)).as_long() if values else z3.simplify(x).as_long()
-            )
+            if not values:
+                return z3.simplify(x).as_long()  # type: ignore[no-any-return]
+            value: int = z3.simplify(z3.substitute(x, *values)).as_long()
             used = value >> fmt.ignored_low_bits << fmt.ignored_low_bits
             return used if fmt.signed or not fmt.has_zero else used & (fmt.codes // 2 - 1)
 
