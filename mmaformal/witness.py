@@ -32,10 +32,9 @@ def case_size(
     nonzero products; whether c is nonzero; significand bits set (trailing significands of the nonzero products'
     factors, of c and of the scales); sum of |exponent| over the same, read off the fields.
     """
-    a_zero, b_zero = _zero_test(spec.a_format), _zero_test(spec.b_format)
-    active = [k for k in range(spec.k) if not (a_zero(a[k]) or b_zero(b[k]))]
+    active = [k for k in range(spec.k) if not product_is_zero(a[k], spec.a_format, b[k], spec.b_format)]
     operands = [(a[k], spec.a_format) for k in active] + [(b[k], spec.b_format) for k in active]
-    c_nonzero = not _zero_test(spec.c_format)(c)
+    c_nonzero = not _is_zero(c, spec.c_format)
     if c_nonzero:
         operands.append((c, spec.c_format))
     if spec.scale_format is not None:
@@ -45,16 +44,18 @@ def case_size(
     exponents = sum(
         abs((max(exponent, 1) if fmt.has_zero else exponent) - fmt.bias)
         for (code, fmt), (_, (_, exponent, _)) in zip(operands, fields, strict=True)
-        if not _zero_test(fmt)(code)
+        if not _is_zero(code, fmt)
     )
     return len(active), int(c_nonzero), bits, exponents
 
 
-def _zero_test(fmt: Format) -> Any:
-    def is_zero(code: int) -> bool:
-        return fmt.is_finite(code) and fmt.value(code) == 0
+def product_is_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:
+    """Whether a factor is ±0.  (0·∞ and 0·NaN count as zero too: where they make a NaN, they do so in every model.)"""
+    return _is_zero(a, a_format) or _is_zero(b, b_format)
 
-    return is_zero
+
+def _is_zero(code: int, fmt: Format) -> bool:
+    return fmt.is_finite(code) and fmt.value(code) == 0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ either proved minimal, by a refuted query, or reported as the best found.
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +20,10 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Sfma
 from mmaformal.architectures.base import Architecture
 from mmaformal.encodings import smt
-from mmaformal.formats import Format
+from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries import staged
 from mmaformal.queries.constraints import Constraint, as_constraints
@@ -40,7 +41,7 @@ from mmaformal.queries.inputs import (
 from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
-from mmaformal.witness import Witness, WitnessError, case_size
+from mmaformal.witness import Witness, WitnessError, case_size, product_is_zero
 
 Progress = Callable[[str], None]
 Bound = Callable[[Inputs], list[z3.BoolRef]]  #: a bound on the size of a case
@@ -81,8 +82,11 @@ def find_difference(
 
     Returns `Different` with a witness, `Equal` with a proof, or `Unknown` with the reason.
     Raises IncomparableError if the instructions take different inputs, UnknownInstructionError for a name that an
-    architecture lacks, NoSolverError if there is no solver, TypeError and ValueError for wrong arguments.
+    architecture lacks, NoSolverError if there is no solver, TypeError and ValueError for wrong arguments (a `where`
+    that no input satisfies is one), WitnessError if a solver's model does not hold when it is re-run.
     """
+    if not 0 < timeout < math.inf:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout}")
     left, right = _instruction(x, instruction), _instruction(y, instruction)
     _check_comparable(left, right)
     constraints = as_constraints(where)
@@ -152,6 +156,19 @@ def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
     return list(zip(classes(x), classes(y), strict=True))
 
 
+def zero_products_are_alike(spec: DotAdd) -> bool:
+    """Whether a product of zero and a number can be replaced by ±0·+0 of the same sign without changing the result.
+
+    Not so where the exponent of a zero product is that of its fields, and matters.
+    """
+    p = spec.parameters
+    if isinstance(p, (Fda, Gdfs, Lowered)):
+        return p.e_zero is not None
+    if isinstance(p, Fdrda):  # and gfdrda
+        return p.skip_zero_products
+    return isinstance(p, (Efda, Gps, Sfma))
+
+
 def _bounded(measure: Measure, bound: int) -> Bound:
     return lambda inputs: at_most(measure(inputs), bound)
 
@@ -188,6 +205,9 @@ class _Search:
                     raise ValueError(f"{name} is fixed to {self.pins[name]:#x} and to {code:#x}")
         self.forced = [k for k in range(x.k) if self._must_be_active(k)]
         self.minimality: list[str] = []
+        alike = all(zero_products_are_alike(i.spec) for i in (x, y))
+        self._zeros_unlike = "" if alike else "zero products other than ±0·+0 were not tried"
+        self._unsettled = self._zeros_unlike  # why fewer products may do all the same
         self.signed_zeros = not {x.algorithm, y.algorithm} <= _SIGN_OF_ZERO_LOST
         self._idle: dict[DotAdd, bool] = {}
         self.bare = False  # whether the trailing significands are known to be 0
@@ -200,28 +220,22 @@ class _Search:
     # ---- formulas ---------------------------------------------------------------------------------------------
 
     def _must_be_active(self, k: int) -> bool:
-        """Whether a constraint keeps the k-th product from being +0·+0 or a fixed number times zero."""
+        """Whether the constraints keep the k-th product from being +0·+0, or what is fixed of it times +0."""
         if any(c.forbids_zero for c in self.constraints):
             return True
         a, b = self.pins.get(f"a{k}", 0), self.pins.get(f"b{k}", 0)
-
-        def nonzero(code: int, fmt: Format) -> bool:
-            return not (fmt.is_finite(code) and fmt.value(code) == 0)
-
-        a_fmt, b_fmt = self.spec.a_format, self.spec.b_format
-        special = not (a_fmt.is_finite(a) and b_fmt.is_finite(b))
-        return special or (nonzero(a, a_fmt) and nonzero(b, b_fmt))
+        return not product_is_zero(a, self.spec.a_format, b, self.spec.b_format)
 
     def _inputs(self, active: Iterable[int] | None) -> Inputs:
         """Inputs whose products outside `active` are zero; None: all inputs."""
         pinned, zeros = dict(self.pins), []
+        formats = {"a": self.spec.a_format, "b": self.spec.b_format}
         idle = set(range(self.spec.k)) - set(active) if active is not None else set()
         for k in sorted(idle):
-            pinned.setdefault(f"b{k}", 0)
-            if self.signed_zeros and f"a{k}" not in pinned:
-                zeros.append(f"a{k}")
-            else:
-                pinned.setdefault(f"a{k}", 0)
+            free = [side for side in "ab" if f"{side}{k}" not in pinned]
+            if self.signed_zeros and free and formats[free[0]].specials != Specials.FNUZ:  # it has no −0
+                zeros.append(f"{free.pop(0)}{k}")
+            pinned |= {f"{side}{k}": 0 for side in free}
         return symbolic_inputs(self.spec, pinned, zeros=zeros, bare=self.bare)
 
     def _result(self, spec: DotAdd, inputs: Inputs, active: Sequence[int] | None) -> z3.BitVecRef:
@@ -246,8 +260,8 @@ class _Search:
     def _idle_steps_pass(self, spec: DotAdd) -> bool:
         """Whether a step whose products are all +0·+0 may be left out: proved, once for each model.
 
-        Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); and a step
-        does not distinguish those.
+        Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); the step after
+        it does not distinguish those, and the step before it does not give −0.
         """
         if spec not in self._idle:
             self._idle[spec] = spec.k == spec.parameters.step_products or self._prove_idle_steps_pass(spec)
@@ -260,22 +274,25 @@ class _Search:
         busy = symbolic_inputs(one)
         after = smt.dot_add(one, idle.a, idle.b, idle.c).result
         plus, minus = z3.BitVecVal(0, d.storage_bits), z3.BitVecVal(d.sign_mask, d.storage_bits)
-        with_plus, with_minus, with_any = (
-            smt.dot_add(one, busy.a, busy.b, c).result for c in (plus, minus, busy.c)
-        )
-        claims = {
-            "gives back its c, as +0 for −0 and as a NaN for a NaN": z3.If(
-                is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)
+        with_plus, with_minus, with_any = (smt.dot_add(one, busy.a, busy.b, c) for c in (plus, minus, busy.c))
+        sums = [with_any.steps[0].total, with_any.steps[0].e_max]
+        claims: dict[str, tuple[z3.BoolRef, list[z3.ExprRef]]] = {
+            "gives back its c, as +0 for −0 and as a NaN for a NaN": (
+                z3.If(is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)),
+                [],
             ),
-            "takes c = −0 as c = +0": with_plus == with_minus,
-            "with c a NaN gives a NaN": z3.Implies(is_nan(busy.c, d), is_nan(with_any, d)),
+            "takes c = −0 as c = +0": (with_plus.result == with_minus.result, []),
+            "with c a NaN gives a NaN": (z3.Implies(is_nan(busy.c, d), is_nan(with_any.result, d)), []),
+            "never gives −0": (with_any.result != minus, sums),
         }
         step = f"a step of {spec.types}, {spec.parameters.algorithm} {spec.parameters.describe()},"
         idle_step = f"{step} with products +0·+0"
         return all(
-            self.asker.prove(what, f"{idle_step if what.startswith('gives') else step} {what}", claim).verdict
+            self.asker.prove(
+                what, f"{idle_step if what.startswith('gives') else step} {what}", claim, cut=cut
+            ).verdict
             == "unsat"
-            for what, claim in claims.items()
+            for what, (claim, cut) in claims.items()
         )
 
     def _differs(
@@ -338,6 +355,23 @@ class _Search:
     # ---- the search -------------------------------------------------------------------------------------------
 
     def answer(self) -> Answer:
+        answer = self._answer()
+        if isinstance(answer, Equal) and self.constraints and self._nothing_is_allowed():
+            given = "; ".join(map(str, self.constraints))
+            raise ValueError(f"no input satisfies {given}: there is nothing to compare")
+        return answer
+
+    def _nothing_is_allowed(self) -> bool:
+        """Whether no input satisfies the constraints, so that anything would be proved of all that do."""
+        inputs = symbolic_inputs(self.spec, self.pins)
+        allowed = [term for c in self.constraints for term in c.on_inputs(self.spec, inputs)]
+        for model in (self.x, self.y):
+            result = self._result(model.spec, inputs, None)
+            allowed += [term for c in self.constraints for term in c.on_result(self.spec, result)]
+        name = "no input is allowed"
+        return self.asker.satisfy(name, name, allowed, inputs.constants()).verdict == "unsat"
+
+    def _answer(self) -> Answer:
         equal = self._prove_equal_quickly()
         if equal is not None:
             return equal
@@ -352,9 +386,10 @@ class _Search:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found)
         found = self._shrink(found, products)
+        self.minimality.insert(0, self._products_note(found))
         return self._different(found)
 
-    def _prove_equal_quickly(self) -> Answer | None:
+    def _prove_equal_quickly(self) -> Equal | None:
         inputs = symbolic_inputs(self.spec, self.pins)
         assertions, _, _ = self._differs(inputs)
         if z3.is_false(z3.simplify(z3.And(assertions))):
@@ -409,34 +444,34 @@ class _Search:
 
     def _sparse(self) -> tuple[_Found | None, int]:
         """Look for a witness with few products; notes what is thereby known about their least number."""
-        self._unsettled = ""
         for count in range(len(self.forced), min(self.spec.k, len(self.forced) + _SPARSE) + 1):
             found, open_question = self._with_products(count, share=0.5)
             self._unsettled = self._unsettled or (
                 f"{count} not settled: {open_question}" if open_question else ""
             )
             if found is not None:
-                self._note_products(count)
                 return found, count
         return None, 0
 
-    def _note_products(self, count: int) -> None:
+    def _products(self, found: _Found) -> int:
+        return case_size(self.spec, found.codes.a, found.codes.b, found.codes.c)[0]
+
+    def _products_note(self, found: _Found) -> str:
+        count = self._products(found)
         noun = f"{count} nonzero product{'s' if count != 1 else ''}"
-        if self._unsettled:
-            self.minimality.append(f"{noun}: best found ({self._unsettled})")
-        else:
-            self.minimality.append(f"{noun}: proved minimal")
+        if self._unsettled and count > len(self.forced):
+            return f"{noun}: best found ({self._unsettled})"
+        return f"{noun}: proved minimal"
 
     def _fewer_products(self, found: _Found) -> tuple[_Found, int]:
         """From a witness with many products to one with as few as the time allows."""
-        have = case_size(self.spec, found.codes.a, found.codes.b, found.codes.c)[0]
+        have = self._products(found)
         for count in range(len(self.forced) + _SPARSE + 1, have):
             better, open_question = self._with_products(count, share=0.9)
             self._unsettled = self._unsettled or (
                 f"{count} not settled: {open_question}" if open_question else ""
             )
             if better is not None:
-                self._note_products(count)
                 return better, count
             if self.asker.left <= 0:
                 break
@@ -445,7 +480,6 @@ class _Search:
             for k in range(self.spec.k)
             if k in self.forced or (found.codes.a[k], found.codes.b[k]) != (0, 0)
         )
-        self._note_products(have)
         return _Found(found.codes, active, found.seen), have
 
     # ---- making it smaller ------------------------------------------------------------------------------------
@@ -462,10 +496,12 @@ class _Search:
         def size(f: _Found) -> tuple[int, int, int, int]:
             return case_size(self.spec, f.codes.a, f.codes.b, f.codes.c, f.codes.scale_a, f.codes.scale_b)
 
-        def smaller(name: str, more: Bound) -> tuple[_Found | None, str]:
+        def smaller(name: str, more: Bound, refuted: set[tuple[int, ...]]) -> tuple[_Found | None, str]:
             """A witness within all bounds, looked for first where the last one was; else why that is open."""
-            reason = "" if complete else "other places for the products not tried"
-            for active in sorted(patterns, key=lambda places: places != found.active):
+            reason = self._zeros_unlike or ("" if complete else "other places for the products not tried")
+            for active in sorted(
+                set(patterns) - refuted, key=lambda places: (places != found.active, places)
+            ):
                 outcome, better = self._ask_within(active, name, [*bounds, more])
                 if better is not None:
                     return better, ""
@@ -480,7 +516,7 @@ class _Search:
             return [is_zero(inputs.c, c)]
 
         if size(found)[1]:
-            better, reason = smaller("c = 0", c_is_zero)
+            better, reason = smaller("c = 0", c_is_zero, set())
             note("c = 0" if better else "c ≠ 0", reason)
             found = better or found
         else:
@@ -507,28 +543,26 @@ class _Search:
         ]
         for what, value, measure in objectives:
             # Descend at the places where the witness is, then ask the other places to do better.
-            low, reason = 0, ""
-            while low < value(found):
-                # Few significand bits mostly do, so search from below; exponents are searched from above.
-                near = (low + 3 * value(found) - 1) // 4 if what == _EXPONENTS else low + low // 2
-                middle = min(near, value(found) - 1)
-
-                outcome, better = self._ask_within(
-                    found.active, f"{what} at most {middle}", [*bounds, _bounded(measure, middle)]
-                )
-                if better is not None:
-                    found = better
-                    continue
-                if outcome.verdict == "unsat":
-                    low = middle + 1
-                if outcome.verdict == "unknown" or low == value(found):
-                    one_less = value(found) - 1
-                    better, why = smaller(f"{what} at most {one_less}", _bounded(measure, one_less))
-                    if better is None:
-                        reason = why
-                        break
-                    found, low = better, 0
-            best = value(found)
+            reason, low = "", 0  # less than `low` is refuted at found.active
+            while (best := value(found)) > 0:
+                if low < best:
+                    # Few significand bits mostly do, so search from below; exponents are searched from above.
+                    near = (low + 3 * best - 1) // 4 if what == _EXPONENTS else low + low // 2
+                    middle = min(near, best - 1)
+                    outcome, better = self._ask_within(
+                        found.active, f"{what} at most {middle}", [*bounds, _bounded(measure, middle)]
+                    )
+                    if better is not None:
+                        found = better
+                        continue
+                    if outcome.verdict == "unsat":
+                        low = middle + 1
+                        continue
+                refuted = {found.active} if low == best else set()
+                better, reason = smaller(f"{what} at most {best - 1}", _bounded(measure, best - 1), refuted)
+                if better is None:
+                    break
+                found, low = better, 0
             note(f"{what}: {best}", reason)
             if what == _SIGNIFICANDS and best == 0:
                 self.bare = True
@@ -537,17 +571,19 @@ class _Search:
         return found
 
     def _operands(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
-        """What the size of a case counts: the inputs that are not held at +0·+0, scales included."""
+        """What `case_size` counts: the factors of products that may be nonzero, c and the scales."""
         operands = [*self._factors(inputs), (inputs.c, self.spec.c_format)]
         if self.spec.scale_format is not None:
             operands += [(s, self.spec.scale_format) for s in (*inputs.scale_a, *inputs.scale_b)]
         return operands
 
     def _factors(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
+        a_fmt, b_fmt = self.spec.a_format, self.spec.b_format
         factors: list[tuple[z3.BitVecRef, Format]] = []
         for a, b in zip(inputs.a, inputs.b, strict=True):
-            if not (z3.is_bv_value(a) and z3.is_bv_value(b)):
-                factors += [(a, self.spec.a_format), (b, self.spec.b_format)]
+            zero = z3.simplify(z3.Or(is_zero(a, a_fmt), is_zero(b, b_fmt)))
+            if not z3.is_true(zero):
+                factors += [(a, a_fmt), (b, b_fmt)]
         return factors
 
     def _significands(self, inputs: Inputs) -> list[z3.BitVecRef]:
@@ -560,14 +596,21 @@ class _Search:
         return [exponent_distance(x, fmt) for x, fmt in self._factors(inputs)]
 
     def _signs(self, inputs: Inputs) -> list[z3.BitVecRef]:
-        return [sign_bit(x, fmt) for x, fmt in self._operands(inputs)]
+        a, b, c = self.spec.a_format, self.spec.b_format, self.spec.c_format
+        operands = [*((x, a) for x in inputs.a), *((x, b) for x in inputs.b), (inputs.c, c)]
+        return [sign_bit(x, fmt) for x, fmt in operands]
 
     # ---- the end ----------------------------------------------------------------------------------------------
 
     def _different(self, found: _Found) -> Different:
         codes = found.codes
         witness = Witness.of(self.x, self.y, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
-        if witness.results != found.seen and (self.x.spec.nan_is_canonical and self.y.spec.nan_is_canonical):
+        models = (self.x.spec, self.y.spec)
+        if any(
+            ran != seen
+            and not (spec.d_format.is_nan(ran) and spec.d_format.is_nan(seen) and not spec.nan_is_canonical)
+            for spec, ran, seen in zip(models, witness.results, found.seen, strict=True)
+        ):
             raise WitnessError(
                 f"the two encodings disagree: executables give {witness.results}, bit-vector terms {found.seen} "
                 f"for {witness.to_json()}; please report this"
