@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import fda
-from mmaformal.encodings.smt.blocks import BitVec
+from mmaformal.encodings.smt import fda, lowered
+from mmaformal.encodings.smt.blocks import BitVec, Trace
 
-_ALGORITHMS = {"fda": fda.dot_add}
+_ALGORITHMS: dict[str, Callable[..., Trace[Any]]] = {"fda": fda.dot_add, "lowered": lowered.dot_add}
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> fda.Trace:
-    """The terms of `spec` over K codes `a`, K codes `b` and one `c`, each as wide as its format's storage."""
-    return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c)
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    scale_a: Sequence[BitVec] = (),
+    scale_b: Sequence[BitVec] = (),
+) -> Trace[Any]:
+    """The terms of `spec` over K codes `a`, K codes `b` and one `c`, each as wide as its format's storage; with
+    block scales, K / scale_block codes `scale_a` and as many `scale_b`.
+
+    `.steps` are the interfaces between the stages (see each algorithm's `Step`), `.result` the code of d.  Where a
+    NaN's payload is unspecified (`spec.nan_is_canonical` is false) it is one fixed quiet NaN.
+    Raises ValueError for the wrong number of codes.
+    """
+    counts = {"a": spec.k, "b": spec.k, "scale_a": spec.scales, "scale_b": spec.scales}
+    for (name, wanted), given in zip(counts.items(), (a, b, scale_a, scale_b), strict=True):
+        if len(given) != wanted:
+            raise ValueError(f"{spec.types}, K = {spec.k}, needs {wanted} codes {name}, not {len(given)}")
+    scales = (scale_a, scale_b) if spec.scale_format is not None else ()
+    return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c, *scales)
+
+
+__all__ = ["Trace", "dot_add"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import z3
 
@@ -76,6 +76,17 @@ class Term(NamedTuple):
     significand: BitVec
 
 
+Step = TypeVar("Step")
+
+
+@dataclass(frozen=True)
+class Trace(Generic[Step]):
+    """What an encoding returns: the interfaces of each step of the chain, in order, and the code of d."""
+
+    steps: tuple[Step, ...]
+    result: BitVec
+
+
 # ---- widths and small functions ---------------------------------------------------------------------------------
 
 
@@ -104,21 +115,56 @@ def shift_right(x: BitVec, amount: BitVec) -> BitVec:
 
 
 def sticky_shift_right(x: BitVec, amount: BitVec) -> BitVec:
-    """`shift_right` whose lowest bit is also set if any bit that was shifted out was (for later rounding)."""
-    shifted = shift_right(x, amount)
-    width = max(x.size(), amount.size())
-    back = resize(shifted, width) << resize(amount, width)
-    lost = z3.Or(
-        z3.And(z3.UGE(resize(amount, width + 1), z3.BitVecVal(x.size(), width + 1)), x != 0),
-        z3.And(
-            z3.ULT(resize(amount, width + 1), z3.BitVecVal(x.size(), width + 1)), back != resize(x, width)
-        ),
-    )
-    return shifted | z3.If(lost, z3.BitVecVal(1, x.size()), z3.BitVecVal(0, x.size()))
+    """`shift_right` whose lowest bit is also set if a bit that was shifted out was ("jamming", round to odd).
+
+    One multiplexer per bit of the amount that can matter; the bits above those shift everything out.
+    """
+    width = x.size()
+    stages = min(amount.size(), width.bit_length())
+    for i in range(stages):
+        step = min(1 << i, width)
+        jammed = bit(z3.Extract(step - 1, 0, x) != 0)
+        if step < width:
+            kept = z3.Extract(width - 1, step, x)
+            jammed = z3.ZeroExt(step, kept) | resize(jammed, width)
+        x = z3.If(z3.Extract(i, i, amount) == 1, resize(jammed, width), x)
+    if amount.size() > stages:
+        all_out = z3.Extract(amount.size() - 1, stages, amount) != 0
+        x = z3.If(all_out, resize(bit(x != 0), width), x)
+    return x
+
+
+def shift_right_signed(x: BitVec, amount: BitVec, rounding: Rounding) -> BitVec:
+    """Two's complement x / 2^amount, rounded to an integer down (RD) or toward zero (RZ)."""
+    if rounding is Rounding.RD:
+        if amount.size() <= x.size():
+            return x >> resize(amount, x.size())
+        beyond = z3.UGE(amount, z3.BitVecVal(x.size(), amount.size()))
+        return z3.If(beyond, x >> (x.size() - 1), x >> resize(amount, x.size()))
+    assert rounding is Rounding.RZ
+    sign = z3.Extract(x.size() - 1, x.size() - 1, x)
+    return negate_if(sign, shift_right(negate_if(sign, x), amount))
 
 
 def negate_if(sign: BitVec, x: BitVec) -> BitVec:
     return z3.If(sign == 1, -x, x)
+
+
+def sum_of(xs: Sequence[BitVec]) -> BitVec:
+    """Σ xs, modulo 2 to their common width."""
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total
+
+
+def bit(condition: Bool) -> BitVec:
+    return z3.If(condition, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+
+
+def pad(x: BitVec, bits: int) -> BitVec:
+    """x with `bits` zeros below it."""
+    return z3.Concat(x, z3.BitVecVal(0, bits)) if bits > 0 else x
 
 
 # ---- decode -----------------------------------------------------------------------------------------------------
@@ -164,14 +210,20 @@ def is_zero(x: Operand) -> Bool:
     return x.significand == 0
 
 
-def classify(products: Sequence[tuple[Operand, Operand]], addends: Sequence[Operand]) -> Special:
+def classify(
+    products: Sequence[tuple[Operand, Operand]],
+    addends: Sequence[Operand],
+    scales: Sequence[Operand] = (),
+    overflows: Sequence[Bool] = (),
+) -> Special:
     """The special value that `Σ products + Σ addends` is, by IEEE 754's rules over the exact values.
 
-    NaN if any input is NaN, for 0·∞, or if infinities of both signs meet; else the infinity, if there is one.
+    NaN if any input or scale is NaN, for 0·∞, or if infinities of both signs meet; else the infinity, if there is
+    one.  `overflows`, one for each product, says which finite products count as infinities too.
     """
-    nan, positive, negative = [], [], []
-    for a, b in products:
-        infinite = z3.Or(a.infinite, b.infinite)
+    nan, positive, negative = [s.nan for s in scales], [], []
+    for k, (a, b) in enumerate(products):
+        infinite = z3.Or(a.infinite, b.infinite, *overflows[k : k + 1])
         nan += [a.nan, b.nan, z3.And(a.infinite, is_zero(b)), z3.And(is_zero(a), b.infinite)]
         positive.append(z3.And(infinite, a.sign == b.sign))
         negative.append(z3.And(infinite, a.sign != b.sign))
@@ -192,13 +244,23 @@ def product_range(a: Format, b: Format) -> ExponentRange:
     return ExponentRange(x.low + y.low, x.high + y.high)
 
 
-def multiply(a: Operand, b: Operand, bias: int, exponents: ExponentRange, e_zero: int | None) -> Term:
+def multiply(
+    a: Operand,
+    b: Operand,
+    bias: int,
+    exponents: ExponentRange,
+    e_zero: int | None,
+    scales: Sequence[Operand] = (),
+) -> Term:
     """The exact product, not renormalised: fractional bits M_a + M_b, two integer bits.
 
-    `bias` is the sum of both biases.  An exact zero takes the exponent e_zero, or its fields' if that is None.
+    `bias` is the sum of all biases.  The exponents of `scales` (powers of two) are added to the product's.  An
+    exact zero takes the exponent e_zero, or its fields' (and the scales') if that is None.
     """
-    field_bits = max(a.field.size(), b.field.size()) + 1
-    exponent = exponents.from_field(resize(a.field, field_bits) + resize(b.field, field_bits), bias)
+    field = resize(a.field, exponents.bits) + resize(b.field, exponents.bits)
+    if scales:
+        field = field + sum_of([resize(s.field, exponents.bits) for s in scales])
+    exponent = exponents.from_field(field, bias)
     bits = a.significand.size() + b.significand.size()
     significand = resize(a.significand, bits) * resize(b.significand, bits)
     if e_zero is not None:
@@ -228,10 +290,7 @@ def align(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
 
 def signed_sum(terms: Sequence[tuple[BitVec, BitVec]], bits: int) -> BitVec:
     """Σ (-1)^sign · magnitude in two's complement of `bits` bits, which must hold every partial sum."""
-    total = z3.BitVecVal(0, bits)
-    for sign, magnitude in terms:
-        total = total + negate_if(sign, resize(magnitude, bits))
-    return total
+    return sum_of([negate_if(sign, resize(magnitude, bits)) for sign, magnitude in terms])
 
 
 # ---- normalise & round, encode ----------------------------------------------------------------------------------
@@ -240,96 +299,136 @@ def signed_sum(terms: Sequence[tuple[BitVec, BitVec]], bits: int) -> BitVec:
 class Rounded(NamedTuple):
     """A number before overflow is decided.
 
-    code: the fields (exponent, trailing significand), one exponent bit wider than the format so that overflow
-    shows; ρ's fraction bits wide.
+    code: the fields (exponent, trailing significand), ρ's fraction bits wide; the exponent has as many bits as it
+    needs for overflow to show.
     """
 
     sign: BitVec
     code: BitVec
 
 
-def normalise(magnitude: BitVec) -> tuple[BitVec, BitVec]:
-    """(shifted, leading zeros): the leading one brought to the top bit, if there is one."""
+def normalise(magnitude: BitVec, top: BitVec) -> tuple[BitVec, BitVec]:
+    """Shift left until the leading one is the top bit, but by no more than `top`: (shifted, what is left of top).
+
+    `top` is how far the exponent of the top bit lies above the least normal one, so the shift also stops where
+    subnormals begin.  The largest shift that both allow is found greedily, bit by bit from the highest: whether a
+    shift is allowed is monotone in it.
+    """
     width = magnitude.size()
-    count_bits = width.bit_length()
-    zeros = z3.BitVecVal(0, count_bits)
-    step = 1 << ((width - 1).bit_length() - 1) if width > 1 else 0
-    while step:
-        clear = z3.Extract(width - 1, width - step, magnitude) == 0
-        magnitude = z3.If(clear, magnitude << step, magnitude)
-        zeros = z3.If(clear, zeros + step, zeros)
-        step //= 2
-    return magnitude, zeros
+    for i in reversed(range((width - 1).bit_length())):
+        step = 1 << i
+        if i >= top.size():
+            continue
+        upper = z3.Extract(top.size() - 1, i, top)
+        allowed = z3.And(upper != 0, z3.Extract(width - 1, width - step, magnitude) == 0)
+        magnitude = z3.If(allowed, pad(z3.Extract(width - step - 1, 0, magnitude), step), magnitude)
+        upper = z3.If(allowed, upper - 1, upper)
+        top = z3.Concat(upper, z3.Extract(i - 1, 0, top)) if i else upper
+    return magnitude, top
 
 
-def normalise_and_round(
-    total: BitVec, e_max: BitVec, exponents: ExponentRange, F: int, rho: Conversion
+def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> BitVec:
+    """The code of a magnitude without its lowest `drop` bits, rounded; of the same width less `drop`.
+
+    Fields of one sign order like their values, so a carry out of the trailing significand gives the right exponent.
+    The caller leaves room above for it.
+    """
+    kept = z3.Extract(code.size() - 1, drop, code)
+    lost = z3.Extract(drop - 1, 0, code)
+    if rounding is Rounding.RZ:
+        return kept
+    if rounding is Rounding.RD:
+        up = z3.And(sign == 1, lost != 0)
+    else:
+        half = z3.Extract(drop - 1, drop - 1, code) == 1
+        odd = z3.Extract(0, 0, kept) == 1
+        more = z3.Extract(drop - 2, 0, code) != 0 if drop > 1 else z3.BoolVal(False)
+        up = z3.And(half, z3.Or(more, odd))
+    return kept + resize(bit(up), kept.size())
+
+
+def round_magnitude(
+    sign: BitVec,
+    magnitude: BitVec,
+    top: BitVec,
+    rho: Conversion,
+    cuts: Sequence[tuple[int, Rounding]] = (),
 ) -> Rounded:
-    """Round the two's complement `total · 2^(e_max - F)` with ρ; |total| < 2^(width - 1)."""
+    """Round `±magnitude`, whose top bit has the exponent `least normal exponent of ρ's format + top`, with ρ.
+
+    `cuts` are (fractional bits, rounding) that the normalised significand goes through before.
+    """
     keep, target = rho.fraction_bits, rho.format
-    width = total.size() - 1
-    sign = z3.Extract(width, width, total)
-    magnitude = resize(negate_if(sign, total), width)
-    if width < keep + 3:  # room for the guard and sticky bits
-        magnitude = z3.Concat(magnitude, z3.BitVecVal(0, keep + 3 - width))
-        F, width = F + keep + 3 - width, keep + 3
-    normal, zeros = normalise(magnitude)
-
-    # The leading bit's exponent, as a signed distance from the least normal exponent.
-    highest = exponents.high - F + width - 1 - target.min_exponent
-    lowest = exponents.low - F - target.min_exponent
-    bits = max(highest.bit_length(), (-lowest).bit_length(), target.exponent_bits) + 2
-    distance = (
-        resize(e_max, bits)
-        + z3.BitVecVal(exponents.low - F + width - 1 - target.min_exponent, bits)
-        - resize(zeros, bits)
-    )
-    subnormal = distance < 0
-    deficit = z3.If(subnormal, -distance, z3.BitVecVal(0, bits))
-    placed = (
-        shift_right(normal, deficit) if rho.rounding is Rounding.RZ else sticky_shift_right(normal, deficit)
-    )
-
-    # 1 leading bit, `keep` fraction bits, then what is rounded away.
-    significand = z3.Extract(width - 1, width - 1 - keep, placed)
-    leading = z3.Extract(keep, keep, significand)
-    field = z3.If(leading == 1, distance + 1, z3.BitVecVal(0, bits))
-    too_large = field > (1 << target.exponent_bits) - 1
-    narrow = z3.If(
-        too_large,
-        z3.BitVecVal((1 << target.exponent_bits) - 1, target.exponent_bits + 1),
-        resize(field, target.exponent_bits + 1),
-    )
-    code = z3.Concat(narrow, z3.Extract(keep - 1, 0, significand))
-    if rho.rounding is Rounding.RNE:
-        guard_at = width - 2 - keep
-        guard = z3.Extract(guard_at, guard_at, placed)
-        sticky = z3.Extract(guard_at - 1, 0, placed) != 0
-        odd = z3.Extract(0, 0, significand) == 1
-        up = z3.And(guard == 1, z3.Or(sticky, odd))
-        code = code + z3.If(up, z3.BitVecVal(1, code.size()), z3.BitVecVal(0, code.size()))
+    normal, left = normalise(magnitude, top)
+    fraction_bits = magnitude.size() - 1
+    leading = z3.Extract(fraction_bits, fraction_bits, normal) == 1
+    field_bits = max(left.size() + 1, target.exponent_bits + 1)
+    # Where there is no leading one the number is subnormal (then `left` is 0) or zero.
+    field = z3.If(leading, resize(left, field_bits) + 1, z3.BitVecVal(0, field_bits))
+    code = pad(z3.Concat(field, z3.Extract(fraction_bits - 1, 0, normal)), keep - fraction_bits)
+    fraction_bits = max(fraction_bits, keep)
+    for bits, rounding in (*cuts, (keep, rho.rounding)):
+        if fraction_bits > bits:
+            code = round_code(code, fraction_bits - bits, sign, rounding)
+            fraction_bits = bits
     return Rounded(sign, code)
 
 
+def normalise_and_round(
+    total: BitVec,
+    e_max: BitVec,
+    exponents: ExponentRange,
+    F: int,
+    rho: Conversion,
+    lowest: int,
+    cuts: Sequence[tuple[int, Rounding]] = (),
+) -> Rounded:
+    """Round the two's complement `total · 2^(e_max - F)` with ρ; |total| < 2^(width - 1).
+
+    `lowest` is a lower bound of e_max, usually nearer than the range's: as many zeros are put above the magnitude
+    as keep the exponent of its top bit from falling below ρ's least normal one, so that normalising only ever
+    shifts left.  For `cuts` see `round_magnitude`.
+    """
+    width = total.size() - 1
+    sign = z3.Extract(width, width, total)
+    magnitude = resize(negate_if(sign, total), width)
+    least = rho.format.min_exponent
+    above = max(0, least - (lowest - F + width - 1))
+    magnitude, width = resize(magnitude, width + above), width + above
+    bits = max(1, (exponents.high - F + width - 1 - least).bit_length())
+    offset = exponents.low - F + width - 1 - least
+    top = resize(e_max, bits) + z3.BitVecVal(offset % (1 << bits), bits)
+    return round_magnitude(sign, magnitude, top, rho, cuts)
+
+
 def encode(x: Rounded, rho: Conversion) -> BitVec:
-    """The code; overflow is infinity, zero is +0."""
+    """The code: overflow is infinity; zero is +0, or keeps its sign if ρ has signed zeros."""
     target, keep = rho.format, rho.fraction_bits
     infinity = z3.BitVecVal(((1 << target.exponent_bits) - 1) << keep, x.code.size())
     capped = z3.If(z3.UGE(x.code, infinity), infinity, x.code)
-    sign = z3.If(x.code == 0, z3.BitVecVal(0, 1), x.sign)
+    sign = x.sign if rho.signed_zero else z3.If(x.code == 0, z3.BitVecVal(0, 1), x.sign)
     fields = z3.Extract(target.exponent_bits + keep - 1, 0, capped)
-    if keep < target.fraction_bits:
-        fields = z3.Concat(fields, z3.BitVecVal(0, target.fraction_bits - keep))
-    return z3.Concat(sign, fields)
+    return z3.Concat(sign, pad(fields, target.fraction_bits - keep))
 
 
-def select_special(special: Special, code: BitVec, fmt: Format, canonical_nan: int) -> BitVec:
+def canonical_nan(fmt: Format) -> int:
+    """The NaN of NVIDIA's fused units, all ones but for the sign (seed 000 §IV-C step 1)."""
+    return fmt.codes // 2 - 1
+
+
+def quiet_nan(fmt: Format) -> int:
+    """The NaN that stands for all where the hardware's payload is unspecified: quiet, positive, payload 0."""
+    assert fmt.infinity is not None
+    return fmt.infinity | 1 << (fmt.ignored_low_bits + fmt.fraction_bits - 1)
+
+
+def select_special(special: Special, code: BitVec, fmt: Format, nan: int) -> BitVec:
     """The result: the special value where there is one, else the code of the sum."""
     assert fmt.infinity is not None
     bits = fmt.storage_bits
     return z3.If(
         special.nan,
-        z3.BitVecVal(canonical_nan, bits),
+        z3.BitVecVal(nan, bits),
         z3.If(
             special.positive_infinity,
             z3.BitVecVal(fmt.infinity, bits),

@@ -2,9 +2,10 @@
 
 Widths of one step of L products with p fractional bits (two integer bits) and a c (one integer bit):
 
-- exponents: the range that contains every product's, every c's, and e_zero;
+- exponents: the range that contains every product's (with its scales'), every c's, and e_zero;
 - aligned magnitudes: 2 + F bits for a product, 1 + F bits for c;
-- the sum: |Σ| ≤ L·(2^(F+2) - 1) + 2^(F+1) - 1, and one bit for the sign.
+- the sum: |Σ| ≤ L·(2^(F+2) - 1) + 2^(F+1) - 1, and one bit for the sign;
+- rounding: e_max is at least c's exponent, so at least c's least one or e_zero (`lowest_e_max`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from mmaformal.encodings.smt.blocks import (
     Rounded,
     Special,
     Term,
+    Trace,
     addend,
     align,
+    canonical_nan,
     classify,
     decode,
     encode,
@@ -34,8 +37,6 @@ from mmaformal.encodings.smt.blocks import (
     signed_sum,
 )
 
-CANONICAL_NAN = {"fp16": 0x7FFF, "fp32": 0x7FFFFFFF}  # seed 000 §IV-C step 1
-
 
 @dataclass(frozen=True)
 class Step:
@@ -44,6 +45,8 @@ class Step:
     a: tuple[Operand, ...]  #: decode
     b: tuple[Operand, ...]
     c: Operand
+    scale_a: tuple[Operand, ...]  #: one for each product, or none
+    scale_b: tuple[Operand, ...]
     special: Special  #: classify
     products: tuple[Term, ...]  #: multiply
     addend: Term
@@ -55,16 +58,19 @@ class Step:
     result: BitVec  #: encode
 
 
-@dataclass(frozen=True)
-class Trace:
-    steps: tuple[Step, ...]
-    result: BitVec
-
-
 def exponents_of(spec: DotAdd, parameters: Fda) -> ExponentRange:
     products, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
+    if spec.scale_format is not None:
+        scale = exponent_range(spec.scale_format)
+        products = ExponentRange(products.low + 2 * scale.low, products.high + 2 * scale.high)
     both = products.union(c.low, c.high)
     return both if parameters.e_zero is None else both.union(parameters.e_zero)
+
+
+def lowest_e_max(spec: DotAdd, e_zero: int | None) -> int:
+    """A lower bound of the largest exponent: that of c, which is e_zero or at least its format's least."""
+    low = exponent_range(spec.c_format).low
+    return low if e_zero is None else min(low, e_zero)
 
 
 def sum_bits(parameters: Fda) -> int:
@@ -73,18 +79,34 @@ def sum_bits(parameters: Fda) -> int:
     return (L * ((1 << (F + 2)) - 1) + (1 << (F + 1)) - 1).bit_length() + 1
 
 
-def step(spec: DotAdd, parameters: Fda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd,
+    parameters: Fda,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    scale_a: Sequence[BitVec] = (),
+    scale_b: Sequence[BitVec] = (),
+) -> Step:
+    """One step over L products; `scale_a` and `scale_b` are one code for each product, or empty."""
     F, rho = parameters.F, parameters.rho
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(decode(x, spec.a_format) for x in a)
     b_operands = tuple(decode(x, spec.b_format) for x in b)
     c_operand = decode(c, spec.c_format)
-    special = classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
-
     bias = spec.a_format.bias + spec.b_format.bias
+    scales_a: tuple[Operand, ...] = ()
+    scales_b: tuple[Operand, ...] = ()
+    if spec.scale_format is not None:
+        scales_a, scales_b = (tuple(decode(x, spec.scale_format) for x in s) for s in (scale_a, scale_b))
+        bias += 2 * spec.scale_format.bias
+    factors = list(zip(a_operands, b_operands, strict=True))
+    special = classify(factors, [c_operand], [*scales_a, *scales_b])
+
+    scales: list[tuple[Operand, ...]] = list(zip(scales_a, scales_b, strict=True)) or [()] * len(factors)
     products = tuple(
-        multiply(x, y, bias, exponents, parameters.e_zero)
-        for x, y in zip(a_operands, b_operands, strict=True)
+        multiply(x, y, bias, exponents, parameters.e_zero, pair)
+        for (x, y), pair in zip(factors, scales, strict=True)
     )
     c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
 
@@ -95,12 +117,14 @@ def step(spec: DotAdd, parameters: Fda, a: Sequence[BitVec], b: Sequence[BitVec]
 
     terms = [(p.sign, magnitude) for p, magnitude in zip(products, aligned, strict=True)]
     total = signed_sum([*terms, (c_term.sign, aligned_c)], sum_bits(parameters))
-    rounded = normalise_and_round(total, e_max, exponents, F, rho)
-    result = select_special(special, encode(rounded, rho), rho.format, CANONICAL_NAN[rho.format.name])
+    rounded = normalise_and_round(total, e_max, exponents, F, rho, lowest_e_max(spec, parameters.e_zero))
+    result = select_special(special, encode(rounded, rho), rho.format, canonical_nan(rho.format))
     return Step(
         a_operands,
         b_operands,
         c_operand,
+        scales_a,
+        scales_b,
         special,
         products,
         c_term,
@@ -113,16 +137,30 @@ def step(spec: DotAdd, parameters: Fda, a: Sequence[BitVec], b: Sequence[BitVec]
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace:
-    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K terms each, of their formats' storage bits, c one."""
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    scale_a: Sequence[BitVec] = (),
+    scale_b: Sequence[BitVec] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K terms each, of their formats' storage bits, c one; with
+    block scales, K / scale_block of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Fda)
+    per_product_a, per_product_b = scales_per_product(spec, scale_a), scales_per_product(spec, scale_b)
     steps = []
     for start in range(0, spec.k, parameters.L):
-        stop = start + parameters.L
-        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c))
+        k = slice(start, start + parameters.L)
+        steps.append(step(spec, parameters, a[k], b[k], c, per_product_a[k], per_product_b[k]))
         c = steps[-1].result
     return Trace(tuple(steps), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "exponents_of", "sum_bits"]
+def scales_per_product(spec: DotAdd, scales: Sequence[BitVec]) -> list[BitVec]:
+    """The block scale of each of the K products; empty without block scales."""
+    return [scales[k // spec.scale_block] for k in range(spec.k)] if spec.scale_format is not None else []
+
+
+__all__ = ["Step", "Trace", "dot_add", "exponents_of", "step", "sum_bits"]

@@ -1,0 +1,78 @@
+"""IEEE 754 addition and exact conversion as bit-vector terms; no floating-point theory.
+
+Widths of an addition in a format of p significand bits: p for the larger operand, 3 below it (two exact ones and
+the sticky bit), one above for the carry.  Two exact bits are enough.  If the exponents differ by two or more, the
+smaller operand is less than half the larger one, so the sum has its leading bit at most one place below, and what
+decides the rounding is whether the sum is above, on or below a multiple of half its last place, 2^-2 of the larger
+operand's last place.  If they differ by less, nothing is shifted further than one place, and the sum is exact.
+"""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.algorithms import Conversion
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    classify,
+    decode,
+    encode,
+    normalise,
+    pad,
+    quiet_nan,
+    resize,
+    round_magnitude,
+    select_special,
+    sticky_shift_right,
+)
+from mmaformal.formats import Format
+
+
+def add(x: BitVec, y: BitVec, rho: Conversion) -> BitVec:
+    """The code of `x + y`, two codes of ρ's format, rounded once with ρ; subnormals are kept.
+
+    An exact zero is +0 unless both are −0; a NaN is `quiet_nan`.
+    """
+    fmt = rho.format
+    magnitude_bits = fmt.storage_bits - 1
+    swap = z3.ULT(resize(x, magnitude_bits), resize(y, magnitude_bits))
+    big, small = decode(z3.If(swap, y, x), fmt), decode(z3.If(swap, x, y), fmt)
+
+    width = fmt.fraction_bits + 5
+    shifted = sticky_shift_right(pad(small.significand, 3), big.field - small.field)
+    high, low = resize(pad(big.significand, 3), width), resize(shifted, width)
+    total = z3.If(big.sign == small.sign, high + low, high - low)
+
+    # The field of the least normal exponent is 1; the carry is one place above the larger operand's leading bit.
+    top = z3.ZeroExt(1, big.field)
+    rounded = round_magnitude(big.sign, total, top, rho)
+    sign = z3.If(total == 0, big.sign & small.sign, rounded.sign)
+    special = classify([], [big, small])
+    return select_special(special, encode(rounded._replace(sign=sign), rho), fmt, quiet_nan(fmt))
+
+
+def convert(code: BitVec, source: Format, target: Format) -> BitVec:
+    """The code of the same value in a format that holds every value of `source`; a NaN is `quiet_nan`."""
+    M, last_place = target.fraction_bits, source.min_exponent - source.fraction_bits
+    assert M >= source.fraction_bits and target.max_exponent >= source.max_exponent, f"{target} < {source}"
+    assert last_place >= target.min_exponent - M, f"{target} does not hold the least {source}"
+    if source == target:
+        return code
+    x = decode(code, source)
+    # How far the exponent lies above the least normal one of the target, with zeros above the significand where
+    # the source reaches below that, so that it cannot be negative.
+    above = max(0, target.min_exponent - source.min_exponent)
+    offset = above + source.min_exponent - target.min_exponent - 1
+    bits = max(1, (offset + (1 << source.exponent_bits)).bit_length())
+    top = resize(x.field, bits) + offset
+    significand = resize(x.significand, source.fraction_bits + 1 + above)
+    normal, left = normalise(significand, top)
+    width = significand.size()
+    leading = z3.Extract(width - 1, width - 1, normal) == 1
+    field_bits = target.exponent_bits
+    field = z3.If(leading, resize(left + 1, field_bits), z3.BitVecVal(0, field_bits))
+    fraction = pad(z3.Extract(width - 2, 0, normal), M - (width - 1))
+    fraction = z3.Extract(fraction.size() - 1, fraction.size() - M, fraction)
+    value = pad(z3.Concat(x.sign, field, fraction), target.ignored_low_bits)
+    special = classify([], [x])
+    return select_special(special, value, target, quiet_nan(target))

@@ -1,0 +1,54 @@
+"""lowered, a PTX instruction that is compiled to several, as bit-vector terms.  Specification: semantics §6.
+
+The operands are converted exactly, fda steps take them in the order of `order` starting from +0, and c is added
+last by one IEEE addition.  Widths are those of `fda` and `ieee`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.encodings.smt import fda
+from mmaformal.encodings.smt.blocks import BitVec, Trace
+from mmaformal.encodings.smt.ieee import add, convert
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one instruction, in order."""
+
+    a: tuple[BitVec, ...]  #: codes of the converted operands, in the order in which they are taken
+    b: tuple[BitVec, ...]
+    inner: tuple[fda.Step, ...]
+    dot: BitVec  #: code of what the fda steps give
+    result: BitVec
+
+
+def step(spec: DotAdd, parameters: Lowered, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+    """One instruction over `len(order)` products."""
+    a_codes = tuple(convert(a[k], spec.a_format, parameters.operands) for k in parameters.order)
+    b_codes = tuple(convert(b[k], spec.b_format, parameters.operands) for k in parameters.order)
+    zero = z3.BitVecVal(0, spec.d_format.storage_bits)
+    dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero)
+    result = add(dot.result, c, parameters.addition)
+    return Step(a_codes, b_codes, dot.steps, dot.result, result)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Lowered)
+    steps = []
+    products = len(parameters.order)
+    for start in range(0, spec.k, products):
+        stop = start + products
+        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]
