@@ -62,7 +62,7 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
         here = [c for c in comparisons if c.name == name]
         groups = _groups(here)
         equal = "; ".join(" = ".join(group) for group in groups if len(group) > 1) or "–"
-        told = set()
+        told: set[tuple[tuple[str, ...], ...]] = set()
         for c in here:
             pair = tuple(next(g for g in groups if i.architecture in g) for i in (c.x, c.y))
             if pair[0] == pair[1] or pair in told:
@@ -81,7 +81,7 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
     return "\n".join(lines)
 
 
-def _groups(comparisons: Sequence[Comparison]) -> list[list[str]]:
+def _groups(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     """Architectures with equal models, in order of age."""
     groups: list[list[str]] = []
     for name in dict.fromkeys(i.architecture for c in comparisons for i in (c.x, c.y)):
@@ -94,7 +94,7 @@ def _groups(comparisons: Sequence[Comparison]) -> list[list[str]]:
                 break
         else:
             groups.append([name])
-    return groups
+    return [tuple(group) for group in groups]
 
 
 def inputs_text(w: Witness) -> str:
