@@ -523,6 +523,158 @@ def test_the_addition_of_c_is_last_when_lowered() -> None:
     assert rtx_blackwell["mma.m16n8k32.f32.e4m3.e4m3.f32"].dot_add(a, b, c) == 0
 
 
+def codes(numbers: list[float], fmt: Format, k: int) -> np.ndarray:
+    """The codes of numbers that `fmt` holds exactly, with zeros up to k."""
+    assert fmt.dtype is not None
+    given = np.array([*numbers, *[0.0] * (k - len(numbers))])
+    converted = given.astype(fmt.dtype)
+    assert np.array_equal(converted.astype(np.float64), given)
+    return converted.view(fmt.word)
+
+
+def rule(
+    name: str, instruction: Instruction, a: list[float], b: list[float], c: float, wanted: float
+) -> object:
+    """A case that hangs on one rule: operands, and the result by that rule."""
+    return pytest.param(instruction, a, b, c, wanted, id=name)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "a", "b", "c", "wanted"),
+    [
+        rule(
+            "a product of significand 2 or more and exponent 127 overflows",
+            cdna3["f32_32x32x8_bf16"],
+            [1.5 * 2.0**63, -(2.0**63)],
+            [1.5 * 2.0**64, 1.5 * 2.0**64],
+            0.0,
+            np.inf,
+        ),
+        rule(
+            "a product of significand below 2 and exponent 127 does not",
+            cdna3["f32_32x32x8_bf16"],
+            [1.25 * 2.0**63, -(2.0**63)],
+            [1.5 * 2.0**64, 1.5 * 2.0**64],
+            0.0,
+            0.375 * 2.0**127,
+        ),
+        rule(
+            "the sum is cut to 31 bits before it is rounded: the 32nd does not break a tie",
+            cdna3["f32_32x32x8_f16"],
+            [2.0**-4, -(2.0**-4), 2.0**-12, 2.0**-16],
+            [2.0**-4, 2.0**-4, 2.0**-12, 2.0**-16],
+            1.0,
+            1.0,
+        ),
+        rule(
+            "without that cut it does",
+            cdna3["f32_32x32x8_f16"].replace(sum_bits=None),
+            [2.0**-4, -(2.0**-4), 2.0**-12, 2.0**-16],
+            [2.0**-4, 2.0**-4, 2.0**-12, 2.0**-16],
+            1.0,
+            1.0 + 2.0**-23,
+        ),
+        rule(
+            "a zero product takes no part in choosing the exponent",
+            cdna3["f32_32x32x8_bf16"],
+            [0.0, -(2.0**-40)],
+            [2.0**100, 2.0**-40],
+            0.0,
+            -(2.0**-80),
+        ),
+        rule(
+            "nor do all of them",
+            cdna3["f32_32x32x8_f16"],
+            [0.0],
+            [2.0**15],
+            -(2.0**-100),
+            -(2.0**-100),
+        ),
+        rule(
+            "gps keeps the sign of what it flushes",
+            cdna2["f32_32x32x2bf16"],
+            [2.0**-63],
+            [2.0**-63],
+            -1.5 * 2.0**-126,
+            -0.0,
+        ),
+        rule(
+            "but a flushed input is +0",
+            cdna2["f32_32x32x4bf16"],
+            [2.0**-63, 0.0, -(2.0**-133), -(2.0**-133)],
+            [2.0**-63, 0.0, 1.0, 1.0],
+            -1.5 * 2.0**-126,
+            0.0,
+        ),
+        rule(
+            "fma: a quarter ulp below a product with a subnormal factor (fp32)",
+            cdna1["f32_32x32x1f32"],
+            [2.0**-149],
+            [2.0**60],
+            -(2.0**23 + 3) * 2.0**-115,
+            (2.0**26 - 2.0**23 - 4) * 2.0**-115,
+        ),
+        rule(
+            "fma: a quarter ulp below a product with a subnormal factor (fp64)",
+            ampere["DMMA.884"],
+            [2.0**-1074],
+            [2.0**60],
+            -(2.0**52 + 3) * 2.0**-1069,
+            (2.0**55 - 2.0**52 - 4) * 2.0**-1069,
+        ),
+        rule(
+            "efda: a quarter ulp of c below the least sum of products",
+            cdna1["f32_32x32x4f16"],
+            [2.0**-24],
+            [2.0**-24],
+            -(2.0**24 - 5) * 2.0**-74,
+            (2.0**26 - 2.0**24 + 4) * 2.0**-74,
+        ),
+        rule(
+            "efda: a quarter ulp where three terms halve the largest",
+            cdna1["f32_4x4x2bf16"],
+            [1.0, -255 / 128],
+            [1.0, 255 / 1024],
+            -(2.0**23 + 3) * 2.0**-27,
+            (2.0**27 - 65025 * 2.0**10 - 2.0**23 - 4) * 2.0**-27,
+        ),
+        rule(
+            "efda: a quarter ulp of c where a product 2^25 as large is halved",
+            cdna1["f32_4x4x2bf16"],
+            [1.0, -(2.0**-2)],
+            [1.0, 1.0 + 2.0**-7],
+            -(2.0**23 + 1) * 2.0**-49,
+            1.0 - 2.0**-2 - 2.0**-9,
+        ),
+        rule(
+            "efda: what is left when two terms cancel is all of the third",
+            cdna1["f32_4x4x2bf16"],
+            [2.0**60, -(2.0**60)],
+            [2.0**60, 2.0**60],
+            3.0 * 2.0**-149,
+            3.0 * 2.0**-149,
+        ),
+    ],
+)
+def test_rules(instruction: Instruction, a: list[float], b: list[float], c: float, wanted: float) -> None:
+    x, y = codes(a, instruction.a_format, instruction.k), codes(b, instruction.b_format, instruction.k)
+    z = codes([c], instruction.c_format, 1)[0]
+    d = int(instruction.dot_add(x, y, z))
+    assert d == int(codes([wanted], instruction.d_format, 1)[0])
+    assert d == exact.dot_add(instruction.spec, x.tolist(), y.tolist(), int(z))
+
+
+def test_gdfs_exponent_of_groups_that_are_zero() -> None:
+    """A small c is cut by a group that cancels, but not by one with a zero scale or with only zero products."""
+    instruction = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
+    one, c = np.full(4, 0x38, np.uint8), np.float32(2.0**-40)
+    a = np.full(64, 2, np.uint8)
+    b = np.where(np.arange(64) % 2, 2, 10).astype(np.uint8)  # 1 and -1
+    assert instruction.dot_add(a, b, c, one, one) == 0
+    assert instruction.dot_add(a * 0, b, c, one, one) == fp32_code(2.0**-40)
+    assert instruction.dot_add(a, a, c, one * 0, one * 0 + 0x78) == fp32_code(2.0**-40)  # 0 and 256
+
+
 def test_efda_sees_what_is_below_a_tie_at_the_least_normal_number() -> None:
     """Just above the tie below 2^-126: rounds to the largest subnormal (where mmasim 2.1.1 gives −2^-126)."""
     instruction = cdna1["f32_4x4x2bf16"]

@@ -17,14 +17,14 @@ low = -48, and the sum of L = 4 stays below 2^top, top = 34: 82 bits.  c is adde
 One bit fewer would not do: for 2^low less a c just below 2^(low - 2), the half ulp would itself be the sticky bit.
 
 **Two products anywhere (bf16)** and c are three terms t1, t2, t3, normalised to 24 bits and sorted by exponent,
-e1 ≥ e2 ≥ e3.  Two additions of at most 31 bits give a sum that ρ rounds as the exact one.
-- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of 23 + 2 = 25 fractional bits.  It has at most 27 bits; so
-  normalised (26 fractional bits, z = 0), it is added to t3 by the rule of `blocks.add`, in a frame of 28.
-- If e1 - e2 ≥ 3, s = t2 + t3 in a frame of 25, and then t1 + s in a frame of 28.  If s is inexact, its sticky bit is
-  at 2^(e2 - 25).  Since |s| < 2^(e2 + 2) ≤ 2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), so that ρ looks no further
-  down than 2^(e1 - 25) ≥ 2^(e2 - 22), above the sticky bit; t1 is a multiple of that bit's double, so adding it
-  leaves the bit sticky.
-The 2 is the least possible: at e1 - e2 = 2, t1 and t2 can cancel down to their last place, and then all of t3 counts.
+e1 ≥ e2 ≥ e3.  Two additions of 28 bits give a sum that ρ rounds as the exact one.
+- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of 23 + 2 = 25 fractional bits, and has at most 27.  It is
+  normalised (26 fractional bits) and added to t3 in a frame of 26 = p + 3: by the rule of `blocks.add`, z = 0, if s
+  has the larger exponent; if t3 has, s loses nothing, being a multiple of 2^(e2 - 23) ≥ 2^(e3 - 23).
+- If e1 - e2 ≥ 3, s = t2 + t3 in the frame of 25, then t1 + s in that of 26.  Since |s| < 2^(e2 + 2) ≤ 2^(e1 - 1), the
+  whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - 25).  The sticky bits are below that, that
+  of s at 2^(e2 - 25) ≤ 2^(e1 - 28), that of the sum at 2^(e1 - 26); and t1 is a multiple of 2^(e1 - 23), so that
+  adding it leaves s its sticky bit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 
-NEAR = 2  #: the most by which exponents of terms can differ that may cancel
+NEAR = 2  #: two terms are added first if their exponents differ by no more
 LOWEST = -1024  #: an exponent below that of every product and every fp32
 
 
@@ -128,7 +128,7 @@ def sorted_sum(x: Term, y: Term, z: Term) -> tuple[Sum, Sum]:
     x, y = sorted_pair(x, y)
     near = x.exponent - y.exponent <= NEAR
     partial = add(select(near, x, z), 23, y, 23, 23 + NEAR, LOWEST)
-    return partial, add(normalise_sum(partial, 26), 26, select(near, z, x), 23, 28, LOWEST)
+    return partial, add(normalise_sum(partial, 26), 26, select(near, z, x), 23, 26, LOWEST)
 
 
 def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
