@@ -54,8 +54,9 @@ def add(x: BitVec, y: BitVec, rho: Conversion) -> BitVec:
 def convert(code: BitVec, source: Format, target: Format) -> BitVec:
     """The code of the same value in a format that holds every value of `source`; a NaN is `quiet_nan`."""
     M, last_place = target.fraction_bits, source.min_exponent - source.fraction_bits
-    assert M >= source.fraction_bits and target.max_exponent >= source.max_exponent, f"{target} < {source}"
-    assert last_place >= target.min_exponent - M, f"{target} does not hold the least {source}"
+    holds = source.fraction_bits <= M and source.max_exponent <= target.max_exponent
+    assert holds, f"{target} holds no {source}"
+    assert target.min_exponent - M <= last_place, f"{target} does not hold the least {source}"
     if source == target:
         return code
     x = decode(code, source)
