@@ -107,11 +107,11 @@ def explain_difference(
         ours = {(r.stage, r.label): r.text for r in rows.rows}
         theirs = {(r.stage, r.label): r.text for r in others.rows}
         for key in _merged(list(ours), list(theirs)):
-            mine, other = ours.get(key, "–"), theirs.get(key, "–")
-            mark = " " if mine == other else "≠"
+            mine, other = ours.get(key), theirs.get(key)
+            mark = "≠" if mine != other and mine is not None and other is not None else " "
             if mark == "≠" and not first:
                 first = f"{prefix}{key[0]}, {key[1]}"
-            table.append((mark, prefix + key[0], key[1], mine, other))
+            table.append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
     heads = (x.label, y.label) if x.label != y.label else (x.parameters.describe(), y.parameters.describe())
     widths = [max(len(row[i]) for row in [*table, ("", "", "", *heads)]) for i in range(4)]
     lines = [f"where they part: {first}", ""]
