@@ -382,23 +382,24 @@ def normalise_and_round(
     rho: Conversion,
     lowest: int,
     cuts: Sequence[tuple[int, Rounding]] = (),
+    sign: BitVec | None = None,
 ) -> Rounded:
-    """Round the two's complement `total · 2^(e_max - F)` with ρ; |total| < 2^(width - 1).
+    """Round `(-1)^sign · total · 2^(e_max - F)` with ρ, total in two's complement; |total| < 2^(width - 1).
 
     `lowest` is a lower bound of e_max, usually nearer than the range's: as many zeros are put above the magnitude
     as keep the exponent of its top bit from falling below ρ's least normal one, so that normalising only ever
     shifts left.  For `cuts` see `round_magnitude`.
     """
     width = total.size() - 1
-    sign = z3.Extract(width, width, total)
-    magnitude = resize(negate_if(sign, total), width)
+    negative = z3.Extract(width, width, total)
+    magnitude = resize(negate_if(negative, total), width)
     least = rho.format.min_exponent
     above = max(0, least - (lowest - F + width - 1))
     magnitude, width = resize(magnitude, width + above), width + above
     bits = max(1, (exponents.high - F + width - 1 - least).bit_length())
     offset = exponents.low - F + width - 1 - least
     top = resize(e_max, bits) + z3.BitVecVal(offset % (1 << bits), bits)
-    return round_magnitude(sign, magnitude, top, rho, cuts)
+    return round_magnitude(negative if sign is None else sign ^ negative, magnitude, top, rho, cuts)
 
 
 def encode(x: Rounded, rho: Conversion) -> BitVec:

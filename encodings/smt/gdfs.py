@@ -39,7 +39,6 @@ from mmaformal.encodings.smt.blocks import (
     maximum,
     negate_if,
     normalise_and_round,
-    pad,
     resize,
     select_special,
     signed_sum,
