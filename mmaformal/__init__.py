@@ -1,7 +1,7 @@
 """mmaformal: a formal model of matrix-multiply units, and a verifier over it.
 
-    from mmaformal import ampere, hopper, find_difference
-    print(find_difference(ampere, hopper, "HMMA.16816.F32"))
+from mmaformal import ampere, hopper, find_difference
+print(find_difference(ampere, hopper, "HMMA.16816.F32"))
 """
 
 from __future__ import annotations
