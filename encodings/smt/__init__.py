@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import fda, fdrda, gdfs, gfdrda, gps, lowered, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfdrda, gps, lowered, sfma
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 
 _ALGORITHMS: dict[str, Callable[..., Trace[Any]]] = {
     "fda": fda.dot_add,
     "lowered": lowered.dot_add,
+    "efda": efda.dot_add,
     "gps": gps.dot_add,
     "sfma": sfma.dot_add,
     "gdfs": gdfs.dot_add,

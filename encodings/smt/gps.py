@@ -1,10 +1,9 @@
 """gps, group pairwise sum, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-B.
 
-Sums are `ieee.add` in fp32, flushed.  A product needs no rounding: of normal factors with p and q significand bits
-it has p + q bits, at most 22 (p, q ≤ 11), so one of at least 2^-126 is an fp32 number, and one below would be
-2^-128 times a number in [1, 4), a multiple of 2^-148, which the subnormals of fp32 are fine enough to hold: rounded
-to them it stays below 2^-126, and is flushed.  So a product is its p + q bits, shifted by one place if the highest
-is 0, with an exponent that says whether it is flushed, a number, or infinite.
+Sums are `ieee.add` in fp32, flushed.  A product needs no rounding: its factors are normal, with at most 11
+significand bits each, so it is s·2^e with 1 ≤ s < 4 and s a multiple of 2^-20.  If it is at least 2^-126 it is an fp32
+number, or too large for one.  If not, it is a multiple of 2^-148, which rounding to fp32's subnormals (multiples of
+2^-149) leaves alone, or below 2^-127, which rounding cannot bring to 2^-126: flushed in either case.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     Operand,
-    Special,
     Trace,
     classify,
     decode,
@@ -26,6 +24,7 @@ from mmaformal.encodings.smt.blocks import (
     pad,
     product_range,
     quiet_nan,
+    resize,
     select_special,
 )
 from mmaformal.encodings.smt.ieee import add
@@ -44,50 +43,48 @@ class Step:
     result: BitVec
 
 
-def flush(code: BitVec, fmt: Format, *, keep_sign: bool) -> BitVec:
-    """A code with subnormals replaced by zero, of the same sign or positive; zeros are treated alike."""
-    low = fmt.ignored_low_bits + fmt.fraction_bits
-    field = z3.Extract(low + fmt.exponent_bits - 1, low, code)
-    sign = z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code)
-    zero = z3.BitVecVal(0, fmt.storage_bits)
-    if keep_sign:
-        zero = pad(sign, fmt.storage_bits - 1)
+def flush(code: BitVec, *, keep_sign: bool) -> BitVec:
+    """An fp32 code with subnormals replaced by zero, of the same sign or positive; −0 counts as one of them."""
+    field = z3.Extract(fp32.storage_bits - 2, fp32.fraction_bits, code)
+    sign = z3.Extract(fp32.storage_bits - 1, fp32.storage_bits - 1, code)
+    zero = pad(sign, fp32.storage_bits - 1) if keep_sign else z3.BitVecVal(0, fp32.storage_bits)
     return z3.If(field == 0, zero, code)
 
 
-def multiply(a: Operand, b: Operand, a_format: Format, b_format: Format) -> BitVec:
-    """The fp32 product of two operands that are not subnormal, flushed."""
-    exponents = product_range(a_format, b_format)
-    bits = a.significand.size() + b.significand.size()
-    exact = z3.ZeroExt(bits - a.significand.size(), a.significand) * z3.ZeroExt(
-        bits - b.significand.size(), b.significand
+def decode_flushed(code: BitVec, fmt: Format) -> Operand:
+    """An operand with subnormals and −0 replaced by +0."""
+    x = decode(code, fmt)
+    top = fmt.fraction_bits
+    normal = z3.Extract(top, top, x.significand) == 1
+    return x._replace(
+        sign=z3.If(normal, x.sign, z3.BitVecVal(0, 1)),
+        significand=z3.If(normal, x.significand, z3.BitVecVal(0, top + 1)),
     )
+
+
+def multiply(a: Operand, b: Operand, a_format: Format, b_format: Format) -> BitVec:
+    """The fp32 product of two flushed operands, flushed."""
+    bits = a.significand.size() + b.significand.size()
+    exact = resize(a.significand, bits) * resize(b.significand, bits)
     carry = z3.Extract(bits - 1, bits - 1, exact)
     fraction = z3.If(carry == 1, z3.Extract(bits - 2, 0, exact), pad(z3.Extract(bits - 3, 0, exact), 1))
 
-    # The field of the product, as two's complement: below 1 it is flushed, above 254 an infinity.
-    lowest = exponents.low + fp32.bias
-    highest = exponents.high + 1 + fp32.bias
+    # The product's exponent field, in two's complement since it may leave the range of fields.
+    exponents = product_range(a_format, b_format)
+    lowest, highest = exponents.low + fp32.bias, exponents.high + 1 + fp32.bias
     field_bits = max(highest.bit_length(), (-lowest).bit_length(), fp32.exponent_bits) + 1
-    bias = a_format.bias + b_format.bias - fp32.bias
-    field = (
-        z3.ZeroExt(field_bits - a.field.size(), a.field)
-        + z3.ZeroExt(field_bits - b.field.size(), b.field)
-        + z3.ZeroExt(field_bits - 1, carry)
-        - bias
-    )
-    sign = a.sign ^ b.sign
+    field = resize(a.field, field_bits) + resize(b.field, field_bits) + resize(carry, field_bits)
+    field = field - (a_format.bias + b_format.bias - fp32.bias)
+    zero, infinity = (z3.BitVecVal(code or 0, fp32.storage_bits - 1) for code in (0, fp32.infinity))
     number = z3.Concat(
-        z3.Extract(fp32.exponent_bits - 1, 0, field), pad(fraction, fp32.fraction_bits - bits + 1)
+        z3.Extract(fp32.exponent_bits - 1, 0, field), pad(fraction, fp32.fraction_bits - (bits - 1))
     )
-    assert fp32.infinity is not None
-    infinity = z3.BitVecVal(fp32.infinity, fp32.storage_bits - 1)
-    zero = z3.BitVecVal(0, fp32.storage_bits - 1)
-    flushed = z3.Or(is_zero(a), is_zero(b), field < 1)
-    overflow = field > (1 << fp32.exponent_bits) - 2
-    code = z3.Concat(sign, z3.If(flushed, zero, z3.If(overflow, infinity, number)))
-    special: Special = classify([(a, b)], [])
-    return select_special(special, code, fp32, quiet_nan(fp32))
+    if highest > fp32.max_exponent + fp32.bias:
+        number = z3.If(field > fp32.max_exponent + fp32.bias, infinity, number)
+    if lowest < 1:
+        number = z3.If(field < 1, zero, number)
+    code = z3.Concat(a.sign ^ b.sign, z3.If(z3.Or(is_zero(a), is_zero(b)), zero, number))
+    return select_special(classify([(a, b)], []), code, fp32, quiet_nan(fp32))
 
 
 def pairwise(xs: Sequence[BitVec]) -> list[BitVec]:
@@ -100,13 +97,13 @@ def pairwise(xs: Sequence[BitVec]) -> list[BitVec]:
 
 
 def _add(x: BitVec, y: BitVec) -> BitVec:
-    return flush(add(x, y, IEEE_FP32), fp32, keep_sign=True)
+    return flush(add(x, y, IEEE_FP32), keep_sign=True)
 
 
 def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
     """One group of G products, added to c."""
     a_operands, b_operands = (
-        tuple(decode(flush(x, fmt, keep_sign=False), fmt) for x in codes)
+        tuple(decode_flushed(x, fmt) for x in codes)
         for codes, fmt in ((a, spec.a_format), (b, spec.b_format))
     )
     products = tuple(
@@ -120,7 +117,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    c = flush(c, fp32, keep_sign=False)
+    c = flush(c, keep_sign=False)
     steps = []
     for start in range(0, spec.k, parameters.G):
         stop = start + parameters.G
