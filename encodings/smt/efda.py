@@ -17,7 +17,7 @@ nonzero term t be normalised, 2^e ≤ |t| < 2^(e+1), with at most w = 24 signifi
 N has at most 3 + D + w - 1 = 75 bits.  Claim: if N ≠ 0, no boundary lies between N and N + U, nor at N + U unless
 U = 0, so for rounding N + U may be replaced by N and a last place, half of N's, with the sign of U.
 Let there be a far term, and t1 be a term of exponent e_max.
-- Only t1 is near: t1 and the boundaries by it are multiples of 2^(e_max-1-q), and |U| < 2·2^(e_max-D), which is no more.
+- Only t1 is near: t1 and the boundaries by it are multiples of 2^(e_max-1-q); |U| < 2·2^(e_max-D), which is no more.
 - t1 and t2 are near, e2 ≥ e_max - 1: N ≠ 0 is a multiple of 2^(e_max-w), hence the boundaries by it are multiples of
   2^(e_max-w-1-q) = 2^(e_max-D), and the one far term is less.
 - t1 and t2 are near, e2 < e_max - 1: then |N| ≥ 2^(e_max-1), and boundaries by it are multiples of 2^(e_max-2-q).  If
@@ -28,9 +28,9 @@ Let there be a far term, and t1 be a term of exponent e_max.
   β = 2^(e_max+1-q), c is a multiple of 2β and near, far products are less than 2^(e_max-D).  A near product p of at
   least β/4 is a multiple of 2^(e_max-D+1), more than U; a smaller one is more than U, and |p + U| < β/2.
 D is the least possible: for D - 1, t1 = 2^e, t2 = -(2^e - 2^(e-w)) and a far t3 just above -2^(e-D+1) would be rounded
-wrongly.  If N = 0, its terms cancel, and what is left is one far term, alone and exact; or no term has the exponent e_max, and
-far products are too small for more than their sign to matter.  U is summed at its own largest exponent with w places
-and a sticky one: the larger term is exact, so with at most two the sign is right, and one alone is exact.
+wrongly.  If N = 0, its terms cancel, and what is left is one far term, alone and exact; or no term has the exponent
+e_max, and far products are too small for more than their sign to matter.  U is summed at its own largest exponent
+with w places and a sticky one: the larger term is exact, so with at most two the sign is right, and one alone is exact.
 """
 
 from __future__ import annotations
