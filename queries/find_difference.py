@@ -386,14 +386,14 @@ class _Search:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found)
         found = self._shrink(found, products)
-        self.minimality.insert(0, self._products_note(found))
         return self._different(found)
 
     def _prove_equal_quickly(self) -> Equal | None:
         inputs = symbolic_inputs(self.spec, self.pins)
-        assertions, _, _ = self._differs(inputs)
-        if z3.is_false(z3.simplify(z3.And(assertions))):
-            self.asker.satisfy("same term", f"{self.question}: both are one and the same term", assertions)
+        rx, ry = (self._result(i.spec, inputs, None) for i in (self.x, self.y))
+        if rx.eq(ry):
+            statement = f"{self.question}: both are one and the same term"
+            self.asker.prove("same term", statement, rx == ry, cut=[rx])
             return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
         if staged.applies(self.x.spec, self.y.spec):
             self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
@@ -456,13 +456,6 @@ class _Search:
     def _products(self, found: _Found) -> int:
         return case_size(self.spec, found.codes.a, found.codes.b, found.codes.c)[0]
 
-    def _products_note(self, found: _Found) -> str:
-        count = self._products(found)
-        noun = f"{count} nonzero product{'s' if count != 1 else ''}"
-        if self._unsettled and count > len(self.forced):
-            return f"{noun}: best found ({self._unsettled})"
-        return f"{noun}: proved minimal"
-
     def _fewer_products(self, found: _Found) -> tuple[_Found, int]:
         """From a witness with many products to one with as few as the time allows."""
         have = self._products(found)
@@ -484,9 +477,9 @@ class _Search:
 
     # ---- making it smaller ------------------------------------------------------------------------------------
 
-    def _shrink(self, found: _Found, products: int) -> _Found:
-        """Apply the remaining objectives in order, each under the bounds of those before."""
-        patterns = list(itertools.islice(self._patterns(products), 65))
+    def _shrink(self, found: _Found, count: int) -> _Found:
+        """Apply the remaining objectives in order, each under the bounds of those before; `count` products as found."""
+        patterns = list(itertools.islice(self._patterns(count), 65))
         complete = found.active in patterns and len(patterns) <= 64
         if not complete:
             patterns = [found.active]
@@ -509,18 +502,13 @@ class _Search:
                     reason = outcome.why
             return None, reason
 
-        def note(what: str, reason: str) -> None:
-            self.minimality.append(f"{what}: " + (f"best found ({reason})" if reason else "proved minimal"))
-
         def c_is_zero(inputs: Inputs) -> list[z3.BoolRef]:
             return [is_zero(inputs.c, c)]
 
+        c_open = ""
         if size(found)[1]:
-            better, reason = smaller("c = 0", c_is_zero, set())
-            note("c = 0" if better else "c ≠ 0", reason)
+            better, c_open = smaller("c = 0", c_is_zero, set())
             found = better or found
-        else:
-            self.minimality.append("c = 0: proved minimal")
         if not size(found)[1]:
             bounds.append(c_is_zero)
 
@@ -541,6 +529,7 @@ class _Search:
             ("of that in the products' factors", product_exponents, self._product_exponents),
             ("minus signs", signs, self._signs),
         ]
+        still_open = []
         for what, value, measure in objectives:
             # Descend at the places where the witness is, then ask the other places to do better.
             reason, low = "", 0  # less than `low` is refuted at found.active
@@ -563,11 +552,24 @@ class _Search:
                 if better is None:
                     break
                 found, low = better, 0
-            note(f"{what}: {best}", reason)
-            if what == _SIGNIFICANDS and best == 0:
-                self.bare = True
-            else:
-                bounds.append(_bounded(measure, best))
+            still_open.append(reason)
+            bounds.append(_bounded(measure, best))
+            self.bare |= what == _SIGNIFICANDS and best == 0
+        # What was last made smaller may have made smaller what was only the best found before.
+        products = self._products(found)
+        products_open = self._unsettled if products > len(self.forced) else ""
+        claims = [
+            (f"{products} nonzero product{'s' if products != 1 else ''}", products_open),
+            ("c ≠ 0" if size(found)[1] else "c = 0", c_open if size(found)[1] else ""),
+            *(
+                (f"{what}: {value(found)}", reason if value(found) else "")
+                for (what, value, _), reason in zip(objectives, still_open, strict=True)
+            ),
+        ]
+        self.minimality = [
+            f"{what}: " + (f"best found ({reason})" if reason else "proved minimal")
+            for what, reason in claims
+        ]
         return found
 
     def _operands(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
