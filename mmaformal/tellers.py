@@ -157,7 +157,7 @@ def _gps(spec: DotAdd, trace: Any, c: int) -> Steps:
                 rows.append(Row("multiply", _name(number * G + i), text))
         rows += [Row("pairwise", f"sum {i}", code_text(s.result, fp32)) for i, s in enumerate(step.sums)]
         rows.append(Row("group", "flushed", code_text(step.group, fp32)))
-        rows.append(Row("accumulate", "d", code_text(step.result, fp32)))
+        rows.append(Row("encode", "d", code_text(step.result, fp32)))
         steps.append(ToldStep(rows, idle))
     return steps
 

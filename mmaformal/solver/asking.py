@@ -18,10 +18,32 @@ _LEAST = 0.05
 def smtlib(assertions: Iterable[z3.BoolRef]) -> str:
     """An SMT-LIB 2 script of the conjunction, which stock solvers accept."""
     solver = z3.Solver()
-    solver.add(*assertions)
+    solver.add(*map(_without_unary, assertions))
     return "(set-logic QF_BV)\n" + "".join(
         line + "\n" for line in solver.to_smt2().splitlines() if not line.startswith((";", "(set-info"))
     )
+
+
+def _without_unary(term: z3.ExprRef) -> z3.ExprRef:
+    """The term without `(and x)` and `(or x)`, which z3 prints and the standard does not have."""
+    done: dict[int, z3.ExprRef] = {}
+    stack = [term]
+    while stack:
+        t = stack[-1]
+        children = t.children()
+        todo = [child for child in children if child.get_id() not in done]
+        if todo:
+            stack.extend(todo)
+            continue
+        stack.pop()
+        parts = [done[child.get_id()] for child in children]
+        if len(parts) == 1 and (z3.is_and(t) or z3.is_or(t)):
+            done[t.get_id()] = parts[0]
+        elif any(not part.eq(child) for part, child in zip(parts, children, strict=True)):
+            done[t.get_id()] = t.decl()(*parts)
+        else:
+            done[t.get_id()] = t
+    return done[term.get_id()]
 
 
 class Asker:
