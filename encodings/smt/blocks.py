@@ -162,6 +162,20 @@ def bit(condition: Bool) -> BitVec:
     return z3.If(condition, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
 
 
+def any_of(conditions: Sequence[Bool]) -> Bool:
+    """Their disjunction; SMT-LIB has none of fewer than two."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else z3.BoolVal(False)
+    return z3.Or(conditions)
+
+
+def all_of(conditions: Sequence[Bool]) -> Bool:
+    """Their conjunction; SMT-LIB has none of fewer than two."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else z3.BoolVal(True)
+    return z3.And(conditions)
+
+
 def pad(x: BitVec, bits: int) -> BitVec:
     """x with `bits` zeros below it."""
     return z3.Concat(x, z3.BitVecVal(0, bits)) if bits > 0 else x
@@ -223,7 +237,7 @@ def classify(
     """
     nan, positive, negative = [s.nan for s in scales], [], []
     for k, (a, b) in enumerate(products):
-        infinite = z3.Or(a.infinite, b.infinite, *overflows[k : k + 1])
+        infinite = any_of([a.infinite, b.infinite, *overflows[k : k + 1]])
         nan += [a.nan, b.nan, z3.And(a.infinite, is_zero(b)), z3.And(is_zero(a), b.infinite)]
         positive.append(z3.And(infinite, a.sign == b.sign))
         negative.append(z3.And(infinite, a.sign != b.sign))
@@ -231,8 +245,8 @@ def classify(
         nan.append(c.nan)
         positive.append(z3.And(c.infinite, c.sign == 0))
         negative.append(z3.And(c.infinite, c.sign == 1))
-    some_positive, some_negative = z3.Or(positive), z3.Or(negative)
-    is_nan = z3.Or(*nan, z3.And(some_positive, some_negative))
+    some_positive, some_negative = any_of(positive), any_of(negative)
+    is_nan = any_of([*nan, z3.And(some_positive, some_negative)])
     return Special(is_nan, z3.And(z3.Not(is_nan), some_positive), z3.And(z3.Not(is_nan), some_negative))
 
 

@@ -30,6 +30,7 @@ from mmaformal.encodings.smt.blocks import (
     Trace,
     addend,
     align,
+    all_of,
     classify,
     decode,
     encode,
@@ -116,7 +117,7 @@ def inputs_of(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[
     e_zero = exponents.low if parameters.skip_zero_products else None
     products = tuple(multiply(x, y, bias, exponents, e_zero) for x, y in factors)
     special = classify(factors, [c_operand], overflows=[overflows(p, exponents) for p in products])
-    all_zero = z3.And([z3.Or(is_zero(x), is_zero(y)) for x, y in factors])
+    all_zero = all_of([z3.Or(is_zero(x), is_zero(y)) for x, y in factors])
     return Inputs(a_operands, b_operands, c_operand, special, products, all_zero)
 
 

@@ -30,6 +30,7 @@ from mmaformal.encodings.smt.blocks import (
     Trace,
     addend,
     align,
+    all_of,
     canonical_nan,
     classify,
     decode,
@@ -142,7 +143,7 @@ def step(
     starts = range(0, len(a), G)
     sum_bits = (G * _MAX_PRODUCT).bit_length() + 1
     sums = tuple(signed_sum(products[g : g + G], sum_bits) for g in starts)
-    all_zero = [z3.And([magnitude == 0 for _, magnitude in products[g : g + G]]) for g in starts]
+    all_zero = [all_of([magnitude == 0 for _, magnitude in products[g : g + G]]) for g in starts]
     groups = tuple(
         scale(total, zero, pair, spec, parameters)
         for total, zero, pair in zip(sums, all_zero, zip(scales_a, scales_b, strict=True), strict=True)
