@@ -54,8 +54,8 @@ _EXPONENTS = "sum of |exponent|"
 _SIGN_OF_ZERO_LOST = {"fda", "gdfs"}
 #: Sparse inputs are tried up to this many nonzero products before all inputs at once.
 _SPARSE = 2
-#: Seconds for one sparse question before the search moves on.
-_SPARSE_LIMIT = 20.0
+#: The part of the time given that one sparse question has at first; what it leaves open is asked again later.
+_FIRST_TRY = 0.05
 
 
 class IncomparableError(ValueError):
@@ -207,7 +207,9 @@ class _Search:
         self.minimality: list[str] = []
         alike = all(zero_products_are_alike(i.spec) for i in (x, y))
         self._zeros_unlike = "" if alike else "zero products other than ±0·+0 were not tried"
-        self._unsettled = self._zeros_unlike  # why fewer products may do all the same
+        self._open: dict[
+            int, str
+        ] = {}  # numbers of products with which a difference is not ruled out, and why
         self.signed_zeros = not {x.algorithm, y.algorithm} <= _SIGN_OF_ZERO_LOST
         self._idle: dict[DotAdd, bool] = {}
         self.bare = False  # whether the trailing significands are known to be 0
@@ -385,6 +387,7 @@ class _Search:
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found)
+        found, products = self._settle_products(found, products)
         found = self._shrink(found, products)
         return self._different(found)
 
@@ -419,36 +422,34 @@ class _Search:
                 chosen = [k for key, n in need.items() for k in members[key][:n]]
                 yield tuple(sorted(chosen + self.forced))
 
-    def _with_products(self, count: int, share: float) -> tuple[_Found | None, str]:
-        """(a witness with `count` nonzero products or None, "" or why not every pattern was settled).
+    def _with_products(self, count: int, share: float, first_try: bool = True) -> _Found | None:
+        """A witness with `count` nonzero products, or None; what is not ruled out is noted in `_open`.
 
         `share` is the part of the time given after which the search is broken off.
         """
-        open_question = ""
+        self._open.pop(count, None)
         for active in self._patterns(count):
             left = self.asker.left - (1 - share) * self.asker.timeout
             if left <= 0:
-                return None, open_question or f"{share:.0%} of the time given were used up"
+                self._open.setdefault(count, f"{share:.0%} of the time given were used up")
+                return None
             places = ", ".join(map(str, active)) or "none"
             outcome, found = self._ask(
                 active,
                 f"{count} products (at {places})",
                 f"no difference with nonzero products only at {places} (up to order inside a step)",
-                limit=min(left, _SPARSE_LIMIT),
+                limit=min(left, _FIRST_TRY * self.asker.timeout) if first_try else left,
             )
             if found is not None:
-                return found, open_question
+                return found
             if outcome.verdict == "unknown":
-                open_question = open_question or outcome.why
-        return None, open_question
+                self._open.setdefault(count, outcome.why)
+        return None
 
     def _sparse(self) -> tuple[_Found | None, int]:
         """Look for a witness with few products; notes what is thereby known about their least number."""
         for count in range(len(self.forced), min(self.spec.k, len(self.forced) + _SPARSE) + 1):
-            found, open_question = self._with_products(count, share=0.5)
-            self._unsettled = self._unsettled or (
-                f"{count} not settled: {open_question}" if open_question else ""
-            )
+            found = self._with_products(count, share=0.4)
             if found is not None:
                 return found, count
         return None, 0
@@ -460,10 +461,7 @@ class _Search:
         """From a witness with many products to one with as few as the time allows."""
         have = self._products(found)
         for count in range(len(self.forced) + _SPARSE + 1, have):
-            better, open_question = self._with_products(count, share=0.9)
-            self._unsettled = self._unsettled or (
-                f"{count} not settled: {open_question}" if open_question else ""
-            )
+            better = self._with_products(count, share=0.7)
             if better is not None:
                 return better, count
             if self.asker.left <= 0:
@@ -474,6 +472,22 @@ class _Search:
             if k in self.forced or (found.codes.a[k], found.codes.b[k]) != (0, 0)
         )
         return _Found(found.codes, active, found.seen), have
+
+    def _settle_products(self, found: _Found, count: int) -> tuple[_Found, int]:
+        """Ask again, with more time, whether fewer products do."""
+        for fewer in sorted(n for n in self._open if n < count):
+            better = self._with_products(fewer, share=0.7, first_try=False)
+            if better is not None:
+                return better, fewer
+        return found, count
+
+    def _products_open(self, count: int) -> str:
+        """Why `count` nonzero products may not be the fewest, or nothing."""
+        if count <= len(self.forced):
+            return ""
+        if self._zeros_unlike:
+            return self._zeros_unlike
+        return next((f"{n} not settled: {self._open[n]}" for n in sorted(self._open) if n < count), "")
 
     # ---- making it smaller ------------------------------------------------------------------------------------
 
@@ -557,9 +571,8 @@ class _Search:
             self.bare |= what == _SIGNIFICANDS and best == 0
         # What was last made smaller may have made smaller what was only the best found before.
         products = self._products(found)
-        products_open = self._unsettled if products > len(self.forced) else ""
         claims = [
-            (f"{products} nonzero product{'s' if products != 1 else ''}", products_open),
+            (f"{products} nonzero product{'s' if products != 1 else ''}", self._products_open(products)),
             ("c ≠ 0" if size(found)[1] else "c = 0", c_open if size(found)[1] else ""),
             *(
                 (f"{what}: {value(found)}", reason if value(found) else "")

@@ -125,7 +125,7 @@ def markdown(where: tuple[Constraint, ...], timeout: float, progress: Callable[[
 
 
 def main() -> int:
-    print(markdown((finite(),), 120.0, lambda text: print(text, file=sys.stderr)), end="")
+    print(markdown((finite(),), 300.0, lambda text: print(text, file=sys.stderr)), end="")
     return 0
 
 
