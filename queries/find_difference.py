@@ -34,6 +34,7 @@ from mmaformal.queries.inputs import (
     exponent_distance,
     is_nan,
     is_zero,
+    magnitude_field,
     sign_bit,
     significand_bits,
     symbolic_inputs,
@@ -238,7 +239,27 @@ class _Search:
             if self.signed_zeros and free and formats[free[0]].specials != Specials.FNUZ:  # it has no −0
                 zeros.append(f"{free.pop(0)}{k}")
             pinned |= {f"{side}{k}": 0 for side in free}
-        return symbolic_inputs(self.spec, pinned, zeros=zeros, bare=self.bare)
+        positive = [f"b{k}" for k in active or () if self._signs_move(k)]
+        return symbolic_inputs(self.spec, pinned, zeros=zeros, positive=positive, bare=self.bare)
+
+    def _free(self, k: int) -> bool:
+        return f"a{k}" not in self.pins and f"b{k}" not in self.pins
+
+    def _signs_move(self, k: int) -> bool:
+        """Whether (−a)·(−b) may stand for a·b, so that only cases with b ≥ 0 need be looked at."""
+        fmt = self.spec.b_format
+        return self._free(k) and fmt.signed and fmt.specials != Specials.FNUZ  # which has no −0
+
+    def _in_order(self, inputs: Inputs, active: Iterable[int]) -> list[z3.BoolRef]:
+        """|b| ≤ |a|, since b·a may stand for a·b."""
+        fmt = self.spec.a_format
+        if fmt != self.spec.b_format:
+            return []
+        return [
+            z3.ULE(magnitude_field(inputs.b[k], fmt), magnitude_field(inputs.a[k], fmt))
+            for k in active
+            if self._free(k)
+        ]
 
     def _result(self, spec: DotAdd, inputs: Inputs, active: Sequence[int] | None) -> z3.BitVecRef:
         """The result of one model; for sparse inputs, of the same model with its idle steps left out.
@@ -323,6 +344,11 @@ class _Search:
         self.progress(f"{self.asker.elapsed:5.1f} s  {name}")
         inputs = self._inputs(active)
         assertions, rx, ry = self._differs(inputs, active)
+        if active is not None:
+            assertions += self._in_order(inputs, active)
+            statement += (
+                " (up to the order of products in a step, that of two factors, and the signs of both)"
+            )
         outcome = self.asker.satisfy(name, statement, assertions + more(inputs), inputs.constants(), limit)
         if outcome.verdict != "sat":
             return outcome, None
@@ -437,7 +463,7 @@ class _Search:
             outcome, found = self._ask(
                 active,
                 f"{count} products (at {places})",
-                f"no difference with nonzero products only at {places} (up to order inside a step)",
+                f"no difference with nonzero products only at {places}",
                 limit=min(left, _FIRST_TRY * self.asker.timeout) if first_try else left,
             )
             if found is not None:
@@ -549,9 +575,12 @@ class _Search:
             reason, low = "", 0  # less than `low` is refuted at found.active
             while (best := value(found)) > 0:
                 if low < best:
-                    # Few significand bits mostly do, so search from below; exponents are searched from above.
-                    near = (low + 3 * best - 1) // 4 if what == _EXPONENTS else low + low // 2
-                    middle = min(near, best - 1)
+                    # Few significand bits mostly do, so search from below.  Exponents are searched from above;
+                    # a refutation costs most there, and after one the best found is mostly the least.
+                    if what != _EXPONENTS:
+                        middle = min(low + low // 2, best - 1)
+                    else:
+                        middle = best - 1 if low else (3 * best - 1) // 4
                     outcome, better = self._ask_within(
                         found.active, f"{what} at most {middle}", [*bounds, _bounded(measure, middle)]
                     )

@@ -66,12 +66,13 @@ def symbolic_inputs(
     pinned: Mapping[str, int] | None = None,
     *,
     zeros: Collection[str] = (),
+    positive: Collection[str] = (),
     bare: bool = False,
 ) -> Inputs:
     """Constants named a0, a1, …, b0, …, c, sa0, …, sb0, … but for those in `pinned`, which have that value.
 
-    Of those in `zeros` only the sign is free.  `bare` leaves only sign and exponent field free (the trailing
-    significand is 0): powers of two, zeros, infinities.
+    Of those in `zeros` only the sign is free; those in `positive` have a sign of 0.  `bare` leaves only sign and
+    exponent field free (the trailing significand is 0): powers of two, zeros, infinities.
     """
     pinned = pinned or {}
 
@@ -81,9 +82,12 @@ def symbolic_inputs(
             return z3.BitVecVal(pinned[name], bits)
         if name in zeros:
             return z3.Concat(z3.BitVec(name, 1), z3.BitVecVal(0, bits - 1))
-        if bare and low:
-            return z3.Concat(z3.BitVec(name, bits - low), z3.BitVecVal(0, low))
-        return z3.BitVec(name, bits)
+        parts: list[z3.BitVecRef] = [z3.BitVecVal(0, 1)] if name in positive else []
+        low = low if bare else 0
+        parts.append(z3.BitVec(name, bits - len(parts) - low))
+        if low:
+            parts.append(z3.BitVecVal(0, low))
+        return z3.Concat(*parts) if len(parts) > 1 else parts[0]
 
     blocks = spec.k // spec.scale_block if spec.scale_format else 0
     scale = spec.scale_format
