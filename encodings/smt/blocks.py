@@ -115,23 +115,17 @@ def shift_right(x: BitVec, amount: BitVec) -> BitVec:
 
 
 def sticky_shift_right(x: BitVec, amount: BitVec) -> BitVec:
-    """`shift_right` whose lowest bit is also set if a bit that was shifted out was ("jamming", round to odd).
-
-    One multiplexer per bit of the amount that can matter; the bits above those shift everything out.
-    """
+    """`shift_right` whose lowest bit is also set if a bit that was shifted out was ("jamming", round to odd)."""
     width = x.size()
-    stages = min(amount.size(), width.bit_length())
-    for i in range(stages):
-        step = min(1 << i, width)
-        jammed = bit(z3.Extract(step - 1, 0, x) != 0)
-        if step < width:
-            kept = z3.Extract(width - 1, step, x)
-            jammed = z3.ZeroExt(step, kept) | resize(jammed, width)
-        x = z3.If(z3.Extract(i, i, amount) == 1, resize(jammed, width), x)
-    if amount.size() > stages:
-        all_out = z3.Extract(amount.size() - 1, stages, amount) != 0
-        x = z3.If(all_out, resize(bit(x != 0), width), x)
-    return x
+    if amount.size() > width:
+        gone = z3.UGE(amount, z3.BitVecVal(width, amount.size()))
+        near = sticky_shift_right(x, resize(amount, width))
+        return z3.If(gone, resize(bit(x != 0), width), near)
+    by = resize(amount, width)
+    shifted = z3.LShR(x, by)
+    lost = x & ~(z3.BitVecVal(-1, width) << by)
+    jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))
+    return z3.Concat(z3.Extract(width - 1, 1, shifted), jammed)
 
 
 def shift_right_signed(x: BitVec, amount: BitVec, rounding: Rounding) -> BitVec:
@@ -335,7 +329,8 @@ def normalise(magnitude: BitVec, top: BitVec) -> tuple[BitVec, BitVec]:
             continue
         upper = z3.Extract(top.size() - 1, i, top)
         allowed = z3.And(upper != 0, z3.Extract(width - 1, width - step, magnitude) == 0)
-        magnitude = z3.If(allowed, pad(z3.Extract(width - step - 1, 0, magnitude), step), magnitude)
+        # A shift by 0 or `step`, written as one: simplifiers take a multiplexer of shifted wires to pieces.
+        magnitude = magnitude << resize(pad(bit(allowed), i), width)
         upper = z3.If(allowed, upper - 1, upper)
         top = z3.Concat(upper, z3.Extract(i - 1, 0, top)) if i else upper
     return magnitude, top
