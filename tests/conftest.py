@@ -1,0 +1,48 @@
+"""What holds for every test: Hypothesis does not time examples, and no solver process outlives the test that
+started it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
+settings.register_profile("mmaformal", deadline=None)
+settings.load_profile("mmaformal")
+
+
+def solver_processes(parent: int) -> list[int]:
+    """The ids of the running solver processes that were started for `parent`, which may be gone (Linux)."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:  # it ended meanwhile
+            continue
+        # python -m mmaformal.solver.worker BACKEND PARENT MEMORY
+        if b"mmaformal.solver.worker" in words and str(parent).encode() in words[4:6] and state != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(happened: Callable[[], bool], seconds: float) -> bool:
+    """Whether it happened within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(autouse=True)
+def _no_solver_is_left() -> Iterator[None]:
+    yield
+    left = solver_processes(os.getpid())
+    assert not left, f"solver processes {left} are still running"
