@@ -21,8 +21,9 @@ from mmaformal.queries.inputs import Inputs, exponent_field, is_finite, is_zero,
 class Constraint:
     """Something that must hold of the inputs, and of the results if it says so.
 
-    What it says, other than by `pins`, it says of every position alike, and +0·+0 satisfies it unless
-    `forbids_zero`: the search for sparse inputs relies on both.
+    What it says, other than by `pins`, it says of every position alike, of a and b alike unless `tells_sides`, and
+    of a number and its negative alike; and +0·+0 satisfies it unless `forbids_zero`.  The search for sparse inputs
+    relies on all of that.
     """
 
     def on_inputs(self, spec: DotAdd, inputs: Inputs) -> list[z3.BoolRef]:
@@ -38,6 +39,11 @@ class Constraint:
     @property
     def forbids_zero(self) -> bool:
         """Whether every product must have two nonzero factors."""
+        return False
+
+    @property
+    def tells_sides(self) -> bool:
+        """Whether exchanging the a and the b of a product may break it."""
         return False
 
 
@@ -119,6 +125,10 @@ class magnitude(Constraint):  # noqa: N801
         if "c" in self.operands:
             chosen.append((inputs.c, spec.c_format))
         return [z3.Or(is_zero(x, fmt), self._within(x, fmt)) for x, fmt in chosen]
+
+    @property
+    def tells_sides(self) -> bool:
+        return ("a" in self.operands) != ("b" in self.operands)
 
     def _within(self, x: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
         codes = finite_magnitudes_within(fmt, self.low, self.high)

@@ -247,13 +247,15 @@ class _Search:
 
     def _signs_move(self, k: int) -> bool:
         """Whether (−a)·(−b) may stand for a·b, so that only cases with b ≥ 0 need be looked at."""
-        fmt = self.spec.b_format
-        return self._free(k) and fmt.signed and fmt.specials != Specials.FNUZ  # which has no −0
+        formats = self.spec.a_format, self.spec.b_format
+        return self._free(k) and all(
+            f.signed and f.specials != Specials.FNUZ for f in formats
+        )  # FNUZ has no −0
 
     def _in_order(self, inputs: Inputs, active: Iterable[int]) -> list[z3.BoolRef]:
         """|b| ≤ |a|, since b·a may stand for a·b."""
         fmt = self.spec.a_format
-        if fmt != self.spec.b_format:
+        if fmt != self.spec.b_format or any(c.tells_sides for c in self.constraints):
             return []
         return [
             z3.ULE(magnitude_field(inputs.b[k], fmt), magnitude_field(inputs.a[k], fmt))
@@ -490,8 +492,6 @@ class _Search:
             better = self._with_products(count, share=0.7)
             if better is not None:
                 return better, count
-            if self.asker.left <= 0:
-                break
         active = tuple(
             k
             for k in range(self.spec.k)

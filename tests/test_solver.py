@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 import z3
 from conftest import solver_processes, wait_until
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mmaformal import Equal, ampere, blackwell, find_difference, hopper
@@ -45,7 +45,7 @@ NONE = factoring(8, 251)
 HARD = factoring(40, 2**79 - 67)  # a prime
 
 
-# ---- answers ------------------------------------------------------------------------------------------------------
+# ---- answers
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -96,7 +96,7 @@ def test_many_questions_leave_no_descriptors_and_no_threads() -> None:
     assert wait_until(lambda: (len(os.listdir("/proc/self/fd")), threading.active_count()) <= before, 5)
 
 
-# ---- which solvers ------------------------------------------------------------------------------------------------
+# ---- which solvers
 
 
 @pytest.mark.parametrize("missing", BACKENDS)
@@ -131,7 +131,7 @@ def test_backends_that_are_none_are_errors() -> None:
             Portfolio(memory=megabytes)
 
 
-# ---- solvers that break -------------------------------------------------------------------------------------------
+# ---- solvers that break
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -233,7 +233,7 @@ def test_solvers_killed_at_work_are_an_unknown_with_its_reason() -> None:
         assert portfolio.ask(NONE, {}, 20).verdict == "unsat"  # with new processes
 
 
-# ---- the end of solver processes ------------------------------------------------------------------------------------
+# ---- the end of solver processes
 
 
 def test_an_exception_while_waiting_kills_the_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +275,7 @@ def test_solvers_die_with_their_parent(how: signal.Signals) -> None:
     assert wait_until(lambda: not solver_processes(parent.pid), 5)
 
 
-# ---- asking: renaming, cut points -------------------------------------------------------------------------------------
+# ---- asking: renaming, cut points
 
 
 class Recorder:
@@ -388,7 +388,7 @@ def test_time_used_up_is_unknown_and_nothing_is_asked() -> None:
     assert not ask.proved
 
 
-# ---- evidence -----------------------------------------------------------------------------------------------------------
+# ---- evidence
 
 
 def _stock_verdicts(path: Path) -> dict[str, str]:
