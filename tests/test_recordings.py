@@ -870,7 +870,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path, capsys: pytest.Capture
 def test_hypotheses_from_the_command_line(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--json", "--replace", "F=10", "--replace", "e_zero=fields", good) == 1
     (report,) = json.loads(capsys.readouterr().out)
-    assert report["instruction"] == "HMMA.16816.F32[F=10][e_zero=None]"
+    assert report["instruction"] == "HMMA.16816.F32[F=10][e_zero=fields]"
     assert run("--json", "--replace", "F=24", "--replace", "rho=RZ-FP32", good) == 0
     assert run("--json", "--arch", "hopper", "--instruction", "mma.m16n8k16.f32.f16.f16.f32", good) in (0, 1)
     capsys.readouterr()
