@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from operator import attrgetter
+from types import SimpleNamespace
 
 import exact
 import numpy as np
@@ -25,8 +26,8 @@ from mmaformal.algorithms import (
     Rounding,
 )
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import blocks, limbs
-from mmaformal.formats import FORMATS, Format, bf16, e4m3, e5m2, fp16, fp32, fp64
+from mmaformal.encodings.executable import blocks, efda, limbs, sfma
+from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, e5m2, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
 
 #: one instruction of each distinct kind of behaviour
@@ -365,6 +366,95 @@ def test_exact_conversion_keeps_every_value(source: Format) -> None:
     np.testing.assert_array_equal(np.signbit(converted[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
+# ---- sticky sums, all of them, at small precision ----------------------------------------------------------
+
+
+def rounded(x: np.ndarray, p: int, least: int, rounding: Rounding) -> np.ndarray:
+    """fp64 numbers rounded to p fractional bits, exponents not below `least`; exact as long as fp64 is."""
+    exponent = np.maximum(np.frexp(x)[1] - 1, least)
+    quantum = np.ldexp(1.0, exponent - p)
+    return np.copysign((np.rint if rounding is Rounding.RNE else np.trunc)(x / quantum) * quantum, x)
+
+
+@pytest.mark.parametrize("rounding", [Rounding.RNE, Rounding.RZ], ids=lambda r: r.name)
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_efda_sorted_sum_of_all_terms(p: int, rounding: Rounding) -> None:
+    """Every significand, sign, order and distance of three terms; distances beyond 2p + 6 behave like it."""
+    significands = np.arange(2**p, 2 ** (p + 1))
+    gaps = np.arange(2 * p + 7)
+    grid = np.meshgrid(significands, significands, significands, [0, 1], [0, 1], gaps, gaps, indexing="ij")
+    m1, m2, m3, sign2, sign3, gap12, gap23 = (axis.ravel() for axis in grid)
+    e1 = np.full_like(m1, 20)
+    x = blocks.Term(0 * m1, e1, m1)
+    y = blocks.Term(sign2, e1 - gap12, m2)
+    z = blocks.Term(sign3, e1 - gap12 - gap23, m3)
+    rho = Conversion("small", fp32, p, rounding, signed_zero=True)
+    value = sum(np.ldexp(1.0 - 2 * t.sign, t.exponent - p) * t.significand for t in (x, y, z))
+    wanted = rounded(value, p, -126, rounding)
+    for order in ((x, y, z), (z, x, y), (y, z, x)):
+        _, total = efda.sorted_sum(*order, p)
+        code = blocks.encode(blocks.round_sum(total, 0 * m1, rho), rho)
+        np.testing.assert_array_equal(code.astype(np.uint32).view(np.float32), wanted)
+
+
+TINY = Format("tiny", 7, 4, 2, 7, Specials.IEEE, None)
+RNE_TINY = Conversion("RNE-tiny", TINY, 2, Rounding.RNE, signed_zero=True)
+
+
+def values(fmt: Format) -> np.ndarray:
+    """The number of every code, as fp64."""
+    return np.array([float.fromhex(fmt.text(code)) for code in range(fmt.codes)])
+
+
+def assert_codes_are(codes: np.ndarray, wanted: np.ndarray, fmt: Format) -> None:
+    got = values(fmt)[codes]
+    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+def overflowed(x: np.ndarray, fmt: Format) -> np.ndarray:
+    return np.where(np.abs(x) >= 2.0 ** (fmt.max_exponent + 1), np.copysign(np.inf, x), x)
+
+
+def test_fma_of_all_codes_of_a_tiny_format() -> None:
+    """Every a, b ≥ 0 and c of an IEEE format of 7 bits, in one lane and in limbs; fp64 is exact for all of it."""
+    codes = np.arange(TINY.codes)
+    a, b, c = (axis.ravel() for axis in np.meshgrid(codes, codes[: TINY.codes // 2], codes, indexing="ij"))
+    number = values(TINY)
+    with np.errstate(invalid="ignore"):
+        wanted = overflowed(
+            rounded(number[a] * number[b] + number[c], 2, TINY.min_exponent, Rounding.RNE), TINY
+        )
+    step = sfma.step(SimpleNamespace(a_format=TINY), sfma.Sfma(RNE_TINY), a, b, c)  # type: ignore[arg-type]
+    assert_codes_are(step.result, wanted, TINY)
+
+    significand = limbs.multiply(step.a.significand, step.b.significand, 3)
+    product = limbs.WideTerm(step.product.sign, step.product.exponent, significand)
+    total = limbs.add_term(product, step.addend, 2, 2 * 2 + 3, 2 * TINY.min_exponent)
+    in_limbs = blocks.round_sum(total, product.sign & step.addend.sign, RNE_TINY)
+    finite = np.isfinite(number[a]) & np.isfinite(number[b]) & np.isfinite(number[c])
+    assert_codes_are(blocks.encode(in_limbs, RNE_TINY)[finite], wanted[finite], TINY)
+
+
+@pytest.mark.parametrize("L", [1, 2])
+def test_efda_in_fixed_point_of_all_codes_of_a_tiny_format(L: int) -> None:
+    """Every a, b of 4 bits and c of e5m2; of a second product, every a times 1."""
+    fmt = Format("tinier", 4, 2, 1, 1, Specials.IEEE, None)
+    rho = Conversion("RNE-e5m2", e5m2, 2, Rounding.RNE, signed_zero=True)
+    axes = [np.arange(fmt.codes)] * (1 + L) + [np.arange(e5m2.codes)]
+    *factors, c = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
+    one = np.full_like(c, fmt.bias << fmt.fraction_bits)
+    a, b = (factors[0], *factors[2:]), (factors[1], *[one] * (L - 1))
+    spec = SimpleNamespace(a_format=fmt, b_format=fmt, c_format=e5m2)
+    step = efda.step(spec, Efda(L, rho), a, b, c)  # type: ignore[arg-type]
+    number = values(fmt)
+    with np.errstate(invalid="ignore"):
+        total = sum(number[x] * number[y] for x, y in zip(a, b, strict=True)) + values(e5m2)[c]
+        wanted = overflowed(rounded(total + 0.0, 2, e5m2.min_exponent, Rounding.RNE), e5m2)
+    wanted[total == 0] = 0.0
+    assert_codes_are(step.result, wanted, e5m2)
+
+
 # ---- fma in fp64, where it is hard -------------------------------------------------------------------------
 
 
@@ -645,6 +735,14 @@ def rule(
             [1.0, 1.0 + 2.0**-7],
             -(2.0**23 + 1) * 2.0**-49,
             1.0 - 2.0**-2 - 2.0**-9,
+        ),
+        rule(
+            "efda: the last bit of two terms does not cancel the sticky bit of the third",
+            cdna1["f32_4x4x2bf16"],
+            [-226 / 128 * 2.0**112, -204 / 128 * 2.0**-38],
+            [133 / 128 * 2.0**3, -148 / 128 * 2.0**-70],
+            -float(0xE73F45) * 2.0**90,
+            -float(0x9251E9) * 2.0**93,
         ),
         rule(
             "efda: what is left when two terms cancel is all of the third",

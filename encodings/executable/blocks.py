@@ -248,11 +248,12 @@ def add(x: Term, x_bits: int, y: Term, y_bits: int, frame: int, lowest: int) -> 
     Both terms are aligned to the larger exponent e and `frame` fractional bits are kept, the last one sticky.
     A zero takes the exponent `lowest`, to have no part in choosing e: no other exponent may be below it.
 
-    This is enough if frame ≥ p + z + 3 and frame ≥ z + 2 + the fractional bits of the term of the smaller
-    exponent, where z says how far below its exponent the other one can lie: it is at least 2^(e-z), or e is ρ's
-    least exponent.  For if the smaller, of exponent e-d and less than 2^(e-d+2), loses bits, then d ≥ z + 3, so
-    the sum exceeds 2^(e-z-1), and ρ looks no further down than the half ulp 2^(e-z-1-p-1), which is above the
-    sticky bit 2^(e-frame); and if e is ρ's least exponent, then no further than 2^(e-p-1).
+    Let u be the term of exponent e, at least 2^(e-z) or with e the least exponent of ρ, and v the other.  Then it
+    is enough that frame ≥ p + z + 3, frame ≥ z + 2 + the fractional bits of v, and frame ≥ 1 + those of u.
+    For if v, of exponent e-d and less than 2^(e-d+2), loses bits, then d ≥ z + 3 and the sum exceeds 2^(e-z-1), so
+    that ρ looks no further down than the half ulp 2^(e-z-1-p-1), or 2^(e-p-1) at its least exponent: above the
+    sticky bit 2^(e-frame).  And u is a multiple of that bit's double: an odd multiple would turn the odd v into an
+    even sum, with nothing left to tell it from a tie.
     """
     x_exponent = where(x.significand == 0, lowest, x.exponent)
     y_exponent = where(y.significand == 0, lowest, y.exponent)

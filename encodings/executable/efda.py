@@ -3,28 +3,29 @@
 One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
 of exactly zero is +0.  K > L is a chain: one step's result is the next one's c.
 
-The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 = 24 of them and
+The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23, and
 at whether anything is left below.  How the sum is held depends on how far apart the products can be.
 
 **Products within few binades (fp16)** are summed in fixed point, exactly.  Their last places are 2^low or above,
 low = -48, and the sum of L = 4 stays below 2^top, top = 34: 82 bits.  c is added to that sum, as a term of exponent
-`top`, in a frame of top - low + 26 = 108 fractional bits (`limbs.add_term`); two limbs hold the 110 bits.
-- If c has the larger exponent, it is normal and the sum of products has `frame - 26` fractional bits: more than
-  the rule of `blocks.add` asks for.
+`top`, in a frame of top - low + p + 3 = 108 fractional bits (`limbs.add_term`); two limbs hold the 110 bits.
+- If c has the larger exponent, it is normal and the sum of products has `frame - p - 3` fractional bits: more room
+  than the rule of `blocks.add` asks for.
 - Otherwise the frame's last place is 2^(low - 26), and c loses bits only if its own last place is below that, so
   that |c| < 2^(low - 2).  The sum of products, if not zero (then the result is c), is at least 2^low; with c it is
   above 2^(low - 1), and ρ looks no further down than the half ulp there, 2^(low - 25): above the sticky bit.
 One bit fewer would not do: for 2^low less a c just below 2^(low - 2), the half ulp would itself be the sticky bit.
 
-**Two products anywhere (bf16)** and c are three terms t1, t2, t3, normalised to 24 bits and sorted by exponent,
-e1 ≥ e2 ≥ e3.  Two additions of 28 bits give a sum that ρ rounds as the exact one.
-- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of 23 + 2 = 25 fractional bits, and has at most 27.  It is
-  normalised (26 fractional bits) and added to t3 in a frame of 26 = p + 3: by the rule of `blocks.add`, z = 0, if s
-  has the larger exponent; if t3 has, s loses nothing, being a multiple of 2^(e2 - 23) ≥ 2^(e3 - 23).
-- If e1 - e2 ≥ 3, s = t2 + t3 in the frame of 25, then t1 + s in that of 26.  Since |s| < 2^(e2 + 2) ≤ 2^(e1 - 1), the
-  whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - 25).  The sticky bits are below that, that
-  of s at 2^(e2 - 25) ≤ 2^(e1 - 28), that of the sum at 2^(e1 - 26); and t1 is a multiple of 2^(e1 - 23), so that
-  adding it leaves s its sticky bit.
+**Two products anywhere (bf16)** and c are three terms t1, t2, t3, normalised to p + 1 bits and sorted by exponent,
+e1 ≥ e2 ≥ e3.  Two additions of at most p + 6 = 29 bits give a sum that ρ rounds as the exact one.
+- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of p + 2 fractional bits, and has at most p + 4 bits.  It is
+  normalised (p + 3 fractional bits) and added to t3 in a frame of p + 4, by the rule of `blocks.add`, z = 0, if s has
+  the larger exponent; if t3 has, s loses nothing, being a multiple of 2^(e2 - p) ≥ 2^(e3 - p).
+- If e1 - e2 ≥ 3, s = t2 + t3 in the frame of p + 2, then t1 + s in that of p + 4.  Since |s| < 2^(e2 + 2) ≤
+  2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - p - 2).  The sticky bits are
+  below that: that of s at 2^(e2 - p - 2) ≤ 2^(e1 - p - 5), that of the sum at 2^(e1 - p - 4).  Neither is lost,
+  since what it is added to, a multiple of 2^(e2 - p) or 2^(e1 - p), is a multiple of its double.
+tests/test_executable.py tries all significands and exponents of this at small p.
 """
 
 from __future__ import annotations
@@ -121,14 +122,14 @@ def sorted_pair(x: Term, y: Term) -> tuple[Term, Term]:
     return select(swap, y, x), select(swap, x, y)
 
 
-def sorted_sum(x: Term, y: Term, z: Term) -> tuple[Sum, Sum]:
-    """The sum of two and of all three normalised terms of 23 fractional bits."""
+def sorted_sum(x: Term, y: Term, z: Term, p: int) -> tuple[Sum, Sum]:
+    """The sum of two and of all three normalised terms of p fractional bits, for a ρ of as many."""
     x, y = sorted_pair(x, y)
     y, z = sorted_pair(y, z)
     x, y = sorted_pair(x, y)
     near = x.exponent - y.exponent <= NEAR
-    partial = add(select(near, x, z), 23, y, 23, 23 + NEAR, LOWEST)
-    return partial, add(normalise_sum(partial, 26), 26, select(near, z, x), 23, 26, LOWEST)
+    partial = add(select(near, x, z), p, y, p, p + NEAR, LOWEST)
+    return partial, add(normalise_sum(partial, p + 3), p + 3, select(near, z, x), p, p + 4, LOWEST)
 
 
 def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
@@ -145,16 +146,17 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
     bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
 
     low, top = bits_of_fixed_point(spec, parameters.L)
-    frame = top - low + 26
+    frame = top - low + rho.fraction_bits + 3
     partial: limbs.WideTerm | Sum
     if frame + 2 <= 2 * limbs.BITS:
         partial = fixed_point_sum(products, bits, top, frame)
         total = limbs.add_term(partial, addend, c_bits, frame, LOWEST)
     else:
-        terms = [normalise(p, bits, 23) for p in products] + [normalise(addend, c_bits, 23)]
+        p = rho.fraction_bits
+        terms = [normalise(each, bits, p) for each in products] + [normalise(addend, c_bits, p)]
         if len(terms) == 2:
             terms.append(Term(addend.sign, addend.sign * 0 + LOWEST, addend.sign * 0))
-        partial, total = sorted_sum(*terms)
+        partial, total = sorted_sum(*terms, p)
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
