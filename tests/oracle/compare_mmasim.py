@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 import time
@@ -244,9 +245,10 @@ def _gfdrda_without_special_accumulator(instruction: Instruction, cases: Cases) 
     return c
 
 
-def _efda_overflowing_in_float64(instruction: Instruction, cases: Cases) -> Codes:
+def _efda_through_float64(instruction: Instruction, cases: Cases) -> Codes:
     L = instruction.parameters["L"]
     block = instruction.replace(k=L)
+    missed_tie = 2.0**-126 - 2.0**-150
     c = cases.c
     for start in range(0, instruction.k, L):
         a, b = cases.a[:, start : start + L], cases.b[:, start : start + L]
@@ -254,8 +256,14 @@ def _efda_overflowing_in_float64(instruction: Instruction, cases: Cases) -> Code
             to_torch(a, instruction.a_format, 1).double() * to_torch(b, instruction.b_format, 1).double()
         )
         addend = to_torch(c, instruction.c_format, 1).double().unsqueeze(-1)
-        rounded_twice = torch.cat([products, addend], dim=-1).sum(dim=-1).float().numpy()
-        c = np.where(np.isfinite(rounded_twice), block.dot_add(a, b, c), rounded_twice.view(np.uint32))
+        terms = torch.cat([products, addend], dim=-1)
+        overflowing = terms.sum(dim=-1).float().numpy()
+        finite = terms.isfinite().all(dim=-1, keepdim=True)
+        nearest = np.array([math.fsum(row) for row in terms.where(finite, 0.0).tolist()])
+        c = block.dot_add(a, b, c)
+        smallest_normal = np.copysign(np.float32(2.0**-126), nearest).astype(np.float32).view(np.uint32)
+        c = np.where(np.abs(nearest) == missed_tie, smallest_normal, c)
+        c = np.where(np.isfinite(overflowing), c, overflowing.view(np.uint32))
     return c
 
 
@@ -270,10 +278,12 @@ SLIPS = (
     ),
     Slip(
         lambda instruction, oracle: oracle.name.startswith("v_mfma") and instruction.algorithm == "efda",
-        _efda_overflowing_in_float64,
-        "cdna1: a sum just below the bound of overflow, 2^128 − 2^103, gives an infinity when its float64 sum "
-        "rounds up to the bound: the exact sum is not consulted then. Right, by the rule of one rounding: the "
-        "largest finite number (semantics §3).",
+        _efda_through_float64,
+        "cdna1: the sum is rounded by way of float64, which shows in two places. Just below the bound of "
+        "overflow, 2^128 − 2^103, it is an infinity if the float64 sum rounds up to the bound. Where the float64 "
+        "nearest to it is ±(2^-126 − 2^-150) but the sum is smaller in magnitude, it is ±2^-126: the step below "
+        "2^-126 is taken for half of what it is among subnormals, so the tie is not seen to be inexact. Right, by "
+        "the rule of one rounding: the largest finite number, and the largest subnormal (semantics §3).",
     ),
 )
 
