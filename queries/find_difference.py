@@ -357,7 +357,7 @@ class _Search:
         return outcome, self._found(inputs, outcome.model, active, rx, ry)
 
     def _ask_within(
-        self, active: tuple[int, ...], name: str, bounds: Sequence[Bound]
+        self, active: tuple[int, ...], name: str, bounds: Sequence[Bound], limit: float | None = None
     ) -> tuple[Outcome, _Found | None]:
         places = ", ".join(map(str, active)) or "none"
         return self._ask(
@@ -365,6 +365,7 @@ class _Search:
             name,
             f"no difference with {name}, nonzero products only at {places}",
             lambda inputs: [term for bound in bounds for term in bound(inputs)],
+            limit,
         )
 
     def _found(
@@ -461,12 +462,17 @@ class _Search:
             if left <= 0:
                 self._open.setdefault(count, f"{share:.0%} of the time given were used up")
                 return None
+            limit = min(left, _FIRST_TRY * self.asker.timeout) if first_try else left
+            if count:  # c = 0 is preferred, and mostly settled sooner
+                _, found = self._ask_within(active, "c = 0", [self._c_is_zero], limit / 2)
+                if found is not None:
+                    return found
             places = ", ".join(map(str, active)) or "none"
             outcome, found = self._ask(
                 active,
                 f"{count} products (at {places})",
                 f"no difference with nonzero products only at {places}",
-                limit=min(left, _FIRST_TRY * self.asker.timeout) if first_try else left,
+                limit=limit,
             )
             if found is not None:
                 return found
@@ -524,7 +530,6 @@ class _Search:
         if not complete:
             patterns = [found.active]
         bounds: list[Bound] = []
-        c = self.spec.c_format
 
         def size(f: _Found) -> tuple[int, int, int, int]:
             return case_size(self.spec, f.codes.a, f.codes.b, f.codes.c, f.codes.scale_a, f.codes.scale_b)
@@ -542,22 +547,19 @@ class _Search:
                     reason = outcome.why
             return None, reason
 
-        def c_is_zero(inputs: Inputs) -> list[z3.BoolRef]:
-            return [is_zero(inputs.c, c)]
-
         c_open = ""
         if size(found)[1]:
-            better, c_open = smaller("c = 0", c_is_zero, set())
+            better, c_open = smaller("c = 0", self._c_is_zero, set())
             found = better or found
         if not size(found)[1]:
-            bounds.append(c_is_zero)
+            bounds.append(self._c_is_zero)
 
         def signs(f: _Found) -> int:
             return sum(
                 fmt.fields(code)[0]
                 for code, fmt in [(x, self.spec.a_format) for x in f.codes.a]
                 + [(x, self.spec.b_format) for x in f.codes.b]
-                + [(f.codes.c, c)]
+                + [(f.codes.c, self.spec.c_format)]
             )
 
         def product_exponents(f: _Found) -> int:
@@ -613,6 +615,9 @@ class _Search:
             for what, reason in claims
         ]
         return found
+
+    def _c_is_zero(self, inputs: Inputs) -> list[z3.BoolRef]:
+        return [is_zero(inputs.c, self.spec.c_format)]
 
     def _operands(self, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
         """What `case_size` counts: the factors of products that may be nonzero, c and the scales."""
