@@ -153,10 +153,11 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
         total = limbs.add_term(partial, addend, c_bits, frame, LOWEST)
     else:
         p = rho.fraction_bits
-        terms = [normalise(each, bits, p) for each in products] + [normalise(addend, c_bits, p)]
-        if len(terms) == 2:
-            terms.append(Term(addend.sign, addend.sign * 0 + LOWEST, addend.sign * 0))
-        partial, total = sorted_sum(*terms, p)
+        nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
+        first, second = (
+            normalise(each, bits, p) for each in (products if parameters.L == 2 else (*products, nothing))
+        )
+        partial, total = sorted_sum(first, second, normalise(addend, c_bits, p), p)
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
