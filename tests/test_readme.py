@@ -1,4 +1,4 @@
-"""What the README says is so: its table of differences and its contrast, by the executables."""
+"""What README.md and docs/open-questions.md say is so: their tables, by the executables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mmaformal import ARCHITECTURES
+from mmaformal import ARCHITECTURES, Instruction
+from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -37,21 +38,45 @@ def equal_groups() -> list[tuple[str, list[str]]]:
     return rows
 
 
+def inputs_of(i: Instruction, text: str) -> tuple[list[int], list[int], int]:
+    """The codes of `x·y + x·y [k=2] + c`, as `compare_architectures.inputs_text` writes them."""
+    a, b, c = [0] * i.k, [0] * i.k, 0
+    for part in text.split(" + "):
+        factors = [x.strip("()") for x in part.partition(" [k=")[0].split("·")]
+        if len(factors) == 1:
+            c = i.c_format.code(factors[0])
+            continue
+        at = re.search(r"\[k=(\d+)\]", part)
+        k = int(at[1]) if at else 0
+        a[k], b[k] = (f.code(x) for f, x in zip((i.a_format, i.b_format), factors, strict=True))
+    return a, b, c
+
+
 @pytest.mark.parametrize(("name", "sides", "inputs", "results"), table_rows())
 def test_the_table_of_differences(name: str, sides: list[list[str]], inputs: str, results: list[int]) -> None:
     for side, result in zip(sides, results, strict=True):
         for architecture in side:
             i = ARCHITECTURES[architecture][name]
-            a, b, c = [0] * i.k, [0] * i.k, 0
-            for position, part in enumerate(inputs.split(" + ")):
-                factors = [x.strip("()") for x in part.partition(" [k=")[0].split("·")]
-                at = re.search(r"\[k=(\d+)\]", part)
-                if len(factors) == 1:
-                    c = i.c_format.code(factors[0])
-                else:
-                    k = int(at[1]) if at else position
-                    a[k], b[k] = (f.code(x) for f, x in zip((i.a_format, i.b_format), factors, strict=True))
-            assert int(i.dot_add(a, b, c)) == result, f"{i.label}: {inputs}"
+            assert int(i.dot_add(*inputs_of(i, inputs))) == result, f"{i.label}: {inputs}"
+
+
+OPEN = (ROOT / "docs" / "open-questions.md").read_text()
+OPEN_ROWS = [line.strip("| ").split(" | ") for line in OPEN.splitlines() if "`0x" in line]
+
+
+@pytest.mark.parametrize("question", list(questions()), ids=lambda q: f"{q.title}, {q.default.label}")
+def test_open_questions(question: Question) -> None:
+    (row,) = [row for row in OPEN_ROWS if row[0] == question.title and row[1] == question.default.label]
+    inputs, *scales = row[3].split("` (scale_a ")
+    codes = inputs_of(question.default, inputs.strip("`"))
+    blocks = [[int(x, 16) for x in re.findall("0x[0-9a-f]+", s)] for s in "".join(scales).split(";") if s]
+    for instruction, cell in ((question.default, row[4]), (question.other, row[5])):
+        assert int(instruction.dot_add(*codes, *blocks)) == int(cell.strip("`").split()[0], 16)
+
+
+def test_every_open_question_is_there() -> None:
+    assert len(OPEN_ROWS) == len(list(questions()))
+    assert overflow_bound() in OPEN
 
 
 @pytest.mark.parametrize(("name", "architectures"), equal_groups())
