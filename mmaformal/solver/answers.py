@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mmaformal.solver.portfolio import Portfolio
 
@@ -88,14 +88,14 @@ class Proof:
 
 
 class Answer:
-    """Base of `Different`, `Equal` and `Unknown`."""
+    """Base of all answers: `Different` or `Equal`, `Holds` or `Fails`, or `Unknown`."""
 
     question: str
     seconds: float
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"{type(self).__name__} is not true or false: ask isinstance(answer, Equal), Different or Unknown"
+            f"{type(self).__name__} is not true or false: ask for its type, as in isinstance(answer, Equal)"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -145,6 +145,54 @@ class Equal(Answer):
 
     def __str__(self) -> str:
         return f"Equal: {self.question}  ({self.seconds:.1f} s)\nproved:\n{self.proof}"
+
+
+class Evidence(Protocol):
+    """An input that shows something, re-run before anyone sees it."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Holds(Answer):
+    """A statement about all inputs is true."""
+
+    question: str
+    proof: Proof
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "answer": "holds",
+            "question": self.question,
+            "proof": self.proof.to_json(),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        return f"Holds: {self.question}  ({self.seconds:.1f} s)\nproved:\n{self.proof}"
+
+
+@dataclass(frozen=True)
+class Fails(Answer):
+    """A statement about all inputs is false: `witness` is an input for which it is not true."""
+
+    question: str
+    witness: Evidence
+    why: str  #: what is wrong
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "answer": "fails",
+            "question": self.question,
+            "witness": self.witness.to_json(),
+            "why": self.why,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        return f"Fails: {self.question}  ({self.seconds:.1f} s)\n{self.why}\n\n{self.witness}"
 
 
 @dataclass(frozen=True)

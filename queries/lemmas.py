@@ -1,0 +1,418 @@
+"""Proofs from many small lemmas, each about fresh constants, and each solved once.
+
+An `Argument` is built without a solver: every `derive` states links (claims about terms) that follow from links
+derived before, with the terms that those are about *cut*: replaced by fresh constants, in premises and conclusion
+alike.  What holds for any value of a term holds for its own.  What remains is a formula without inputs, and the same
+formula wherever the same argument is made: for all products of an instruction, for all steps of a chain, for all
+instructions that have a stage in common.  A `Ledger` remembers what was proved, so that each formula is solved once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import z3
+
+from mmaformal.queries.lanes import Flag, Lane, Tracer, fit
+from mmaformal.solver.answers import Obligation
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Outcome, Portfolio
+
+# ---- links -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Link:
+    """A claim about terms of both wings: what is cut where the claim is used.
+
+    The claim determines the `defined` terms by the `free` ones, which are what is cut; so the lemmas are about them
+    alone, and no solver has to find out.
+    """
+
+    claim: z3.BoolRef
+    free: tuple[z3.ExprRef, ...]
+    defined: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()
+    lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of a link of one."""
+        (lane,) = self.lanes
+        return lane
+
+    @property
+    def term(self) -> Any:
+        """The free term of a link of one."""
+        (term,) = self.free
+        return term
+
+
+def number(lane: Lane, term: z3.BitVecRef, *, signed: bool = False, low: int = 0) -> Link:
+    """That the lane is the number `low + term`."""
+    bits = max(lane.term.size(), term.size(), low.bit_length() + 1) + 2
+    right = fit(term, signed, bits)
+    right = right + low if low else right
+    return Link(lane.fit(bits) == right, (term,), ((lane.term, fit(right, True, lane.term.size())),), (lane,))
+
+
+def condition(mine: Flag, other: z3.BoolRef) -> Link:
+    """That a flag and a condition are the same."""
+    return Link(mine.term == other, (other,), ((mine.term, other),))
+
+
+def _at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+    return Link(z3.ULE(x, y), (x, y))
+
+
+def _residue(lane: Lane, term: z3.BitVecRef) -> Link:
+    """That lane and term are the same modulo 2 to the width of the term."""
+    value = lane.fit(term.size())
+    return Link(value == term, (lane.term,), ((term, value),), (lane,))
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lemma:
+    stage: str
+    statement: str
+    formula: z3.BoolRef  #: holds for all values of its constants
+    hard: bool = False  #: to be asked alone
+
+
+class Argument:
+    """What is claimed, and the lemmas it rests on, each formula once.
+
+    `tracer` is that of the lanes: the rules of their operations are the first lemmas.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.lemmas: dict[int, Lemma] = {}
+        self._atoms: dict[
+            int, tuple[z3.BoolRef, z3.BoolRef]
+        ] = {}  #: a claim, and the letter that stands for it
+        self._steps: list[z3.BoolRef] = []  #: every derivation, in letters
+        for rule in tracer.rules.values():
+            self._add(Lemma("64-bit lanes", f"{rule.where}: {rule.statement}", rule.claim, rule.hard))
+
+    def _add(self, lemma: Lemma) -> None:
+        self.lemmas.setdefault(lemma.formula.get_id(), lemma)
+
+    def _atom(self, claim: z3.BoolRef) -> z3.BoolRef:
+        if claim.get_id() not in self._atoms:
+            self._atoms[claim.get_id()] = claim, z3.Bool(f"p{len(self._atoms)}")
+        return self._atoms[claim.get_id()][1]
+
+    def derive(
+        self,
+        stage: str,
+        statement: str,
+        links: Sequence[Link],
+        given: Iterable[Link] = (),
+        inputs: Iterable[z3.ExprRef] = (),
+    ) -> Sequence[Link]:
+        """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
+
+        The terms of `given`, and `inputs`, are cut.
+        """
+        given = list(given)
+        lanes = {id(lane): lane for link in given for lane in link.lanes}
+        premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
+        claims = [
+            *(link.claim for link in links),
+            *(x == value for link in links for x, value in link.defined),
+        ]
+        goal = z3.Implies(_all(premises), _all(claims))
+        formula = _cut(goal, inputs, given)
+        self._add(Lemma(stage, statement, formula))
+        self._steps.append(
+            z3.Implies(
+                _all([self._atom(link.claim) for link in given]),
+                _all([self._atom(link.claim) for link in links]),
+            )
+        )
+        return links
+
+    def conclude(self, link: Link) -> None:
+        """The conclusion follows from all derivations.  Each claim is a letter here; what it says was for the lemmas.
+
+        Without this lemma a premise could be used that was never derived.
+        """
+        formula = z3.Implies(_all(self._steps), self._atom(link.claim))
+        self._add(Lemma("composition", "from all of these, in both wings d is the same code", formula))
+
+    # ---- sums and maxima: both wings have the same operands in different orders -----------------------------------
+
+    def add_up(
+        self, stage: str, what: str, total: Lane, sum_: z3.BitVecRef, summands: Sequence[Link]
+    ) -> Link:
+        """That a sum of lanes is a two's complement sum, from the links of its summands, in the lanes' order.
+
+        Partial sum by partial sum in the lanes' order, modulo 2^n, n the width of `sum_`, which adds the same terms
+        in an order of its own.
+        """
+        terms = [link.term for link in summands]
+        link = number(total, sum_, signed=True)
+        partials = _partial_sums(total, [summand.lane for summand in summands])
+        if partials is None:
+            return self.derive(stage, f"{what}: the sums are equal", [link], summands)[0]
+        text = f"{what}: the partial sums are equal"
+        running = terms[0]
+        given: list[Link] = []
+        for lane, summand, term in zip(partials, summands, terms, strict=True):
+            running = running + term if given else term
+            given = [*self.derive(stage, text, [_residue(lane, running)], [*given, summand])]
+        text = f"{what}: the order of summation does not matter"
+        same = Link(running == sum_, (running,), ((sum_, running),))
+        self.derive(stage, text, [same], inputs=terms)
+        return self.derive(stage, f"{what}: the sums are equal", [link], [*given, same])[0]
+
+    def largest(
+        self, stage: str, what: str, top: Lane, maximum: z3.BitVecRef, candidates: Sequence[Link], low: int
+    ) -> tuple[Link, list[Link]]:
+        """That a maximum of lanes is `low` + a maximum of unsigned terms, from the links of the candidates; and that
+        each term is at most that maximum.
+
+        The maximum of the terms in the lanes' order follows the lanes one by one.  It is equal to `maximum`, for
+        neither is above the other: each is at least every term, and at most what all terms are at most.
+        """
+        terms = [link.term for link in candidates]
+        link = number(top, maximum, low=low)
+        below = self._not_below(stage, what, maximum, terms)
+        chain = _maxima(top, [candidate.lane for candidate in candidates])
+        if chain is None:
+            return self.derive(stage, f"{what}: the largest are equal", [link], candidates)[0], below
+        text = f"{what}: the larger of two is the same"
+        running, following = terms[0], candidates[0]
+        for lane, candidate, term in zip(chain, candidates[1:], terms[1:], strict=True):
+            running = z3.If(z3.UGT(running, term), running, term)
+            (following,) = self.derive(stage, text, [number(lane, running, low=low)], [following, candidate])
+        same = self._same_maximum(stage, what, running, maximum, terms, below)
+        return self.derive(stage, f"{what}: the largest are equal", [link], [following, same])[0], below
+
+    def _same_maximum(
+        self,
+        stage: str,
+        what: str,
+        running: z3.BitVecRef,
+        maximum: z3.BitVecRef,
+        terms: Sequence[z3.BitVecRef],
+        below_maximum: Sequence[Link],
+    ) -> Link:
+        text = f"{what}: maxima of the same are equal"
+        same = Link(running == maximum, (running,), ((maximum, running),))
+        if running.eq(maximum) or not _is_maximum(maximum, terms):
+            return self.derive(stage, text, [same], inputs=terms)[0]
+        below_running = self._not_below(stage, what, running, terms)
+        order = [
+            self._not_above(
+                stage, what, small, large, {x.get_id(): y for x, y in zip(terms, below, strict=True)}
+            )
+            for small, large, below in ((running, maximum, below_maximum), (maximum, running, below_running))
+        ]
+        return self.derive(stage, text, [same], order)[0]
+
+    def _not_below(
+        self, stage: str, what: str, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef]
+    ) -> list[Link]:
+        """That each term is at most a maximum of all, from the top of its tree down."""
+        links = [_at_most(term, tree) for term in terms]
+        if not _is_maximum(tree, terms):
+            return [*self.derive(stage, f"{what}: none is above the largest", links, inputs=terms)]
+        stack = [(tree, self.derive(stage, f"{what}: x ≤ x", [_at_most(tree, tree)], inputs=[tree])[0])]
+        leaves = {term.get_id() for term in terms}
+        while stack:
+            node, below = stack.pop()
+            if node.get_id() in leaves:
+                continue
+            operands = node.arg(1), node.arg(2)
+            for x in operands:
+                text = f"{what}: neither of two is above the larger"
+                (step,) = self.derive(stage, text, [_at_most(x, node)], inputs=operands)
+                if node is not tree:
+                    (step,) = self.derive(
+                        stage, f"{what}: ≤ is transitive", [_at_most(x, tree)], [step, below]
+                    )
+                stack.append((x, step))
+        return links
+
+    def _not_above(
+        self, stage: str, what: str, tree: z3.BitVecRef, bound: z3.BitVecRef, below: dict[int, Link]
+    ) -> Link:
+        """That a maximum is at most what all its terms are at most."""
+        if tree.get_id() in below:
+            return below[tree.get_id()]
+        parts = [self._not_above(stage, what, tree.arg(i), bound, below) for i in (1, 2)]
+        return self.derive(
+            stage, f"{what}: the larger of two is not above a bound of both", [_at_most(tree, bound)], parts
+        )[0]
+
+
+def _is_maximum(tree: z3.ExprRef, terms: Sequence[z3.ExprRef]) -> bool:
+    """Whether a term is made of the given ones by `If(UGT(x, y), x, y)` alone."""
+    leaves = {term.get_id() for term in terms}
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if node.get_id() in leaves:
+            continue
+        if not z3.is_app_of(node, z3.Z3_OP_ITE) or not z3.is_app_of(node.arg(0), z3.Z3_OP_UGT):
+            return False
+        test, x, y = node.children()
+        if not (test.arg(0).eq(x) and test.arg(1).eq(y)):
+            return False
+        stack += [x, y]
+    return True
+
+
+def _partial_sums(total: Lane, summands: Sequence[Lane]) -> list[Lane] | None:
+    """The lanes that hold `x0`, `x0 + x1`, …, the last of them `total`; None if it was not made so."""
+    partials = []
+    lane = total
+    for summand in reversed(summands):
+        partials.append(lane)
+        if lane is summand and len(partials) == len(summands):
+            return partials[::-1]
+        if lane.op != "+" or lane.operands[1] is not summand:
+            return None
+        lane = lane.operands[0]  # type: ignore[assignment]
+    return partials[::-1] if lane.range == (0, 0) else None
+
+
+def _maxima(top: Lane, candidates: Sequence[Lane]) -> list[Lane] | None:
+    """The lanes that hold the larger of the first two, of that and the third, …; None if it was not made so."""
+    chain = []
+    lane = top
+    for candidate in reversed(candidates[1:]):
+        if lane.op != "select" or lane.operands[2] is not candidate:
+            return None
+        chain.append(lane)
+        lane = lane.operands[1]  # type: ignore[assignment]
+    return chain[::-1] if lane is candidates[0] else None
+
+
+def _all(claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    claims = [claim for claim in claims if not z3.is_true(claim)]
+    if not claims:
+        return z3.BoolVal(True)
+    return z3.And(claims) if len(claims) > 1 else claims[0]
+
+
+def _is_value(term: z3.ExprRef) -> bool:
+    return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
+
+
+def _cut(goal: z3.BoolRef, inputs: Iterable[z3.ExprRef], links: Iterable[Link]) -> z3.BoolRef:
+    """The goal with each free term replaced by a constant, whose name tells its place among them and its sort."""
+    pairs: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
+
+    def replace(term: z3.ExprRef, value: z3.ExprRef | None) -> None:
+        if term.get_id() in pairs or _is_value(term):
+            return
+        if value is None:
+            bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
+            value = z3.Const(f"t{len(pairs)}{bits}", term.sort())
+        elif pairs:
+            value = z3.substitute(value, *pairs.values())
+        pairs[term.get_id()] = term, value
+
+    links = list(links)
+    for term in (*inputs, *(term for link in links for term in link.free)):
+        replace(term, None)
+    for link in links:
+        for term, value in link.defined:
+            replace(term, value)
+    return z3.substitute(goal, *pairs.values()) if pairs else goal
+
+
+# ---- proving ---------------------------------------------------------------------------------------------------
+
+
+class UnprovedError(Exception):
+    """A lemma was refuted, or not settled in the time given."""
+
+    def __init__(self, lemma: Lemma, outcome: Outcome) -> None:
+        verdict = "does not hold" if outcome.verdict == "sat" else f"is not settled ({outcome.why})"
+        super().__init__(f"{lemma.stage}: that {lemma.statement} {verdict}")
+        self.lemma, self.outcome = lemma, outcome
+
+
+class ArgumentError(Exception):
+    """The wings' traces do not have the structure that an argument is about."""
+
+
+#: Statements of one obligation that are written out.
+_SHOWN = 12
+
+
+class Ledger:
+    """Formulas proved so far, and in which obligation."""
+
+    def __init__(self) -> None:
+        self._proved: dict[int, tuple[z3.BoolRef, Obligation]] = {}
+        self._asked = 0
+
+    def settle(self, asker: Asker, argument: Argument) -> tuple[Obligation, ...]:
+        """The obligations an argument rests on, after proving those that are new, all of a stage at once.
+
+        Raises UnprovedError.
+        """
+        cited: dict[str, Obligation] = {}
+        for stage, lemmas in groupby(argument.lemmas.values(), key=lambda lemma: lemma.stage):
+            each = list(lemmas)
+            new = [lemma for lemma in each if lemma.formula.get_id() not in self._proved]
+            together = [lemma for lemma in new if not lemma.hard]
+            settled = len(together) > 1 and self._ask(asker, stage, together).verdict == "unsat"
+            for lemma in new:
+                if lemma.hard or not settled:
+                    outcome = self._ask(asker, stage, [lemma])
+                    if outcome.verdict != "unsat":
+                        raise UnprovedError(lemma, outcome)
+            for lemma in each:
+                obligation = self._proved[lemma.formula.get_id()][1]
+                cited.setdefault(obligation.name, obligation)
+        return tuple(cited.values())
+
+    def _ask(self, asker: Asker, stage: str, lemmas: Sequence[Lemma]) -> Outcome:
+        self._asked += 1
+        statements = list(dict.fromkeys(lemma.statement for lemma in lemmas))
+        rest = len(statements) - _SHOWN
+        statement = "; ".join(statements[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
+        refutation = z3.Not(_all([lemma.formula for lemma in lemmas]))
+        outcome = asker.satisfy(f"{stage} {self._asked}", statement, [refutation])
+        if outcome.verdict == "unsat":
+            for lemma in lemmas:
+                self._proved[lemma.formula.get_id()] = lemma.formula, asker.proved[-1]
+        return outcome
+
+
+class Relay(Portfolio):
+    """Bitwuzla alone for the first seconds, then all solvers at once.
+
+    A race ends with the loser killed and started anew, which costs more than most of the questions here.
+    """
+
+    HEAD_START = 20.0  #: seconds
+
+    def __init__(self, backends: Sequence[str] | None = None) -> None:
+        super().__init__(backends)
+        alone = len(self.backends) > 1 and "bitwuzla" in self.backends
+        self._first = Portfolio(["bitwuzla"]) if alone else None
+
+    def close(self) -> None:
+        if self._first is not None:
+            self._first.close()
+        super().close()
+
+    def ask(self, script: str, constants: Mapping[str, int], timeout: float) -> Outcome:
+        if self._first is None:
+            return super().ask(script, constants, timeout)
+        start = time.monotonic()
+        outcome = self._first.ask(script, constants, min(timeout, self.HEAD_START))
+        left = start + timeout - time.monotonic()
+        return outcome if outcome.verdict != "unknown" or left <= 0 else super().ask(script, constants, left)

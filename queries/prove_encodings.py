@@ -1,0 +1,206 @@
+"""Do the two encodings of an instruction agree on every input, and does no operation of the executable one wrap?
+
+    from mmaformal import hopper
+    from mmaformal.queries.prove_encodings import prove_encodings
+    print(prove_encodings(hopper["HMMA.16816.F32"]))
+
+The executable wing is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are linked to
+those of the SMT wing stage by stage (`correspondence`), by lemmas over fresh constants (`lemmas`).  docs/proofs.md
+has the argument.  Where it fails, an input is looked for on which the wings differ or an operation wraps; it is
+re-run in both wings before anyone sees it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
+
+import z3
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.instruction import Instruction
+from mmaformal.queries.correspondence import ARGUMENTS
+from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.queries.lanes import LaneError, Tracer
+from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Relay, UnprovedError
+from mmaformal.queries.wings import WingWitness, cases, codes_of, compare, results, trace
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Outcome
+from mmaformal.witness import WitnessError
+
+#: Cases that are run before a solver is asked for one.
+_CASES = 300
+
+#: Seconds for each kind of input in the search for a witness, before those left open are asked for longer.
+_PATIENCE = (5.0, 30.0, 1e9)
+
+
+class Prover:
+    """Proves one instruction after another; what was proved for one is not asked again for the next.
+
+    Raises NoSolverError if no solver of `backends` is installed.
+    """
+
+    def __init__(self, backends: Sequence[str] | None = None) -> None:
+        self.portfolio = Relay(backends)
+        self.ledger = Ledger()
+        self._proofs: dict[DotAdd, Proof] = {}
+
+    def __enter__(self) -> Prover:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.portfolio.close()
+
+    def prove(self, instruction: Instruction, timeout: float = 600.0) -> Answer:
+        """`Holds`, `Fails` or `Unknown`; `timeout` in seconds for proof and search together."""
+        spec, asker = instruction.spec, Asker(self.portfolio, timeout)
+        question = (
+            f"both encodings of {instruction.label} give the same code for every input, and nothing wraps"
+        )
+        known: tuple[Obligation, ...] = ()
+        try:
+            if spec not in self._proofs:
+                tracer = Tracer()
+                traces = trace(spec, symbolic_inputs(spec), tracer)
+                argument = Argument(tracer)
+                ARGUMENTS[spec.parameters.algorithm](argument, traces)
+                self._proofs[spec] = Proof(self.ledger.settle(asker, argument))
+            return Holds(question, self._proofs[spec], asker.elapsed)
+        except (LaneError, ArgumentError, UnprovedError) as error:
+            why, known = str(error), tuple(asker.proved)
+        witness = _find_witness(asker, instruction)
+        if witness is not None:
+            return Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
+        return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+
+
+def prove_encodings(
+    instruction: Instruction, *, timeout: float = 600.0, backends: Sequence[str] | None = None
+) -> Answer:
+    """Prove that both encodings of an instruction agree on every input, at its full K, and that nothing wraps.
+
+    Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `WingWitness`, or
+    `Unknown`.  `timeout` is in seconds.  Raises NoSolverError if no solver of `backends` is installed, WitnessError
+    if a solver's model does not hold when re-run.
+    """
+    with Prover(backends) as prover:
+        return prover.prove(instruction, timeout)
+
+
+# ---- looking for an input ----------------------------------------------------------------------------------------
+
+
+def _find_witness(asker: Asker, instruction: Instruction) -> WingWitness | None:
+    witness = _sample(instruction)
+    if witness is not None:
+        return witness
+    left = list(_kinds_of_inputs(instruction.spec))
+    for patience in _PATIENCE:
+        kinds, left = left, []
+        for inputs in kinds:
+            if asker.left <= 0:
+                return None
+            outcome = _differ(asker, instruction.spec, inputs, patience)
+            if outcome.verdict == "unknown":
+                left.append(inputs)
+            if outcome.verdict != "sat":
+                continue
+            codes = codes_of(inputs, outcome.model)
+            witness = compare(instruction, codes)
+            if witness is None:
+                raise WitnessError(f"symbolic lanes or a solver are wrong: both wings agree on {codes}")
+            return witness
+    return None
+
+
+def _sample(instruction: Instruction) -> WingWitness | None:
+    """Run both wings on codes of many moods."""
+    spec = instruction.spec
+    traces = trace(spec, symbolic_inputs(spec), Tracer(strict=False))
+    codes = cases(spec, _CASES)
+    for each, (mine, other) in zip(codes, results(spec, traces, codes), strict=True):
+        if mine != other:
+            return _with_fewer_products(instruction, each)
+    return None
+
+
+def _with_fewer_products(instruction: Instruction, codes: Codes) -> WingWitness | None:
+    """The case with as many products made zero, one after another, as leave a difference."""
+    for k in range(instruction.k):
+        a, b = ((*side[:k], 0, *side[k + 1 :]) for side in (codes.a, codes.b))
+        fewer = replace(codes, a=a, b=b)
+        if compare(instruction, fewer) is not None:
+            codes = fewer
+    return compare(instruction, codes)
+
+
+def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:
+    """Ask for codes on which the wings differ, or an operation wraps."""
+    tracer = Tracer(strict=False)
+    traces = trace(spec, inputs, tracer)
+    differ = traces.executable.result.fit(spec.d_format.storage_bits) != traces.smt.result
+    statement = "the wings agree on inputs of one kind"
+    return asker.satisfy(
+        "search", statement, [z3.Or(differ, *tracer.violations)], inputs.constants(), limit=limit
+    )
+
+
+def _kinds_of_inputs(spec: DotAdd) -> Iterator[Inputs]:
+    """Few products first; then many, but equal ones; then all."""
+    last = spec.k - 1
+    for few in dict.fromkeys([(0,), (0, min(1, last)), (0, last)]):
+        pinned = {f"{side}{k}": 0 for side in "ab" for k in range(spec.k) if k not in few}
+        yield symbolic_inputs(spec, pinned)
+    everything = symbolic_inputs(spec)
+    for period in (1, 2):
+        order = [k % period for k in range(spec.k)]
+        yield replace(
+            everything, a=tuple(everything.a[k] for k in order), b=tuple(everything.b[k] for k in order)
+        )
+    yield everything
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m mmaformal.queries.prove_encodings hopper HMMA.16816.F32`; without an instruction, all of them.
+
+    Returns 0 if every answer is `Holds`, 1 if one is `Fails`, 3 if one is `Unknown`.
+    """
+    parser = argparse.ArgumentParser(prog="prove_encodings", description=__doc__.splitlines()[0])
+    parser.add_argument("arch", metavar="ARCH", nargs="?", help="an architecture; all of them if not given")
+    parser.add_argument(
+        "name", metavar="INSTRUCTION", nargs="?", help="all of the architecture's if not given"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="seconds for each instruction"
+    )
+    parser.add_argument("--smtlib", metavar="DIR", help="write what was proved as SMT-LIB 2 files")
+    args = parser.parse_args(argv)
+    architectures = [ARCHITECTURES[args.arch]] if args.arch else list(ARCHITECTURES.values())
+    instructions = [architectures[0][args.name]] if args.name else [i for arch in architectures for i in arch]
+    status = 0
+    start = time.monotonic()
+    with Prover() as prover:
+        for instruction in instructions:
+            answer = prover.prove(instruction, args.timeout)
+            if len(instructions) == 1:
+                print(answer)
+            else:
+                print(f"{type(answer).__name__:8} {instruction.label}  ({answer.seconds:.1f} s)", flush=True)
+            if args.smtlib and isinstance(answer, Holds):
+                answer.proof.write_smtlib(args.smtlib)
+            status = max(status, {Holds: 0, Fails: 1, Unknown: 3}[type(answer)])
+    print(f"{len(instructions)} instructions in {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
