@@ -585,6 +585,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyError as error:
         parser.error(str(error.args[0]))
 
+    # A few thousand cases at a time: torch's threads wait for each other longer than they compute.
+    torch.set_num_threads(1)
     rows: list[Row] = []
     missing: dict[str, list[str]] = {}
     for architecture, instructions in selection:
