@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -354,7 +353,7 @@ def fma_reference(rho: Conversion, x: int, y: int, z: int) -> int:
     if sum(terms) == 0:
         minus = negative(fmt, x) != negative(fmt, y)
         return signed_code(fmt, minus and negative(fmt, z), 0)
-    return convert(sum(terms), rho)
+    return convert(sum(terms, Fraction(0)), rho)
 
 
 def sfma_reference(spec: DotAdd, p: Sfma, case: Case) -> int:
@@ -539,9 +538,9 @@ def table_of_specials(spec: DotAdd) -> Iterable[Case]:
     if nan_scale is not None:
         yield replace(neutral, scale_a=(nan_scale, *neutral.scale_a[1:]))
         yield replace(neutral, scale_b=(*neutral.scale_b[:-1], nan_scale), c=fp32.infinity or 0)
-    for number, (x, y) in enumerate(itertools.product(a_marks, b_marks)):
-        if number % (3 if spec.k > 4 else 2):  # every third, or second, meets every landmark several times
-            continue
+    stride = 5 if spec.k > 4 else 3  # along diagonals every landmark is met, in several pairs
+    pairs = [(x, y) for i, x in enumerate(a_marks) for j, y in enumerate(b_marks) if (i + j) % stride == 0]
+    for number, (x, y) in enumerate(pairs):
         c = c_marks[(5 * number) % len(c_marks)]
         a, b = list(neutral.a), list(neutral.b)
         a[number % spec.k], b[number % spec.k] = x, y
