@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmaformal import __version__
-from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    UnknownInstructionError,
+    UnknownRevisionError,
+)
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.solver.portfolio import NoSolverError
+from mmaformal.witness import WitnessError
 
-_SETTLED, _WRONG_USE, _UNKNOWN, _INTERRUPTED = 0, 2, 3, 130
+_SETTLED, _WRONG_MODEL, _WRONG_USE, _UNKNOWN, _INTERRUPTED = 0, 1, 2, 3, 130
+
+#: What a user can do something about; any other exception is an error of ours and keeps its traceback.
+_TOLD_IN_A_LINE = (
+    ValueError,
+    OSError,
+    UnknownInstructionError,
+    UnknownRevisionError,
+    NoSolverError,
+)
 
 
 class UsageError(ValueError):
@@ -23,19 +40,35 @@ class UsageError(ValueError):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    args = _parser().parse_args(argv)
+    args = _parser().parse_args(_with_values(sys.argv[1:] if argv is None else argv))
     run: Callable[[argparse.Namespace], int] = args.run
     try:
-        return run(args)
+        status = run(args)
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe, `head` say, has seen enough
-        sys.stderr.close()
+        # Python flushes stdout once more at exit, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SETTLED
-    except (ValueError, TypeError, KeyError, OSError, RuntimeError) as error:
+    except WitnessError as error:
+        print(f"mmaformal: {error}", file=sys.stderr)
+        return _WRONG_MODEL
+    except _TOLD_IN_A_LINE as error:
         print(f"mmaformal: {error}", file=sys.stderr)
         return _WRONG_USE
+
+
+def _with_values(argv: Sequence[str]) -> list[str]:
+    """`--a -1,2` as `--a=-1,2`: argparse takes a list that starts with a minus sign for an option."""
+    out: list[str] = []
+    words = iter(argv)
+    for word in words:
+        value = next(words, None) if word in ("--a", "--b", "--c", "--scale-a", "--scale-b") else None
+        out.append(word if value is None else f"{word}={value}")
+    return out
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "diff",
         help="an input on which two architectures differ, or a proof that there is none",
         description="Find the smallest input on which two instructions differ, or prove that there is none. "
-        "Exit status: 0 for an answer, 3 for Unknown, 2 for wrong use.",
+        "Exit status: 0 for an answer, 3 for Unknown, 2 for wrong use, 1 if the models' two encodings disagree.",
     )
     diff.add_argument("x", metavar="ARCH", help="an architecture")
     diff.add_argument("y", metavar="ARCH", help="another one, or the same")
@@ -93,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         help="evaluate one dot product-add, stage by stage",
         description="Evaluate c + Σ a·b. Inputs are comma-separated: bit patterns as 0x…, numbers as decimals "
-        "(or inf, nan) that the format holds exactly.",
+        "(or inf, nan) that the format holds exactly. A list that starts with a minus sign is written --a=-1,2.",
     )
     run.add_argument("arch", metavar="ARCH")
     run.add_argument("name", metavar="INSTRUCTION")
@@ -111,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _architecture(name: str) -> Architecture:
-    if name not in ARCHITECTURES:
+    if name.partition("@")[0] not in ARCHITECTURES:
         raise UsageError(f"no architecture {name!r}; there are {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[name]
 
@@ -137,6 +170,7 @@ def _diff(args: argparse.Namespace) -> int:
             backends=args.solver,
             progress=status.show,
         )
+    print(json.dumps(answer.to_json(), indent=2) if args.json else answer, flush=True)
     if args.cuda:
         if isinstance(answer, Different):
             Path(args.cuda).write_text(answer.witness.to_cuda())
@@ -145,7 +179,6 @@ def _diff(args: argparse.Namespace) -> int:
     if args.smtlib:
         proof = answer.proof if isinstance(answer, Equal) else Proof(tuple(answer.obligations))  # type: ignore[attr-defined]
         proof.write_smtlib(args.smtlib)
-    print(json.dumps(answer.to_json(), indent=2) if args.json else answer)
     return _UNKNOWN if isinstance(answer, Unknown) else _SETTLED
 
 
