@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         help="evaluate one dot product-add, stage by stage",
         description="Evaluate c + Σ a·b. Inputs are comma-separated: bit patterns as 0x…, numbers as decimals "
-        "(or inf, nan) that the format holds exactly. A list that starts with a minus sign is written --a=-1,2.",
+        "(or inf, nan) that the format holds exactly.",
     )
     run.add_argument("arch", metavar="ARCH")
     run.add_argument("name", metavar="INSTRUCTION")
