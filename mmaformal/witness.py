@@ -58,7 +58,7 @@ def _is_zero(code: int, fmt: Format) -> bool:
     return fmt.is_finite(code) and fmt.value(code) == 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value to compare fields by
 class Witness:
     """Inputs on which `x` and `y` give different results.
 

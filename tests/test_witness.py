@@ -71,6 +71,26 @@ def test_text_names_what_is_lost_and_where_they_part() -> None:
     assert "(lost -0x1p-25)" in text
 
 
+def test_witnesses_can_be_compared_and_kept_in_sets() -> None:
+    w = Witness.of(X, Y, A, B, C)
+    assert w == w
+    assert w != Witness.of(X, Y, A, B, C)  # by identity, without a word on the truth of arrays
+    assert len({w, w}) == 1
+
+
+def test_scales_are_part_of_the_case() -> None:
+    x = ARCHITECTURES["rtx_blackwell"]["QMMA.SF.16832.F32.E4M3.E4M3.E8"]
+    y = x.replace(F=20)
+    a, b = [0x38, *[0] * 31], [0x38, *[0] * 31]
+    w = Witness.of(x, y, a, b, 0x3F800020, [0x80], [0x81])  # 8 + 1 + 2^-18
+    case = json.loads(json.dumps(w.to_json()))
+    assert (case["scale_a"], case["scale_b"], case["scale_format"]) == (["0x80"], ["0x81"], "ue8m0")
+    assert w.rerun() == w.results
+    assert w.size == (1, 1, 1, 1 + 2)
+    assert "scale_a[0]" in str(w)
+    assert w.matrices()[0].shape == (x.m, x.k)
+
+
 def test_cuda_runs_this_case() -> None:
     source = Witness.of(X, Y, A, B, C).to_cuda()
     assert "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" in source
