@@ -1,218 +1,316 @@
-"""What the interfaces of the two wings have to say to each other, stage by stage, algorithm by algorithm.
+"""For each algorithm, the argument that both wings give the same code.
 
-For each algorithm there is a function that builds the argument that both traces of one instruction give the same
-code: it derives the links of a stage's interfaces (`lemmas.Link`) from those of the stages before.  No statement here
-is trusted: a wrong or missing one leaves a lemma that does not hold.
+Each function derives the links of a stage's interfaces from those of the stages before, step by step of the chain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
-from typing import NamedTuple
+from typing import Any
 
 import z3
 
-from mmaformal.algorithms import Conversion, Fda
+from mmaformal.algorithms import DotAdd, Fda, Fdrda, Gdfs, Gfdrda
 from mmaformal.encodings.executable import blocks as executable
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.encodings.smt import fda as smt_fda
-from mmaformal.formats import Format
-from mmaformal.queries.lanes import BITS, Lane, fit
-from mmaformal.queries.lemmas import Argument, Link, condition, number
+from mmaformal.encodings.smt import fdrda as smt_fdrda
+from mmaformal.encodings.smt import gdfs as smt_gdfs
+from mmaformal.queries.lemmas import Argument, Idle, Link, number
+from mmaformal.queries.stages import (
+    OperandLinks,
+    TermLinks,
+    addends,
+    align,
+    classify,
+    decode,
+    flags_and_zeros,
+    inputs,
+    multiply,
+    round_and_encode,
+    summands,
+)
 from mmaformal.queries.wings import Traces
 
-
-class OperandLinks(NamedTuple):
-    sign: Link
-    exponent: Link
-    significand: Link
-    infinite: Link
-    nan: Link
-
-
-class TermLinks(NamedTuple):
-    sign: Link
-    exponent: Link
-    significand: Link
-
-
-def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
-    """That a lane holds a code; one of 64 bits as a signed number."""
-    return number(lane, code, signed=code.size() == BITS)
-
-
-class CodeLinks(NamedTuple):
-    a: list[Link]
-    b: list[Link]
-    c: Link
-    scale_a: list[Link]
-    scale_b: list[Link]
-
-
-def unpack(argument: Argument, traces: Traces) -> CodeLinks:
-    """The inputs are the same codes in both wings."""
-
-    def link(lane: Lane, code: z3.BitVecRef) -> Link:
-        return argument.derive(
-            "inputs", "both wings read the same codes", [same_code(lane, code)], inputs=[code]
-        )[0]
-
-    def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
-        return [link(*pair) for pair in zip(lanes, codes, strict=True)]
-
-    x, y = traces.lanes, traces.inputs
-    return CodeLinks(
-        links(x.a, y.a),
-        links(x.b, y.b),
-        link(x.c, y.c),
-        links(x.scale_a, y.scale_a),
-        links(x.scale_b, y.scale_b),
-    )
-
-
-def decode(
-    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format
-) -> OperandLinks:
-    links = OperandLinks(
-        number(mine.sign, other.sign),
-        number(mine.exponent, other.field, low=-fmt.bias),
-        number(mine.significand, other.significand),
-        condition(mine.infinite, other.infinite),
-        condition(mine.nan, other.nan),
-    )
-    argument.derive("decode", f"{fmt} codes are decoded alike", links, [code])
-    return links
-
-
-def classify(
-    argument: Argument, operands: Sequence[OperandLinks], mine: executable.Special, other: smt.Special
-) -> Link:
-    same = [condition(x, y) for x, y in zip(mine, other, strict=True)]
-    one = z3.And([z3.Not(z3.And(x, y)) for x, y in combinations(other, 2)])
-    link = Link(
-        z3.And(one, *(each.claim for each in same)),
-        tuple(other),
-        tuple(pair for each in same for pair in each.defined),
-    )
-    given = [link for x in operands for link in (x.sign, x.significand, x.infinite, x.nan)]
-    argument.derive("classify", "special values are the same, and at most one", [link], given)
-    return link
-
-
-def multiply(
-    argument: Argument, operands: Sequence[OperandLinks], mine: executable.Term, other: smt.Term, low: int
-) -> TermLinks:
-    """A product, of two factors and maybe scales; or c as a term."""
-    links = TermLinks(
-        number(mine.sign, other.sign),
-        number(mine.exponent, other.exponent, low=low),
-        number(mine.significand, other.significand),
-    )
-    given = [link for x in operands for link in (x.sign, x.exponent, x.significand)]
-    what = "products are the same" if len(operands) > 1 else "c is the same term"
-    argument.derive("multiply", what, links, given)
-    return links
-
-
-def summands(total: z3.BitVecRef, count: int) -> list[z3.BitVecRef]:
-    """The terms of a sum that was added up from the left; fewer if it was not."""
-    terms: list[z3.BitVecRef] = []
-    while len(terms) < count - 1 and z3.is_app_of(total, z3.Z3_OP_BADD) and total.num_args() == 2:
-        terms.append(total.arg(1))
-        total = total.arg(0)
-    return [total, *reversed(terms)]
-
-
-def round_and_encode(
-    argument: Argument,
-    total: Sequence[Link],
-    special: Link,
-    mine: executable.Rounded,
-    other: smt.Rounded,
-    rho: Conversion,
-    results: tuple[Lane, z3.BitVecRef],
-) -> Link:
-    """From the links of the sum and its exponent to that of the result.
-
-    The fields of the executable's number are `(exponent - least) · 2^p + significand`: the leading bit of a normal
-    number adds one to the exponent field, and so does a carry of rounding.
-    """
-    p, least = rho.fraction_bits, rho.format.min_exponent
-    bits = max(mine.significand.term.size(), mine.exponent.term.size() + p, other.code.size()) + 2
-    exponent, significand = mine.exponent.fit(bits), mine.significand.fit(bits)
-    fields = ((exponent - least) << p) + significand
-    rounded = Link(
-        z3.And(
-            fields == fit(other.code, False, bits),
-            exponent >= least,
-            significand <= 2 << p,
-            z3.Or(significand >= 1 << p, exponent == least),
-            mine.sign.fit(2) == fit(other.sign, False, 2),
-        ),
-        (mine.exponent.term, mine.significand.term, other.sign),
-        ((other.code, fit(fields, True, other.code.size())), *number(mine.sign, other.sign).defined),
-        (mine.exponent, mine.significand, mine.sign),
-    )
-    argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
-    result = same_code(*results)
-    argument.derive(
-        "encode", f"{rho}: equal numbers and specials give the same code", [result], [rounded, special]
-    )
-    return result
+# ---- fda -------------------------------------------------------------------------------------------------------
 
 
 def fda(argument: Argument, traces: Traces) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Fda)
-    exponents = smt_fda.exponents_of(spec, parameters)
-    low = exponents.low
-    a, b, c, *scales = unpack(argument, traces)
+    a, b, c, *scales = inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        first = i * parameters.L
-        products = range(parameters.L)
-        x = [decode(argument, a[first + k], mine.a[k], other.a[k], spec.a_format) for k in products]
-        y = [decode(argument, b[first + k], mine.b[k], other.b[k], spec.b_format) for k in products]
+        products = range(i * parameters.L, (i + 1) * parameters.L)
+        x = [
+            decode(argument, a[k], u, v, spec.a_format)
+            for k, u, v in zip(products, mine.a, other.a, strict=True)
+        ]
+        y = [
+            decode(argument, b[k], u, v, spec.b_format)
+            for k, u, v in zip(products, mine.b, other.b, strict=True)
+        ]
         z = decode(argument, c, mine.c, other.c, spec.c_format)
-        factors = [[x[k], y[k]] for k in products]
-        scale_operands = []
-        if spec.scale_format is not None:
-            for codes, u, v in (
-                (scales[0], mine.scale_a, other.scale_a),
-                (scales[1], mine.scale_b, other.scale_b),
-            ):
-                each = [
-                    decode(argument, codes[(first + k) // spec.scale_block], u[k], v[k], spec.scale_format)
-                    for k in products
-                ]
-                scale_operands += each
-                factors = [[*f, s] for f, s in zip(factors, each, strict=True)]
-        special = classify(argument, [*x, *y, z, *scale_operands], mine.special, other.special)
-        terms = [multiply(argument, factors[k], mine.products[k], other.products[k], low) for k in products]
-        addend = multiply(argument, [z], mine.addend, other.addend, low)
-        e_max, below = argument.largest(
-            "align", "exponents", mine.e_max, other.e_max, [t.exponent for t in (addend, *terms)], low
-        )
-        *added, added_c = summands(other.total, parameters.L + 1)
-        aligned = []
-        for term, order, lane, summand in zip(
-            (addend, *terms), below, (mine.aligned_c, *mine.aligned), (added_c, *added), strict=True
-        ):
-            link = number(lane, summand, signed=True)
-            argument.derive("align", "aligned terms are the same", [link], [e_max, order, *term])
-            aligned.append(link)
-        total = argument.add_up("accumulate", "aligned terms", mine.total, other.total, aligned)
-        c = round_and_encode(
-            argument,
-            [total, e_max],
-            special,
-            mine.rounded,
-            other.rounded,
-            parameters.rho,
-            (mine.result, other.result),
-        )
-
+        s = [
+            [
+                decode(argument, codes[k // spec.scale_block], u, v, spec.scale_format)
+                for k, u, v in zip(products, us, vs, strict=True)
+            ]
+            for codes, us, vs in zip(
+                scales, (mine.scale_a, mine.scale_b), (other.scale_a, other.scale_b), strict=True
+            )
+            if spec.scale_format is not None
+        ]
+        c = fda_step(argument, spec, parameters, [x, y, *s], z, mine, other)
     argument.conclude(c)
 
 
-ARGUMENTS: dict[str, Callable[[Argument, Traces], None]] = {"fda": fda}
+def fda_step(
+    argument: Argument,
+    spec: DotAdd,
+    parameters: Fda,
+    factors: Sequence[Sequence[OperandLinks]],
+    c: OperandLinks,
+    mine: Any,
+    other: Any,
+) -> Link:
+    """The link of a step's result; `factors` are the links of a, b and maybe both scales, each one per product."""
+    low = smt_fda.exponents_of(spec, parameters).low
+    special = classify(
+        argument, flags_and_zeros([*(x for each in factors for x in each), c]), mine.special, other.special
+    )
+    terms = [multiply(argument, [c], mine.addend, other.addend, low)]
+    for operands, u, v in zip(zip(*factors, strict=True), mine.products, other.products, strict=True):
+        terms.append(multiply(argument, operands, u, v, low))
+    return fused_sum(argument, parameters, terms, low, special, mine, other)
+
+
+def fused_sum(
+    argument: Argument,
+    parameters: Fda | Gdfs,
+    terms: Sequence[TermLinks],
+    low: int,
+    special: Link,
+    mine: Any,
+    other: Any,
+) -> Link:
+    """The link of the result, from those of the terms: c first, as the executable adds them."""
+    exponents = [term.exponent for term in terms]
+    e_max, below = argument.largest("align", "exponents", mine.e_max, other.e_max, exponents, low)
+    *added, added_c = summands(other.total, len(terms))
+    lanes = (mine.aligned_c, *mine.aligned)
+    aligned = align(argument, terms, e_max, below, lanes, (added_c, *added))
+    total = argument.add_up("accumulate", "aligned terms", mine.total, other.total, aligned)
+    rounding = mine.rounded, other.rounded, parameters.rho, (mine.result, other.result)
+    return round_and_encode(argument, [total, e_max], special, *rounding)
+
+
+# ---- gdfs ------------------------------------------------------------------------------------------------------
+
+
+def gdfs(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Gdfs)
+    assert spec.scale_format is not None
+    G, low = parameters.G, smt_gdfs.exponents_of(spec, parameters).low
+    a, b, c, *scales = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        first = i * parameters.L
+        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        s = [
+            [
+                decode(argument, codes[(first + g * G) // spec.scale_block], u, v, spec.scale_format)
+                for g, (u, v) in enumerate(zip(us, vs, strict=True))
+            ]
+            for codes, us, vs in zip(
+                scales, (mine.scale_a, mine.scale_b), (other.scale_a, other.scale_b), strict=True
+            )
+        ]
+        given = [link for each in s for x in each for link in (x.nan,)]
+        special = classify(argument, [*given, *flags_and_zeros([z])], mine.special, other.special)
+        terms = [multiply(argument, [z], mine.addend, other.addend, low)]
+        for g, (scale_a, scale_b) in enumerate(zip(*s, strict=True)):
+            terms.append(_group(argument, a, b, first, g, G, (scale_a, scale_b), mine, other, low))
+        c = fused_sum(argument, parameters, terms, low, special, mine, other)
+    argument.conclude(c)
+
+
+def _group(
+    argument: Argument,
+    a: Sequence[Link],
+    b: Sequence[Link],
+    first: int,
+    g: int,
+    G: int,
+    scales: tuple[OperandLinks, OperandLinks],
+    mine: Any,
+    other: Any,
+    low: int,
+) -> TermLinks:
+    """Term g, from the codes of its products and the links of its scales."""
+    lanes, sum_ = addends(mine.group_sums[g], G), other.sums[g]
+    links, zeros = [], []
+    for k, lane, summand in zip(range(g * G, (g + 1) * G), lanes, summands(sum_, G), strict=True):
+        significand, magnitude = mine.products[k].significand, other.products[k][1]
+        link = number(lane, summand, signed=True)
+        zero = Link(
+            (significand.term == 0) == (magnitude == 0), (significand.term, magnitude), (), (significand,)
+        )
+        codes = [a[first + k], b[first + k]]
+        argument.derive("multiply", "products in fixed point are the same", [link, zero], codes)
+        links.append(link)
+        zeros.append(zero)
+    total = argument.add_up("multiply", "products of a group", mine.group_sums[g], sum_, links)
+    u, v = mine.groups[g], other.groups[g]
+    term = TermLinks(
+        number(u.sign, v.sign), number(u.exponent, v.exponent, low=low), number(u.significand, v.significand)
+    )
+    given = [link for scale in scales for link in (scale.exponent, scale.significand)]
+    # σ·s_α·s_β and σ·(s_α·s_β) are hard to see equal unless one factor is known; it has a few bits.
+    few = scales[1].significand.term if scales[1].significand.term.size() > 1 else None
+    text = "scaled sums of groups are the same"
+    argument.derive("multiply", text, term, [total, *zeros, *given], each_value_of=few)
+    return term
+
+
+# ---- fdrda, gfdrda ---------------------------------------------------------------------------------------------
+
+
+def fdrda(argument: Argument, traces: Traces) -> None:
+    """Products are in one group, or (gfdrda) in two whose sums are aligned and added.
+
+    A zero product has the exponent `least` in the executable wing, and the least of the products' range in the SMT
+    wing.  Where those are not the same, it is *idle*: its exponent says only that.
+    """
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Fdrda)
+    own = smt.product_range(spec.a_format, spec.b_format)
+    wide = smt_fdrda.exponents_of(spec)
+    least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low
+    a, b, c, *_ = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        products = range(i * parameters.L, (i + 1) * parameters.L)
+        x = [
+            decode(argument, a[k], u, v, spec.a_format)
+            for k, u, v in zip(products, mine.a, other.a, strict=True)
+        ]
+        y = [
+            decode(argument, b[k], u, v, spec.b_format)
+            for k, u, v in zip(products, mine.b, other.b, strict=True)
+        ]
+        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        exponents = [operand.exponent for operand in (*x, *y)]
+        special = classify(argument, [*flags_and_zeros([*x, *y, z]), *exponents], mine.special, other.special)
+        terms = [
+            multiply(argument, pair, u, v, own.low, None if least == own.low else least)
+            for pair, u, v in zip(zip(x, y, strict=True), mine.products, other.products, strict=True)
+        ]
+        zeros = [v.significand == 0 for v in other.products]
+        dots = _Dots(argument, own.low, least, terms, zeros)
+        if isinstance(parameters, Gfdrda):
+            total, e_products, _ = dots.groups(mine, other)
+        else:
+            total, e_products, _ = dots.group(mine.dot, other.dot, other.e_products, slice(None))
+        e_dot = number(mine.dot.e_max, other.e_dot, low=wide.low)
+        factors = [(u.significand, v.significand) for u, v in zip(other.a, other.b, strict=True)]
+        same_zeros = [
+            Link(zero == z3.Or(u == 0, v == 0), ()) for zero, (u, v) in zip(zeros, factors, strict=True)
+        ]
+        for link, pair in zip(same_zeros, factors, strict=True):
+            argument.derive("multiply", "a product is zero if a factor is", [link], inputs=pair)
+        argument.derive(
+            "align",
+            "the exponent of the dot product is the same",
+            [e_dot],
+            [e_products, *same_zeros],
+            inputs=[*zeros, *(u for pair in factors for u in pair)],
+        )
+        addend = multiply(argument, [z], executable.Term(*mine.c[:3]), other.addend, wide.low)
+        e_max, below = argument.largest(
+            "align", "exponents", mine.e_max, other.e_max, [e_dot, addend.exponent], wide.low
+        )
+        cut_dot = number(mine.cut_dot, other.dot_cut, signed=True)
+        argument.derive("align", "the dot product is cut alike", [cut_dot], [total, e_dot, e_max, below[0]])
+        cut_c = number(mine.cut_c, other.c_cut, signed=True)
+        argument.derive("align", "c is cut alike", [cut_c], [*addend, e_max, below[1]])
+        sum_ = number(mine.total, other.total, signed=True)
+        argument.derive("accumulate", "the sums with c are equal", [sum_], [cut_dot, cut_c])
+        rounding = mine.rounded, other.rounded, parameters.rho, (mine.result, other.result)
+        c = round_and_encode(argument, [sum_, e_max], special, *rounding)
+    argument.conclude(c)
+
+
+class _Dots:
+    """Sums of products: each group is aligned to its own largest exponent."""
+
+    def __init__(
+        self,
+        argument: Argument,
+        low: int,
+        least: int,
+        terms: Sequence[TermLinks],
+        zeros: Sequence[z3.BoolRef],
+    ) -> None:
+        self.argument, self.low, self.least, self.terms, self.zeros = argument, low, least, terms, zeros
+
+    def idle(self, flags: Sequence[z3.BoolRef]) -> Idle | None:
+        return None if self.least == self.low else Idle(flags, self.least)
+
+    def group(
+        self, mine: Any, sum_: z3.BitVecRef, largest: z3.BitVecRef, which: slice
+    ) -> tuple[Link, Link, Idle | None]:
+        """The links of one group's sum and exponent, and when that is idle."""
+        argument, terms, idle = self.argument, self.terms[which], self.idle(self.zeros[which])
+        exponents = [term.exponent for term in terms]
+        e_max, below = argument.largest("align", "exponents", mine.e_max, largest, exponents, self.low, idle)
+        parts = summands(sum_, len(terms))
+        aligned = align(argument, terms, e_max, below, mine.aligned, parts, idle)
+        return argument.add_up("accumulate", "aligned products", mine.total, sum_, aligned), e_max, idle
+
+    def groups(self, mine: Any, other: Any) -> tuple[Link, Link, Idle | None]:
+        """The same of the sum of two groups."""
+        argument, count = self.argument, len(mine.dots)
+        parts = [
+            self.group(mine.dots[g], other.groups[g], other.e_groups[g], slice(g, None, count))
+            for g in range(count)
+        ]
+        idles = [idle.all for _, _, idle in parts if idle is not None]
+        idle = self.idle(idles)
+        e_max, below = argument.largest(
+            "align",
+            "exponents of groups",
+            mine.dot.e_max,
+            other.e_products,
+            [e for _, e, _ in parts],
+            self.low,
+            idle,
+        )
+        cut = []
+        for g, ((total, e_group, own), lane, summand) in enumerate(
+            zip(parts, mine.dot.aligned, summands(other.dot, count), strict=True)
+        ):
+            link = number(lane, summand, signed=True)
+            given = [total, e_group, e_max, below[g]]
+            if own is not None:
+                given.append(self._quiet(other.groups[g], self.terms[g::count], own))
+            argument.derive("align", "sums of groups are cut alike", [link], given, idles)
+            cut.append(link)
+        return argument.add_up("accumulate", "sums of groups", mine.dot.total, other.dot, cut), e_max, idle
+
+    def _quiet(self, sum_: z3.BitVecRef, terms: Sequence[TermLinks], idle: Idle) -> Link:
+        """That the sum of idle products is zero."""
+        parts = summands(sum_, len(terms))
+        quiet = [Link(z3.Implies(flag, part == 0), ()) for flag, part in zip(idle.flags, parts, strict=True)]
+        for link, term in zip(quiet, terms, strict=True):
+            cut = [each.term for each in term]
+            self.argument.derive("align", "an idle product is aligned to zero", [link], inputs=cut)
+        link = Link(z3.Implies(idle.all, sum_ == 0), ())
+        text = "the sum of idle products is zero"
+        return self.argument.derive("accumulate", text, [link], quiet, [*parts, *idle.flags])[0]
+
+
+ARGUMENTS: dict[str, Callable[[Argument, Traces], None]] = {
+    "fda": fda,
+    "gdfs": gdfs,
+    "fdrda": fdrda,
+    "gfdrda": fdrda,
+}

@@ -645,6 +645,11 @@ def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]],
     return entries, made
 
 
+def _short(text: str) -> str:
+    """A shared part is written out as often as it is used, so a long text may be very long."""
+    return text if len(text) <= 160 else "(…)"
+
+
 def _claim(
     node: Node,
     entries: Sequence[tuple[Any, ...]],
@@ -674,7 +679,7 @@ def _claim(
                 bounds.append(f"{name} in {x.range}")
         elif op == "select":
             values.append(z3.If(*(values[j] for j in rest)))
-            texts.append("where({}, {}, {})".format(*(texts[j] for j in rest)))
+            texts.append(_short("where({}, {}, {})".format(*(texts[j] for j in rest))))
         elif op == "not":
             values.append(z3.Not(values[rest[0]]))
             texts.append(f"not {texts[rest[0]]}")
@@ -684,7 +689,7 @@ def _claim(
                 values.append({"&": z3.And, "|": z3.Or, "^": z3.Xor}[op](u, v))
             else:
                 values.append(_INTEGERS[op](u, v))
-            texts.append(f"({texts[rest[0]]} {op} {texts[rest[1]]})")
+            texts.append(_short(f"({texts[rest[0]]} {op} {texts[rest[1]]})"))
     number = {id(x): i for i, x in made.items()}
     if order is not None:
         small, large = (values[number[id(x)]] for x in order)

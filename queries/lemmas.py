@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -51,12 +52,44 @@ class Link:
         return term
 
 
-def number(lane: Lane, term: z3.BitVecRef, *, signed: bool = False, low: int = 0) -> Link:
-    """That the lane is the number `low + term`."""
+def number(
+    lane: Lane,
+    term: z3.BitVecRef,
+    *,
+    signed: bool = False,
+    low: int = 0,
+    idle: tuple[z3.BoolRef, int] | None = None,
+) -> Link:
+    """That the lane is the number `low + term`.
+
+    With `idle`, a condition and a value: where that holds, the lane is the value and the term is 0.
+    """
     bits = max(lane.term.size(), term.size(), low.bit_length() + 1) + 2
     right = fit(term, signed, bits)
     right = right + low if low else right
-    return Link(lane.fit(bits) == right, (term,), ((lane.term, fit(right, True, lane.term.size())),), (lane,))
+    extra = []
+    if idle is not None:
+        where, value = idle
+        right = z3.If(where, z3.BitVecVal(value, bits), right)
+        extra = [z3.Implies(where, term == 0)]
+    claim = _all([lane.fit(bits) == right, *extra])
+    return Link(claim, (term,), ((lane.term, fit(right, True, lane.term.size())),), (lane,))
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Which of several terms say nothing, and the number that their lanes have instead."""
+
+    flags: Sequence[z3.BoolRef]
+    value: int
+
+    @property
+    def all(self) -> z3.BoolRef:
+        return self.first(len(self.flags))
+
+    def first(self, n: int) -> z3.BoolRef:
+        """Whether the first n are idle; contains `first(n - 1)`."""
+        return reduce(z3.And, self.flags[:n])
 
 
 def condition(mine: Flag, other: z3.BoolRef) -> Link:
@@ -115,10 +148,12 @@ class Argument:
         links: Sequence[Link],
         given: Iterable[Link] = (),
         inputs: Iterable[z3.ExprRef] = (),
+        each_value_of: z3.BitVecRef | None = None,
     ) -> Sequence[Link]:
         """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
 
-        The terms of `given`, and `inputs`, are cut.
+        The terms of `given`, and `inputs`, are cut; but for `each_value_of` one of them, a narrow one, there is a
+        lemma of its own.
         """
         given = list(given)
         lanes = {id(lane): lane for link in given for lane in link.lanes}
@@ -128,8 +163,12 @@ class Argument:
             *(x == value for link in links for x, value in link.defined),
         ]
         goal = z3.Implies(_all(premises), _all(claims))
-        formula = _cut(goal, inputs, given)
-        self._add(Lemma(stage, statement, formula))
+        if each_value_of is None:
+            self._add(Lemma(stage, statement, _cut(goal, inputs, given)))
+        else:
+            for value in range(1 << each_value_of.size()):
+                pair = (each_value_of, z3.BitVecVal(value, each_value_of.size()))
+                self._add(Lemma(stage, statement, _cut(goal, inputs, given, pair), hard=True))
         self._steps.append(
             z3.Implies(
                 _all([self._atom(link.claim) for link in given]),
@@ -173,27 +212,45 @@ class Argument:
         return self.derive(stage, f"{what}: the sums are equal", [link], [*given, same])[0]
 
     def largest(
-        self, stage: str, what: str, top: Lane, maximum: z3.BitVecRef, candidates: Sequence[Link], low: int
+        self,
+        stage: str,
+        what: str,
+        top: Lane,
+        maximum: z3.BitVecRef,
+        candidates: Sequence[Link],
+        low: int,
+        idle: Idle | None = None,
     ) -> tuple[Link, list[Link]]:
         """That a maximum of lanes is `low` + a maximum of unsigned terms, from the links of the candidates; and that
-        each term is at most that maximum.
+        each term is at most that maximum.  With `idle`, the maximum is idle if all candidates are.
 
         The maximum of the terms in the lanes' order follows the lanes one by one.  It is equal to `maximum`, for
         neither is above the other: each is at least every term, and at most what all terms are at most.
         """
-        terms = [link.term for link in candidates]
-        link = number(top, maximum, low=low)
+
+        def follows(lane: Lane, term: z3.BitVecRef, n: int) -> Link:
+            return number(lane, term, low=low, idle=(idle.first(n), idle.value) if idle is not None else None)
+
+        terms, n = [link.term for link in candidates], len(candidates)
+        link = follows(top, maximum, n)
         below = self._not_below(stage, what, maximum, terms)
+        text = f"{what}: the largest are equal"
         chain = _maxima(top, [candidate.lane for candidate in candidates])
         if chain is None:
-            return self.derive(stage, f"{what}: the largest are equal", [link], candidates)[0], below
-        text = f"{what}: the larger of two is the same"
+            return self.derive(stage, text, [link], candidates, idle.flags if idle is not None else ())[
+                0
+            ], below
+        step = f"{what}: the larger of two is the same"
         running, following = terms[0], candidates[0]
-        for lane, candidate, term in zip(chain, candidates[1:], terms[1:], strict=True):
+        for i, (lane, candidate, term) in enumerate(zip(chain, candidates[1:], terms[1:], strict=True), 2):
             running = z3.If(z3.UGT(running, term), running, term)
-            (following,) = self.derive(stage, text, [number(lane, running, low=low)], [following, candidate])
+            flags = [idle.first(i - 1), idle.flags[i - 1]] if idle is not None else []
+            (following,) = self.derive(
+                stage, step, [follows(lane, running, i)], [following, candidate], flags
+            )
         same = self._same_maximum(stage, what, running, maximum, terms, below)
-        return self.derive(stage, f"{what}: the largest are equal", [link], [following, same])[0], below
+        flags = [idle.all] if idle is not None else []
+        return self.derive(stage, text, [link], [following, same], flags)[0], below
 
     def _same_maximum(
         self,
@@ -307,9 +364,15 @@ def _is_value(term: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
 
 
-def _cut(goal: z3.BoolRef, inputs: Iterable[z3.ExprRef], links: Iterable[Link]) -> z3.BoolRef:
-    """The goal with each free term replaced by a constant, whose name tells its place among them and its sort."""
-    pairs: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
+def _cut(
+    goal: z3.BoolRef,
+    inputs: Iterable[z3.ExprRef],
+    links: Iterable[Link],
+    *values: tuple[z3.ExprRef, z3.ExprRef],
+) -> z3.BoolRef:
+    """The goal with each free term replaced by its value, or by a constant whose name tells its place among them
+    and its sort."""
+    pairs = {term.get_id(): (term, value) for term, value in values}
 
     def replace(term: z3.ExprRef, value: z3.ExprRef | None) -> None:
         if term.get_id() in pairs or _is_value(term):

@@ -525,7 +525,8 @@ def rounding_to(fmt: Format) -> Conversion:
 
 
 def table_of_specials(spec: DotAdd) -> Iterable[Case]:
-    """Landmarks of a and of b in one product, of c, and an infinity or a large number in another product."""
+    """Landmarks of a and of b in one product, of c, and an infinity or a large number in another product; the
+    largest sums, with a c of the products' exponent; NaN scales."""
     a_marks, b_marks, c_marks = landmarks(spec.a_format), landmarks(spec.b_format), landmarks(spec.c_format)
     one = spec.b_format.bias << (spec.b_format.fraction_bits + spec.b_format.ignored_low_bits)
     neutral = Case((0,) * spec.k, (0,) * spec.k, 0)
@@ -538,6 +539,12 @@ def table_of_specials(spec: DotAdd) -> Iterable[Case]:
     if nan_scale is not None:
         yield replace(neutral, scale_a=(nan_scale, *neutral.scale_a[1:]))
         yield replace(neutral, scale_b=(*neutral.scale_b[:-1], nan_scale), c=fp32.infinity or 0)
+    for sign in (0, 1):
+        raw = (2 << 61) | (sign << 60)  # all ones
+        a_largest = with_exponent(spec.a_format, spec.a_format.max_exponent, raw)
+        b_largest = with_exponent(spec.b_format, spec.b_format.max_exponent, 2 << 61)
+        c = with_exponent(spec.c_format, spec.a_format.max_exponent + spec.b_format.max_exponent, raw)
+        yield replace(neutral, a=(a_largest,) * spec.k, b=(b_largest,) * spec.k, c=c)
     stride = 5 if spec.k > 4 else 3  # along diagonals every landmark is met, in several pairs
     pairs = [(x, y) for i, x in enumerate(a_marks) for j, y in enumerate(b_marks) if (i + j) % stride == 0]
     for number, (x, y) in enumerate(pairs):

@@ -1,0 +1,213 @@
+"""What the interfaces of single stages have to say to each other in the two wings; `correspondence` puts them together.
+
+No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import z3
+
+from mmaformal.algorithms import Conversion
+from mmaformal.encodings.executable import blocks as executable
+from mmaformal.encodings.smt import blocks as smt
+from mmaformal.formats import Format
+from mmaformal.queries.lanes import BITS, Lane, fit
+from mmaformal.queries.lemmas import Argument, Idle, Link, condition, number
+from mmaformal.queries.wings import Traces
+
+
+class CodeLinks(NamedTuple):
+    a: list[Link]
+    b: list[Link]
+    c: Link
+    scale_a: list[Link]
+    scale_b: list[Link]
+
+
+class OperandLinks(NamedTuple):
+    sign: Link
+    exponent: Link
+    significand: Link
+    infinite: Link
+    nan: Link
+
+
+class TermLinks(NamedTuple):
+    sign: Link
+    exponent: Link
+    significand: Link
+
+
+def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
+    """That a lane holds a code; one of 64 bits as a signed number."""
+    return number(lane, code, signed=code.size() == BITS)
+
+
+def inputs(argument: Argument, traces: Traces) -> CodeLinks:
+    """Both wings read the same codes."""
+
+    def link(lane: Lane, code: z3.BitVecRef) -> Link:
+        return argument.derive(
+            "inputs", "both wings read the same codes", [same_code(lane, code)], inputs=[code]
+        )[0]
+
+    def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
+        return [link(*pair) for pair in zip(lanes, codes, strict=True)]
+
+    x, y = traces.lanes, traces.inputs
+    return CodeLinks(
+        links(x.a, y.a),
+        links(x.b, y.b),
+        link(x.c, y.c),
+        links(x.scale_a, y.scale_a),
+        links(x.scale_b, y.scale_b),
+    )
+
+
+def decode(
+    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format, what: str = ""
+) -> OperandLinks:
+    """An operand of `fmt`, from the link of the code that it is decoded from (or `what` it is made from)."""
+    links = OperandLinks(
+        number(mine.sign, other.sign),
+        number(mine.exponent, other.field, low=-fmt.bias),
+        number(mine.significand, other.significand),
+        condition(mine.infinite, other.infinite),
+        condition(mine.nan, other.nan),
+    )
+    argument.derive("decode", what or f"{fmt} codes are decoded alike", links, [code])
+    return links
+
+
+def classify(
+    argument: Argument,
+    given: Sequence[Link],
+    mine: executable.Special,
+    other: smt.Special,
+) -> Link:
+    """The three flags in one link, which says too that at most one of them is set."""
+    same = [condition(x, y) for x, y in zip(mine, other, strict=True)]
+    at_most_one = z3.And([z3.Not(z3.And(x, y)) for x, y in combinations(other, 2)])
+    link = Link(
+        z3.And(at_most_one, *(each.claim for each in same)),
+        tuple(other),
+        tuple(pair for each in same for pair in each.defined),
+    )
+    argument.derive("classify", "special values are the same, and at most one", [link], given)
+    return link
+
+
+def flags_and_zeros(operands: Sequence[OperandLinks]) -> list[Link]:
+    """What special values depend on."""
+    return [link for x in operands for link in (x.sign, x.significand, x.infinite, x.nan)]
+
+
+def multiply(
+    argument: Argument,
+    operands: Sequence[OperandLinks],
+    mine: executable.Term,
+    other: smt.Term,
+    low: int,
+    zero_exponent: int | None = None,
+) -> TermLinks:
+    """A product, of two factors and maybe scales; or c as a term.  Exponents are `low` + the SMT wing's.
+
+    If `zero_exponent` is not None, the executable gives it to a product that is zero, and the SMT wing `low`.
+    """
+    exponent = number(mine.exponent, other.exponent, low=low)
+    if zero_exponent is not None:
+        exponent = number(
+            mine.exponent, other.exponent, low=low, idle=(other.significand == 0, zero_exponent)
+        )
+    links = TermLinks(number(mine.sign, other.sign), exponent, number(mine.significand, other.significand))
+    given = [link for x in operands for link in (x.sign, x.exponent, x.significand)]
+    what = "products are the same" if len(operands) > 1 else "c is the same term"
+    argument.derive("multiply", what, links, given)
+    return links
+
+
+def summands(total: z3.BitVecRef, count: int) -> list[z3.BitVecRef]:
+    """The terms of a sum that was added up from the left; fewer if it was not."""
+    terms: list[z3.BitVecRef] = []
+    while len(terms) < count - 1 and z3.is_app_of(total, z3.Z3_OP_BADD) and total.num_args() == 2:
+        terms.append(total.arg(1))
+        total = total.arg(0)
+    return [total, *reversed(terms)]
+
+
+def addends(total: Lane, count: int) -> list[Lane]:
+    """The lanes of a sum that was added up from the left; fewer if it was not."""
+    lanes: list[Lane] = []
+    while len(lanes) < count and total.op == "+":
+        total, lane = total.operands  # type: ignore[assignment]
+        lanes.append(lane)  # type: ignore[arg-type]
+    return lanes[::-1]
+
+
+def align(
+    argument: Argument,
+    terms: Sequence[TermLinks],
+    e_max: Link,
+    below: Sequence[Link],
+    lanes: Sequence[Lane],
+    aligned: Sequence[z3.BitVecRef],
+    idle: Idle | None = None,
+) -> list[Link]:
+    """Each aligned lane is the two's complement summand of the SMT wing's sum."""
+    links = []
+    all_idle = [] if idle is None else [idle.all]
+    for k, (term, order, lane, summand) in enumerate(zip(terms, below, lanes, aligned, strict=True)):
+        link = number(lane, summand, signed=True)
+        given = [e_max, order, *term]
+        if idle is not None:
+            one = Link(z3.Implies(idle.all, idle.flags[k]), ())
+            argument.derive("align", "if all are idle, each is", [one], inputs=idle.flags)
+            given.append(one)
+        argument.derive("align", "aligned terms are the same", [link], given, all_idle)
+        links.append(link)
+    return links
+
+
+def rounded_number(mine: executable.Rounded, other: smt.Rounded, rho: Conversion) -> Link:
+    """The fields of the executable's number are `(exponent - least) · 2^p + significand`: the leading bit of a normal
+    number adds one to the exponent field, and so does a carry of rounding."""
+    p, least = rho.fraction_bits, rho.format.min_exponent
+    bits = max(mine.significand.term.size(), mine.exponent.term.size() + p, other.code.size()) + 2
+    exponent, significand = mine.exponent.fit(bits), mine.significand.fit(bits)
+    fields = ((exponent - least) << p) + significand
+    sign = number(mine.sign, other.sign)
+    return Link(
+        z3.And(
+            fields == fit(other.code, False, bits),
+            exponent >= least,
+            significand <= 2 << p,
+            z3.Or(significand >= 1 << p, exponent == least),
+            sign.claim,
+        ),
+        (mine.exponent.term, mine.significand.term, other.sign),
+        ((other.code, fit(fields, True, other.code.size())), *sign.defined),
+        (mine.exponent, mine.significand, mine.sign),
+    )
+
+
+def round_and_encode(
+    argument: Argument,
+    total: Sequence[Link],
+    special: Link,
+    mine: executable.Rounded,
+    other: smt.Rounded,
+    rho: Conversion,
+    results: tuple[Lane, z3.BitVecRef],
+) -> Link:
+    """From the links of the sum and its exponent to that of the result."""
+    rounded = rounded_number(mine, other, rho)
+    argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
+    result = same_code(*results)
+    argument.derive(
+        "encode", f"{rho}: equal numbers and specials give the same code", [result], [rounded, special]
+    )
+    return result
