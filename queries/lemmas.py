@@ -4,16 +4,14 @@ An `Argument` is built without a solver: every `derive` states links (claims abo
 derived before, with the terms that those are about *cut*: replaced by fresh constants, in premises and conclusion
 alike.  What holds for any value of a term holds for its own.  What remains is a formula without inputs, and the same
 formula wherever the same argument is made: for all products of an instruction, for all steps of a chain, for all
-instructions that have a stage in common.  A `Ledger` remembers what was proved, so that each formula is solved once.
+instructions that have a stage in common.  Each is an obligation of its own, and is solved once: a `Ledger` remembers.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
 from typing import Any
 
 import z3
@@ -21,7 +19,10 @@ import z3
 from mmaformal.queries.lanes import Flag, Lane, Tracer, fit
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome, Portfolio
+from mmaformal.solver.evidence import digest
+from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.portfolio import Relay as Relay
+from mmaformal.solver.script import smtlib
 
 # ---- links -----------------------------------------------------------------------------------------------------
 
@@ -409,73 +410,43 @@ class ArgumentError(Exception):
     """The wings' traces do not have the structure that an argument is about."""
 
 
-#: Statements of one obligation that are written out.
-_SHOWN = 12
+class Scripts:
+    """Lemmas as SMT-LIB 2 scripts that are to be refuted; each formula is written once."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, tuple[z3.BoolRef, str]] = {}
+
+    def __getitem__(self, lemma: Lemma) -> str:
+        formula = lemma.formula
+        if formula.get_id() not in self._written:
+            self._written[formula.get_id()] = formula, smtlib([z3.Not(formula)])
+        return self._written[formula.get_id()][1]
 
 
 class Ledger:
-    """Formulas proved so far, and in which obligation."""
+    """Lemmas proved so far."""
 
     def __init__(self) -> None:
-        self._proved: dict[int, tuple[z3.BoolRef, Obligation]] = {}
-        self._asked = 0
+        self._scripts = Scripts()
+        self._proved: dict[str, Obligation] = {}  #: by script
 
     def settle(self, asker: Asker, argument: Argument) -> tuple[Obligation, ...]:
-        """The obligations an argument rests on, after proving those that are new, all of a stage at once.
+        """The obligations an argument rests on, one per lemma, after proving those that are new.
 
         Raises UnprovedError.
         """
-        cited: dict[str, Obligation] = {}
-        for stage, lemmas in groupby(argument.lemmas.values(), key=lambda lemma: lemma.stage):
-            each = list(lemmas)
-            new = [lemma for lemma in each if lemma.formula.get_id() not in self._proved]
-            together = [lemma for lemma in new if not lemma.hard]
-            settled = len(together) > 1 and self._ask(asker, stage, together).verdict == "unsat"
-            for lemma in new:
-                if lemma.hard or not settled:
-                    outcome = self._ask(asker, stage, [lemma])
-                    if outcome.verdict != "unsat":
-                        raise UnprovedError(lemma, outcome)
-            for lemma in each:
-                obligation = self._proved[lemma.formula.get_id()][1]
-                cited.setdefault(obligation.name, obligation)
+        cited = {}
+        for lemma in argument.lemmas.values():
+            script = self._scripts[lemma]
+            if script not in self._proved:
+                outcome = asker.decide(name_of(lemma, script), lemma.statement, script)
+                if outcome.verdict != "unsat":
+                    raise UnprovedError(lemma, outcome)
+                self._proved[script] = asker.proved[-1]
+            cited[script] = self._proved[script]
         return tuple(cited.values())
 
-    def _ask(self, asker: Asker, stage: str, lemmas: Sequence[Lemma]) -> Outcome:
-        self._asked += 1
-        statements = list(dict.fromkeys(lemma.statement for lemma in lemmas))
-        rest = len(statements) - _SHOWN
-        statement = "; ".join(statements[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
-        refutation = z3.Not(_all([lemma.formula for lemma in lemmas]))
-        outcome = asker.satisfy(f"{stage} {self._asked}", statement, [refutation])
-        if outcome.verdict == "unsat":
-            for lemma in lemmas:
-                self._proved[lemma.formula.get_id()] = lemma.formula, asker.proved[-1]
-        return outcome
 
-
-class Relay(Portfolio):
-    """Bitwuzla alone for the first seconds, then all solvers at once.
-
-    A race ends with the loser killed and started anew, which costs more than most of the questions here.
-    """
-
-    HEAD_START = 20.0  #: seconds
-
-    def __init__(self, backends: Sequence[str] | None = None) -> None:
-        super().__init__(backends)
-        alone = len(self.backends) > 1 and "bitwuzla" in self.backends
-        self._first = Portfolio(["bitwuzla"]) if alone else None
-
-    def close(self) -> None:
-        if self._first is not None:
-            self._first.close()
-        super().close()
-
-    def ask(self, script: str, constants: Mapping[str, int], timeout: float) -> Outcome:
-        if self._first is None:
-            return super().ask(script, constants, timeout)
-        start = time.monotonic()
-        outcome = self._first.ask(script, constants, min(timeout, self.HEAD_START))
-        left = start + timeout - time.monotonic()
-        return outcome if outcome.verdict != "unknown" or left <= 0 else super().ask(script, constants, left)
+def name_of(lemma: Lemma, script: str) -> str:
+    """Its stage, and the beginning of its script's hash."""
+    return f"{lemma.stage} {digest(script)[:12]}"

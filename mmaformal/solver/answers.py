@@ -6,13 +6,13 @@ can be solved again, `Unknown` says why and what was proved on the way.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Portfolio
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ class Obligation:
     solver: str
     version: str
     seconds: float
+    memory: int = 0  #: the most that the solver's process held, in bytes; 0 if not known
 
     @property
     def digest(self) -> str:
         """SHA-256 of the script."""
-        return hashlib.sha256(self.script.encode()).hexdigest()
+        return digest(self.script)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +43,7 @@ class Obligation:
             "solver": self.solver,
             "version": self.version,
             "seconds": round(self.seconds, 3),
+            "memory": self.memory,
             "sha256": self.digest,
         }
 

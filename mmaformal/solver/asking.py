@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import z3
 
 from mmaformal.solver.answers import Obligation
+from mmaformal.solver.evidence import current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
+from mmaformal.solver.script import smtlib as smtlib
 
 #: Below this many seconds a question is not worth asking.
 _LEAST = 0.05
 
 
-def smtlib(assertions: Iterable[z3.BoolRef]) -> str:
-    """An SMT-LIB 2 script of the conjunction, which stock solvers accept."""
-    solver = z3.Solver()
-    solver.add(*map(_without_unary, assertions))
-    return "(set-logic QF_BV)\n" + "".join(
-        line + "\n" for line in solver.to_smt2().splitlines() if not line.startswith((";", "(set-info"))
+def _obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
+    return Obligation(
+        name, statement, script, outcome.solver, outcome.version, outcome.seconds, outcome.memory
     )
 
 
-def _without_unary(term: z3.ExprRef) -> z3.ExprRef:
-    """The term without `(and x)` and `(or x)`, which z3 prints and the standard does not have."""
-    done: dict[int, z3.ExprRef] = {}
-    stack = [term]
-    while stack:
-        t = stack[-1]
-        children = t.children()
-        todo = [child for child in children if child.get_id() not in done]
-        if todo:
-            stack.extend(todo)
-            continue
-        stack.pop()
-        parts = [done[child.get_id()] for child in children]
-        if len(parts) == 1 and (z3.is_and(t) or z3.is_or(t)):
-            done[t.get_id()] = parts[0]
-        elif any(not part.eq(child) for part, child in zip(parts, children, strict=True)):
-            done[t.get_id()] = t.decl()(*parts)
-        else:
-            done[t.get_id()] = t
-    return done[term.get_id()]
-
-
 class Asker:
-    """Puts z3 terms to a portfolio within one time budget and keeps a record of what was proved."""
+    """Puts questions to a portfolio within one time budget and keeps a record of what was proved.
+
+    Where a store of evidence is in use (`evidence.recording`), it is written there too.
+    """
 
     def __init__(self, portfolio: Portfolio, timeout: float) -> None:
         self.portfolio = portfolio
@@ -55,6 +35,7 @@ class Asker:
         self.start = time.monotonic()
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
+        self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
 
     @property
@@ -88,17 +69,38 @@ class Asker:
         if z3.is_false(simplified):
             outcome = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
             script = smtlib([question])  # evidence must be the question itself, not its simplified answer
+            self._record(name, statement, script, outcome)
         else:
-            script = smtlib([simplified])
-            available = self.left if limit is None else min(self.left, limit)
-            if available < _LEAST:
-                return Outcome("unknown", "", "", 0.0, why="the time given was used up")
-            outcome = self.portfolio.ask(script, constants or {}, available)
+            outcome = self.decide(name, statement, smtlib([simplified]), constants, limit)
         if outcome.verdict == "unsat":
-            proved = Obligation(name, statement, script, outcome.solver, outcome.version, outcome.seconds)
-            self.proved.append(proved)
-            self._known[form.get_id()] = (form, proved)
+            self._known[form.get_id()] = (form, self.proved[-1])
         return outcome
+
+    def decide(
+        self,
+        name: str,
+        statement: str,
+        script: str,
+        constants: Mapping[str, int] | None = None,
+        limit: float | None = None,
+    ) -> Outcome:
+        """The same for a script; one that the store of evidence has proved is not asked again."""
+        known = self.store.proof(digest(script)) if self.store is not None else None
+        if known is not None:
+            self.proved.append(_obligation(name, statement, script, known.outcome))
+            return known.outcome
+        available = self.left if limit is None else min(self.left, limit)
+        if available < _LEAST:
+            return Outcome("unknown", "", "", 0.0, why="the time given was used up")
+        outcome = self.portfolio.ask(script, constants or {}, available)
+        self._record(name, statement, script, outcome)
+        return outcome
+
+    def _record(self, name: str, statement: str, script: str, outcome: Outcome) -> None:
+        if self.store is not None:
+            self.store.add(digest(script), name, statement, outcome)
+        if outcome.verdict == "unsat":
+            self.proved.append(_obligation(name, statement, script, outcome))
 
     def prove(
         self,

@@ -55,6 +55,7 @@ class Outcome:
     seconds: float
     model: Mapping[str, int] = field(default_factory=dict)
     why: str = ""
+    memory: int = 0  #: the most that the solver's process held meanwhile, in bytes; 0 if not known
 
 
 def _reply(line: str, constants: Mapping[str, int]) -> dict[str, Any] | None:
@@ -121,9 +122,13 @@ class _Worker:
 class Portfolio:
     """Racing solver processes; see the module.  Not for use by several threads at once.
 
+    With a `head_start`, in seconds, Bitwuzla starts and the others join it only after that time, or once it gives up.
+
     Raises NoSolverError if none of `backends` is installed, ValueError for a backend that does not exist and for
     `memory` (megabytes per process) that is not positive.
     """
+
+    head_start = 0.0
 
     def __init__(self, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY) -> None:
         wanted = tuple(
@@ -159,11 +164,12 @@ class Portfolio:
         while self._workers:
             self._workers.popitem()[1].stop()
 
-    def _running(self) -> dict[str, _Worker]:
-        for backend in self.backends:
+    def _start(self, backends: Sequence[str], query: str, racing: dict[str, _Worker]) -> None:
+        for backend in backends:
             if backend not in self._workers:
                 self._workers[backend] = _Worker(backend, self.memory, self._answers)
-        return self._workers
+            racing[backend] = self._workers[backend]
+            racing[backend].send(query)
 
     def _drop(self, worker: _Worker) -> None:
         if self._workers.get(worker.backend) is worker:
@@ -182,17 +188,28 @@ class Portfolio:
         seconds.  The answer is `unknown` if every solver gave up, died (memory), or ran out of time.
         """
         start = time.monotonic()
-        query = json.dumps({"script": script, "constants": dict(constants), "timeout": timeout})
-        racing = dict(self._running())
+        query = {"script": script, "constants": dict(constants)}
+        waiting = [b for b in self.backends if self.head_start and b != "bitwuzla"]
+        first = [b for b in self.backends if b not in waiting]
+        racing: dict[str, _Worker] = {}
         reasons: list[str] = []
         try:
-            for worker in racing.values():
-                worker.send(query)
-            while racing:
-                left = start + timeout + 1.0 - time.monotonic()
+            self._start(first, json.dumps(query | {"timeout": timeout}), racing)
+            while True:
+                elapsed = time.monotonic() - start
+                if elapsed >= timeout:
+                    waiting = []
+                if waiting and (not racing or elapsed >= self.head_start):
+                    self._start(waiting, json.dumps(query | {"timeout": timeout - elapsed}), racing)
+                    waiting = []
+                if not racing:
+                    break
+                left = (min(self.head_start, timeout) if waiting else timeout + 1.0) - elapsed
                 try:
                     worker, line = self._answers.get(timeout=max(left, 0.001))
                 except queue.Empty:
+                    if waiting:
+                        continue
                     reasons.append(f"no answer in {timeout:.3g} s")
                     break
                 if racing.get(worker.backend) is not worker:
@@ -217,8 +234,18 @@ class Portfolio:
                     solver_version(worker.backend),
                     time.monotonic() - start,
                     reply.get("model", {}),
+                    memory=reply.get("memory", 0),
                 )
         finally:
             for worker in racing.values():  # they are still working on a question nobody asks any more
                 self._drop(worker)
         return Outcome("unknown", "", "", time.monotonic() - start, why="; ".join(reasons))
+
+
+class Relay(Portfolio):
+    """Bitwuzla alone for the first seconds, then all solvers at once.
+
+    A race ends with the loser killed and started anew, which costs more than most lemmas do.
+    """
+
+    head_start = 20.0

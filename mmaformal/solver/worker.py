@@ -1,7 +1,7 @@
 """One solver in a process of its own: reads a JSON line per query on stdin, answers with a JSON line on stdout.
 
     {"script": SMT-LIB 2 text, "constants": {name: bits}, "timeout": seconds}
-    {"verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text}
+    {"verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text, "memory": peak in bytes}
 
 It dies with its parent: it asks the kernel for that where it can (Linux), stops at the end of stdin, and an alarm
 ends it a little after the query's time limit whatever the solver is doing.
@@ -9,6 +9,7 @@ ends it a little after the query's time limit whatever the solver is doing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -39,6 +40,29 @@ def _limit_memory(megabytes: int) -> None:
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def _forget_peak() -> None:
+    """Start measuring the peak memory anew, where the kernel can (Linux)."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def _peak() -> int:
+    """The most memory this process has held since `_forget_peak`, in bytes; 0 where that is not known.
+
+    Not `ru_maxrss` where it can be helped: that starts at what the parent had when it started this process.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
@@ -93,6 +117,7 @@ def main() -> None:
     ask = BACKENDS[backend]
     for line in sys.stdin:
         query = json.loads(line)
+        _forget_peak()
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, query["timeout"] + _GRACE)
         try:
@@ -105,6 +130,7 @@ def main() -> None:
             reply = {"verdict": "unknown", "why": f"{backend}: {type(error).__name__}: {error}"}
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
+        reply["memory"] = _peak()
         print(json.dumps(reply), flush=True)
 
 
