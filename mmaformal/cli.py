@@ -1,4 +1,4 @@
-"""The `mmaformal` command: `diff`, `list`, `show`, `run`, `check`."""
+"""The `mmaformal` command: `diff`, `list`, `show`, `run`, `check`, `verify`."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def _with_values(argv: Sequence[str]) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from mmaformal.queries import verify
     from mmaformal.recordings import command as check
 
     parser = argparse.ArgumentParser(
@@ -140,6 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_run)
 
     check.add_parser(commands)
+    verify.add_parser(commands)
     return parser
 
 

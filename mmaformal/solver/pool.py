@@ -1,0 +1,101 @@
+"""Executors that put questions to solvers: processes of this machine, or the workers of a Dask cluster.
+
+What runs in a worker is given as plain functions and text, so that any `concurrent.futures.Executor` will do.  Each
+worker (each thread of it, if it has several) has solver processes of its own, which die with it; and a worker of this
+machine dies with the process that started it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any
+
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio, Relay
+
+_own = threading.local()
+_all: list[Portfolio] = []
+
+
+def decide(
+    scripts: Sequence[str], timeout: float, backend: str | None = None, memory: int = DEFAULT_MEMORY
+) -> list[Outcome]:
+    """What the solvers of this thread say of each script, `timeout` seconds for each; with `backend`, that one alone.
+
+    `memory` is in megabytes for each solver's process.
+    """
+    portfolios: dict[tuple[str | None, int], Portfolio] = _own.__dict__.setdefault("portfolios", {})
+    if (backend, memory) not in portfolios:
+        portfolio = Relay(memory=memory) if backend is None else Portfolio([backend], memory)
+        portfolios[backend, memory] = portfolio
+        _all.append(portfolio)
+    return [portfolios[backend, memory].ask(script, {}, timeout) for script in scripts]
+
+
+# ---- this machine ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def processes(jobs: int) -> Iterator[Executor]:
+    """So many worker processes; leaving the block ends them, and their solvers, whatever they are at."""
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        executor.shutdown(wait=True)
+
+
+def _begin() -> None:
+    """In a new worker process: Ctrl-C is the parent's to handle; end if told to, or when the parent has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        _end()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _end(number: int = 0, frame: FrameType | None = None) -> None:
+    for portfolio in _all:
+        portfolio.close()
+    os._exit(0)
+
+
+# ---- a cluster -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster(address: str, jobs: int) -> Iterator[Executor]:
+    """The workers of the Dask scheduler at an address; `local`: a cluster of `jobs` workers on this machine.
+
+    A worker that is lost takes nothing along: Dask gives what it was at to another.  Raises ImportError if
+    `distributed` is not installed, OSError if there is no scheduler.
+    """
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        scheduler: Any = address
+        if address == "local":
+            scheduler = LocalCluster(
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+            stack.enter_context(scheduler)
+        executor = stack.enter_context(Client(scheduler)).get_executor()
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
