@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,20 +203,17 @@ def _flat(x: Codes | Inputs) -> list[Any]:
     return [*x.a, *x.b, x.c, *x.scale_a, *x.scale_b]
 
 
-def results(spec: DotAdd, traces: Traces, codes: Sequence[Codes]) -> list[tuple[int, int]]:
-    """The codes of d, (executable, SMT); the latter from the terms of `traces`."""
-
+def results(spec: DotAdd, traces: Traces, codes: Sequence[Codes]) -> Iterator[tuple[int, int]]:
+    """The codes of d, (executable, SMT), one case after another; the latter from the terms of `traces`."""
     constants = _flat(traces.inputs)
     columns = np.array([_flat(x) for x in codes], np.uint64).astype(np.int64).T
     a, b, c, scale_a, scale_b = np.split(columns, np.cumsum([spec.k, spec.k, 1, spec.scales]))
     with np.errstate(all="ignore"):
         mine = executable.dot_add(spec, [*a], [*b], c[0], [*scale_a], [*scale_b]).result
-    out = []
     for x, result in zip(codes, mine, strict=True):
         values = [(t, z3.BitVecVal(v, t.size())) for t, v in zip(constants, _flat(x), strict=True)]
         other: int = z3.simplify(z3.substitute(traces.smt.result, *values)).as_long()
-        out.append((int(result) % spec.d_format.codes, other))
-    return out
+        yield int(result) % spec.d_format.codes, other
 
 
 def codes_of(inputs: Inputs, model: Mapping[str, int]) -> Codes:
