@@ -10,7 +10,7 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Fdrda, Gdfs, Gfdrda
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered
 from mmaformal.encodings.executable import blocks as executable
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.encodings.smt import fda as smt_fda
@@ -20,14 +20,17 @@ from mmaformal.queries.lemmas import Argument, Idle, Link, number
 from mmaformal.queries.stages import (
     OperandLinks,
     TermLinks,
+    add_codes,
     addends,
     align,
     classify,
     decode,
+    decode_flushed,
     flags_and_zeros,
     inputs,
     multiply,
     round_and_encode,
+    same_code,
     summands,
 )
 from mmaformal.queries.wings import Traces
@@ -308,9 +311,76 @@ class _Dots:
         return self.argument.derive("accumulate", text, [link], quiet, [*parts, *idle.flags])[0]
 
 
+# ---- gps -------------------------------------------------------------------------------------------------------
+
+
+def gps(argument: Argument, traces: Traces) -> None:
+    """Codes from the products on.  Flushing them is part of what is made of them next."""
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Gps)
+    a, b, d, *_ = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        level = []
+        for k, product in enumerate(mine.products):
+            operands = (
+                (a, product.a, other.a[k], spec.a_format),
+                (b, product.b, other.b[k], spec.b_format),
+            )
+            given = [
+                link
+                for codes, u, v, fmt in operands
+                for link in decode_flushed(argument, codes[i * parameters.G + k], u, v, fmt)
+            ]
+            rounded = same_code(product.result, other.products[k])
+            level += argument.derive("multiply", "rounded products are the same", [rounded], given)
+        sums = iter(zip(mine.sums, other.sums, strict=True))
+        while len(level) > 1:
+            level = [
+                add_codes(argument, [x, y], *next(sums), IEEE_FP32)
+                for x, y in zip(level[::2], level[1::2], strict=True)
+            ]
+        d = add_codes(argument, [d, level[0]], mine.addition, other.addition, IEEE_FP32)
+    result = same_code(traces.executable.result, traces.smt.result)
+    argument.derive("encode", "results are flushed alike", [result], [d])
+    argument.conclude(result)
+
+
+# ---- lowered ---------------------------------------------------------------------------------------------------
+
+
+def lowered(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Lowered)
+    inner, width = parameters.inner_dot_add(spec), len(parameters.order)
+    assert isinstance(inner.parameters, Fda)
+    a, b, c, *_ = inputs(argument, traces)
+    stride = width // parameters.L + 1  # the executable's steps: those of the fda, then the addition
+    for i, other in enumerate(traces.smt.steps):
+        *fused, addition = traces.executable.steps[i * stride : (i + 1) * stride]
+        (dot,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
+        for n, (mine, step) in enumerate(zip(fused, other.inner, strict=True)):
+            order = [i * width + k for k in parameters.order[n * parameters.L : (n + 1) * parameters.L]]
+            x, y = (
+                [
+                    decode(argument, codes[k], u, v, inner.a_format, f"{fmt} codes are converted alike")
+                    for k, u, v in zip(order, us, vs, strict=True)
+                ]
+                for codes, us, vs, fmt in (
+                    (a, mine.a, step.a, spec.a_format),
+                    (b, mine.b, step.b, spec.b_format),
+                )
+            )
+            z = decode(argument, dot, mine.c, step.c, inner.c_format)
+            dot = fda_step(argument, inner, inner.parameters, [x, y], z, mine, step)
+        c = add_codes(argument, [dot, c], addition, other.addition, parameters.addition)
+    argument.conclude(c)
+
+
 ARGUMENTS: dict[str, Callable[[Argument, Traces], None]] = {
     "fda": fda,
     "gdfs": gdfs,
     "fdrda": fdrda,
     "gfdrda": fdrda,
+    "gps": gps,
+    "lowered": lowered,
 }

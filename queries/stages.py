@@ -14,6 +14,7 @@ import z3
 from mmaformal.algorithms import Conversion
 from mmaformal.encodings.executable import blocks as executable
 from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.smt import ieee
 from mmaformal.formats import Format
 from mmaformal.queries.lanes import BITS, Lane, fit
 from mmaformal.queries.lemmas import Argument, Idle, Link, condition, number
@@ -81,6 +82,16 @@ def decode(
     )
     argument.derive("decode", what or f"{fmt} codes are decoded alike", links, [code])
     return links
+
+
+def decode_flushed(
+    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format
+) -> list[Link]:
+    """An operand with subnormals flushed: all its links, and that its significand is zero or has a leading one."""
+    links = decode(argument, code, mine, other, fmt, f"{fmt} codes are flushed alike")
+    significand = other.significand
+    normal = Link(z3.Or(significand == 0, z3.UGE(significand, 1 << fmt.fraction_bits)), ())
+    return [*links, *argument.derive("decode", f"no flushed {fmt} is subnormal", [normal], [code])]
 
 
 def classify(
@@ -211,3 +222,47 @@ def round_and_encode(
         "encode", f"{rho}: equal numbers and specials give the same code", [result], [rounded, special]
     )
     return result
+
+
+# ---- IEEE addition of two codes ---------------------------------------------------------------------------------
+
+
+def signed_total(mine: executable.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+    """That the executable's total is a magnitude with a sign."""
+    total = mine.total
+    bits = max(total.term.size(), magnitude.size()) + 2
+    wide = fit(magnitude, False, bits)
+    right = z3.If(sign == 1, -wide, wide)
+    return Link(
+        total.fit(bits) == right,
+        (sign, magnitude),
+        ((total.term, fit(right, True, total.term.size())),),
+        (total,),
+    )
+
+
+def add_codes(
+    argument: Argument,
+    codes: Sequence[Link],
+    mine: executable.Addition,
+    other: ieee.Addition,
+    rho: Conversion,
+) -> Link:
+    """The link of `x + y`, from those of the two codes, or of what they are made from.
+
+    The SMT wing sorts the two by magnitude, the executable aligns both to the larger exponent; the sum of the aligned
+    magnitudes is the same, for there is the same number of bits below.
+    """
+    fmt = rho.format
+    special = classify(argument, codes, mine.special, other.special)
+    total = signed_total(mine.total, other.big.sign, other.total)
+    unit = number(mine.total.unit, other.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
+    signs = mine.x.sign, mine.y.sign
+    zero_sign = signs[0].term & signs[1].term
+    zero = Link(
+        zero_sign == other.zero_sign, (signs[0].term, signs[1].term), ((other.zero_sign, zero_sign),), signs
+    )
+    argument.derive("align", f"{fmt}: the aligned operands have the same sum", [total, unit, zero], codes)
+    return round_and_encode(
+        argument, [total, unit, zero], special, mine.rounded, other.rounded, rho, (mine.result, other.result)
+    )

@@ -242,11 +242,11 @@ def signed(sign: Lane, magnitude: Lane) -> Lane:
 # ---- accumulate ------------------------------------------------------------------------------------------
 
 
-def add(x: Term, x_bits: int, y: Term, y_bits: int, frame: int, lowest: int) -> Sum:
+def add(x: Term, x_bits: int, y: Term, y_bits: int, frame: int) -> Sum:
     """x + y, fit for a ρ of p fractional bits.  `x_bits` and `y_bits` are the terms' fractional bits.
 
     Both terms are aligned to the larger exponent e and `frame` fractional bits are kept, the last one sticky.
-    A zero takes the exponent `lowest`, to have no part in choosing e: no other exponent may be below it.
+    A zero must not have the larger exponent, unless that is the least of ρ.
 
     Let u be the term of exponent e, at least 2^(e-z) or with e the least exponent of ρ, and v the other.  Then it
     is enough that frame ≥ p + z + 3, frame ≥ z + 2 + the fractional bits of v, and frame ≥ 1 + those of u.
@@ -255,11 +255,9 @@ def add(x: Term, x_bits: int, y: Term, y_bits: int, frame: int, lowest: int) -> 
     sticky bit 2^(e-frame).  And u is a multiple of that bit's double: an odd multiple would turn the odd v into an
     even sum, with nothing left to tell it from a tie.
     """
-    x_exponent = where(x.significand == 0, lowest, x.exponent)
-    y_exponent = where(y.significand == 0, lowest, y.exponent)
-    e_max = maximum(x_exponent, y_exponent)
-    x_aligned = shift_right_sticky(x.significand << (frame - x_bits), e_max - x_exponent)
-    y_aligned = shift_right_sticky(y.significand << (frame - y_bits), e_max - y_exponent)
+    e_max = maximum(x.exponent, y.exponent)
+    x_aligned = shift_right_sticky(x.significand << (frame - x_bits), e_max - x.exponent)
+    y_aligned = shift_right_sticky(y.significand << (frame - y_bits), e_max - y.exponent)
     return Sum(signed(x.sign, x_aligned) + signed(y.sign, y_aligned), e_max - frame)
 
 
@@ -365,8 +363,8 @@ def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
     x, y = decode(x_code, target.layout), decode(y_code, target.layout)
     special = resolve_special(merge_special(classify_addend(x), classify_addend(y)))
     bits = target.fraction_bits
-    # z = 0: a subnormal term has the least exponent there is.
-    total = add(term(x), bits, term(y), bits, bits + 3, target.min_exponent)
+    # z = 0: a subnormal term, or zero, has the least exponent there is.
+    total = add(term(x), bits, term(y), bits, bits + 3)
     rounded = round_sum(total, x.sign & y.sign, rho)
     return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.executable import limbs
@@ -61,7 +62,25 @@ from mmaformal.encodings.executable.blocks import (
 )
 
 NEAR = 2  #: two terms are added first if their exponents differ by no more
-LOWEST = -1024  #: an exponent below that of every product and every fp32
+
+
+class FixedSum(NamedTuple):
+    """The interfaces of a sum in fixed point."""
+
+    placed: tuple[limbs.Wide, ...]  #: align: the products; signed
+    dot: limbs.Wide  #: accumulate: their sum
+    term: limbs.WideTerm  #: the same as a term
+    wide: limbs.WideSum  #: with c
+
+
+class SortedSum(NamedTuple):
+    """The interfaces of a sum of three sorted terms."""
+
+    terms: tuple[Term, Term, Term]  #: align: normalised
+    sorted: tuple[Term, Term, Term]
+    partial: Sum  #: accumulate: of the first two or the last two
+    normal: Term  #: the same, normalised
+    total: Sum  #: of all
 
 
 @dataclass(frozen=True)
@@ -74,8 +93,7 @@ class Step:
     special: Special  #: classify
     products: tuple[Term, ...]  #: multiply
     addend: Term
-    #: align, accumulate: the sum of the products in fixed point, or that of the first two of the sorted terms
-    partial: limbs.WideTerm | Sum
+    sum: FixedSum | SortedSum  #: align, accumulate
     total: Sum
     rounded: Rounded  #: normalise & round
     result: Lane  #: encode
@@ -88,28 +106,38 @@ def bits_of_fixed_point(spec: DotAdd, L: int) -> tuple[int, int]:
     return low, a.max_exponent + b.max_exponent + 2 + (L - 1).bit_length()
 
 
-def fixed_point_sum(products: Sequence[Term], fraction_bits: int, top: int, frame: int) -> limbs.WideTerm:
-    """The exact sum of the products as one term of exponent `top`, with `frame` fractional bits."""
-    placed = [
+def fixed_point_sum(
+    products: Sequence[Term],
+    fraction_bits: int,
+    top: int,
+    addend: Term,
+    addend_bits: int,
+    frame: int,
+    least: int,
+) -> FixedSum:
+    """The exact sum of the products as one term of exponent `top`, with `frame` fractional bits, or `least` if it is
+    zero; and then with the addend."""
+    placed = tuple(
         limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent - fraction_bits - (top - frame)))
         for p in products
-    ]
-    total = reduce(limbs.add, placed)
-    sign = where(total.high < 0, 1, 0)
-    return limbs.WideTerm(sign, top + sign * 0, limbs.signed(sign, total))
+    )
+    dot = reduce(limbs.add, placed)
+    sign = where(dot.high < 0, 1, 0)
+    term = limbs.WideTerm(sign, where(limbs.is_zero(dot), least, top), limbs.signed(sign, dot))
+    return FixedSum(placed, dot, term, limbs.add_term(term, addend, addend_bits, frame))
 
 
-def normalise(x: Term, x_bits: int, bits: int) -> Term:
-    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero sorts below all."""
+def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:
+    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`."""
     length = bit_length(x.significand)
     zero = x.significand == 0
     significand = x.significand << where(zero, 0, bits + 1 - length)
-    return Term(x.sign, where(zero, LOWEST, x.exponent + length - 1 - x_bits), significand)
+    return Term(x.sign, where(zero, lowest, x.exponent + length - 1 - x_bits), significand)
 
 
-def normalise_sum(x: Sum, bits: int) -> Term:
+def normalise_sum(x: Sum, bits: int, lowest: int) -> Term:
     negative = x.total < 0
-    return normalise(Term(where(negative, 1, 0), x.unit, where(negative, -x.total, x.total)), 0, bits)
+    return normalise(Term(where(negative, 1, 0), x.unit, where(negative, -x.total, x.total)), 0, bits, lowest)
 
 
 def select(flag: Lane, x: Term, y: Term) -> Term:
@@ -122,14 +150,20 @@ def sorted_pair(x: Term, y: Term) -> tuple[Term, Term]:
     return select(swap, y, x), select(swap, x, y)
 
 
-def sorted_sum(x: Term, y: Term, z: Term, p: int) -> tuple[Sum, Sum]:
-    """The sum of two and of all three normalised terms of p fractional bits, for a ρ of as many."""
+def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
+    """The sum of two and of all three normalised terms of p fractional bits, for a ρ of as many.
+
+    A zero has the exponent `lowest`, which no other term is below.
+    """
+    terms = x, y, z
     x, y = sorted_pair(x, y)
     y, z = sorted_pair(y, z)
     x, y = sorted_pair(x, y)
     near = x.exponent - y.exponent <= NEAR
-    partial = add(select(near, x, z), p, y, p, p + NEAR, LOWEST)
-    return partial, add(normalise_sum(partial, p + 3), p + 3, select(near, z, x), p, p + 4, LOWEST)
+    partial = add(select(near, x, z), p, y, p, p + NEAR)
+    normal = normalise_sum(partial, p + 3, lowest)
+    total = add(normal, p + 3, select(near, z, x), p, p + 4)
+    return SortedSum(terms, (x, y, z), partial, normal, total)
 
 
 def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
@@ -147,21 +181,23 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
 
     low, top = bits_of_fixed_point(spec, parameters.L)
     frame = top - low + rho.fraction_bits + 3
-    partial: limbs.WideTerm | Sum
+    sum_: FixedSum | SortedSum
     if frame + 2 <= 2 * limbs.BITS:
-        partial = fixed_point_sum(products, bits, top, frame)
-        total = limbs.add_term(partial, addend, c_bits, frame, LOWEST)
+        sum_ = fixed_point_sum(products, bits, top, addend, c_bits, frame, rho.format.min_exponent)
+        total = sum_.wide.narrowed
     else:
-        p = rho.fraction_bits
+        p, lowest = rho.fraction_bits, min(low, spec.c_format.min_exponent - c_bits)
         nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
         first, second = (
-            normalise(each, bits, p) for each in (products if parameters.L == 2 else (*products, nothing))
+            normalise(each, bits, p, lowest)
+            for each in (products if parameters.L == 2 else (*products, nothing))
         )
-        partial, total = sorted_sum(first, second, normalise(addend, c_bits, p), p)
+        sum_ = sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
+        total = sum_.total
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(a_operands, b_operands, c_operand, special, products, addend, partial, total, rounded, result)
+    return Step(a_operands, b_operands, c_operand, special, products, addend, sum_, total, rounded, result)
 
 
 def dot_add(

@@ -103,16 +103,25 @@ def narrow(x: Wide, unit: Lane) -> Sum:
     return Sum(where(negative, -lane, lane), unit + drop)
 
 
-def add_term(x: WideTerm, y: Term, y_bits: int, frame: int, lowest: int) -> Sum:
+class WideSum(NamedTuple):
+    """The interfaces of one addition."""
+
+    x: Wide  #: align; signed
+    y: Wide
+    total: Wide  #: accumulate
+    narrowed: Sum  #: its leading bits
+
+
+def add_term(x: WideTerm, y: Term, y_bits: int, frame: int) -> WideSum:
     """x + y: `blocks.add` where the first term does not fit a lane.
 
     x has `frame` fractional bits and is below 2^112, y has `y_bits` and its significand is below 2^56.  What
-    `blocks.add` says of `frame` and `lowest` holds here.
+    `blocks.add` says of `frame` and of zeros holds here.
     """
-    x_exponent = where(is_zero(x.significand), lowest, x.exponent)
-    y_exponent = where(y.significand == 0, lowest, y.exponent)
-    e_max = maximum(x_exponent, y_exponent)
-    x_aligned = shift_right_sticky_wide(x.significand, e_max - x_exponent)
-    left = frame - y_bits - (e_max - y_exponent)
-    y_aligned = shift_left(shift_right_sticky(y.significand, -left), clamp(left, 0, frame))
-    return narrow(add(signed(x.sign, x_aligned), signed(y.sign, y_aligned)), e_max - frame)
+    e_max = maximum(x.exponent, y.exponent)
+    x_aligned = signed(x.sign, shift_right_sticky_wide(x.significand, e_max - x.exponent))
+    left = frame - y_bits - (e_max - y.exponent)
+    y_magnitude = shift_left(shift_right_sticky(y.significand, -left), clamp(left, 0, frame))
+    y_aligned = signed(y.sign, y_magnitude)
+    total = add(x_aligned, y_aligned)
+    return WideSum(x_aligned, y_aligned, total, narrow(total, e_max - frame))

@@ -6,8 +6,8 @@ values and the sign of zero as IEEE 754: an exact zero is +0 unless product and 
 The exact product of two significands of M fractional bits has 2M.  It and the addend are added in a frame of
 2M + 3 fractional bits under the larger exponent (`blocks.add`, with z = M: of a product of exponent e that is the
 top term, at most one factor is subnormal, so it is at least 2^(e-M); if both are, it is so small that the addend is
-the top term, or zero, and then no bit is lost).  For fp32 that is 49 bits and a lane does; for fp64, 107 bits, it
-takes two limbs.
+the top term).  A zero product, like a zero addend, has the least exponent of ρ.  For fp32 the frame has 49 bits and
+a lane does; for fp64, 107 bits, it takes two limbs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from mmaformal.encodings.executable.blocks import (
     round_sum,
     select_special,
     term,
+    where,
+    with_zero_exponent,
 )
 
 
@@ -50,7 +52,8 @@ class Step:
     special: Special  #: classify
     product: Term | limbs.WideTerm  #: multiply
     addend: Term
-    total: Sum  #: align, accumulate
+    wide: limbs.WideSum | None  #: align, accumulate: in limbs, where a lane does not do
+    total: Sum
     rounded: Rounded  #: normalise & round
     result: Lane  #: encode
 
@@ -60,19 +63,22 @@ def step(spec: DotAdd, parameters: Sfma, a: Lane, b: Lane, c: Lane) -> Step:
     x, y, addend = (decode(code, spec.a_format.layout) for code in (a, b, c))
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(addend)))
 
-    frame, lowest = 2 * bits + 3, 2 * spec.a_format.min_exponent
+    frame, least = 2 * bits + 3, rho.format.min_exponent
     product: Term | limbs.WideTerm
+    wide: limbs.WideSum | None = None
     if frame + 3 <= 61:  # two terms below 2^(frame + 2) add up to a `Sum`
-        product = multiply(x, y)
-        total = add(product, 2 * bits, term(addend), bits, frame, lowest)
+        product = with_zero_exponent(multiply(x, y), least)
+        total = add(product, 2 * bits, term(addend), bits, frame)
     else:
         significand = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
-        product = limbs.WideTerm(x.sign ^ y.sign, x.exponent + y.exponent, significand)
-        total = limbs.add_term(product, term(addend), bits, frame, lowest)
+        exponent = where(limbs.is_zero(significand), least, x.exponent + y.exponent)
+        product = limbs.WideTerm(x.sign ^ y.sign, exponent, significand)
+        wide = limbs.add_term(product, term(addend), bits, frame)
+        total = wide.narrowed
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(x, y, addend, special, product, term(addend), total, rounded, result)
+    return Step(x, y, addend, special, product, term(addend), wide, total, rounded, result)
 
 
 def dot_add(

@@ -301,6 +301,32 @@ def signed_sum(terms: Sequence[tuple[BitVec, BitVec]], bits: int) -> BitVec:
     return sum_of([negate_if(sign, resize(magnitude, bits)) for sign, magnitude in terms])
 
 
+class StickySum(NamedTuple):
+    """Two terms at the larger of their exponents, and their sum, with a sticky last place."""
+
+    e_max: BitVec
+    x: BitVec  #: a magnitude; the sign is the term's
+    y: BitVec
+    total: BitVec  #: two's complement
+
+
+def sticky_sum(x: Term, x_bits: int, y: Term, y_bits: int, frame: int) -> StickySum:
+    """x + y, terms of `x_bits` and `y_bits` fractional bits, in units of 2^(e_max - frame).
+
+    Each magnitude is as wide as its term's integer bits and `frame`; the sum has one more for a carry, one for the
+    sign.  Whether the frame is wide enough for the last place to tell what was lost is the caller's to show.
+    """
+    e_max = maximum([x.exponent, y.exponent])
+    x_aligned, y_aligned = (
+        sticky_shift_right(pad(term.significand, frame - bits), e_max - term.exponent)
+        for term, bits in ((x, x_bits), (y, y_bits))
+    )
+    bits = max(x_aligned.size(), y_aligned.size()) + 2
+    return StickySum(
+        e_max, x_aligned, y_aligned, signed_sum([(x.sign, x_aligned), (y.sign, y_aligned)], bits)
+    )
+
+
 # ---- normalise & round, encode ----------------------------------------------------------------------------------
 
 
@@ -391,9 +417,8 @@ def normalise_and_round(
     rho: Conversion,
     lowest: int,
     cuts: Sequence[tuple[int, Rounding]] = (),
-    sign: BitVec | None = None,
 ) -> Rounded:
-    """Round `(-1)^sign · total · 2^(e_max - F)` with ρ, total in two's complement; |total| < 2^(width - 1).
+    """Round `total · 2^(e_max - F)` with ρ, total in two's complement; |total| < 2^(width - 1).
 
     `lowest` is a lower bound of e_max, usually nearer than the range's: as many zeros are put above the magnitude
     as keep the exponent of its top bit from falling below ρ's least normal one, so that normalising only ever
@@ -408,7 +433,7 @@ def normalise_and_round(
     bits = max(1, (exponents.high - F + width - 1 - least).bit_length())
     offset = exponents.low - F + width - 1 - least
     top = resize(e_max, bits) + z3.BitVecVal(offset % (1 << bits), bits)
-    return round_magnitude(negative if sign is None else sign ^ negative, magnitude, top, rho, cuts)
+    return round_magnitude(negative, magnitude, top, rho, cuts)
 
 
 def encode(x: Rounded, rho: Conversion) -> BitVec:

@@ -27,8 +27,10 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     select_special,
 )
-from mmaformal.encodings.smt.ieee import add
+from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import Format, fp32
+
+NAN = quiet_nan(fp32)
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,11 @@ class Step:
     a: tuple[Operand, ...]  #: decode; no subnormals
     b: tuple[Operand, ...]
     products: tuple[BitVec, ...]
-    sums: tuple[BitVec, ...]  #: of pairs, then of pairs of those, …; the last is the group's
+    sums: tuple[Addition, ...]  #: of pairs, then of pairs of those, …; results not flushed yet
+    group: BitVec  #: the group's sum, flushed
     c: BitVec  #: what the group is added to
-    result: BitVec
+    addition: Addition
+    result: BitVec  #: flushed
 
 
 def flush(code: BitVec, *, keep_sign: bool) -> BitVec:
@@ -84,20 +88,11 @@ def multiply(a: Operand, b: Operand, a_format: Format, b_format: Format) -> BitV
     if lowest < 1:
         number = z3.If(field < 1, zero, number)
     code = z3.Concat(a.sign ^ b.sign, z3.If(z3.Or(is_zero(a), is_zero(b)), zero, number))
-    return select_special(classify([(a, b)], []), code, fp32, quiet_nan(fp32))
+    return select_special(classify([(a, b)], []), code, fp32, NAN)
 
 
-def pairwise(xs: Sequence[BitVec]) -> list[BitVec]:
-    """Every sum on the way to the pairwise sum of a power of two of codes, which is the last."""
-    sums: list[BitVec] = []
-    while len(xs) > 1:
-        xs = [_add(x, y) for x, y in zip(xs[::2], xs[1::2], strict=True)]
-        sums += xs
-    return sums
-
-
-def _add(x: BitVec, y: BitVec) -> BitVec:
-    return flush(add(x, y, IEEE_FP32), keep_sign=True)
+def flush_result(code: BitVec) -> BitVec:
+    return flush(code, keep_sign=True)
 
 
 def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
@@ -109,8 +104,15 @@ def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> S
     products = tuple(
         multiply(x, y, spec.a_format, spec.b_format) for x, y in zip(a_operands, b_operands, strict=True)
     )
-    sums = tuple(pairwise(products))
-    return Step(a_operands, b_operands, products, sums, c, _add(c, sums[-1]))
+    sums: list[Addition] = []
+    level = products
+    while len(level) > 1:
+        pairs = [add(x, y, IEEE_FP32, NAN) for x, y in zip(level[::2], level[1::2], strict=True)]
+        sums += pairs
+        level = tuple(flush_result(pair.result) for pair in pairs)
+    addition = add(c, level[0], IEEE_FP32, NAN)
+    result = flush_result(addition.result)
+    return Step(a_operands, b_operands, products, tuple(sums), level[0], c, addition, result)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:

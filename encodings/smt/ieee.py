@@ -9,11 +9,16 @@ operand's last place.  If they differ by less, nothing is shifted further than o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt.blocks import (
     BitVec,
+    Operand,
+    Rounded,
+    Special,
     classify,
     decode,
     encode,
@@ -28,10 +33,22 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.formats import Format
 
 
-def add(x: BitVec, y: BitVec, rho: Conversion) -> BitVec:
-    """The code of `x + y`, two codes of ρ's format, rounded once with ρ; subnormals are kept.
+class Addition(NamedTuple):
+    """The interfaces of one addition, in order."""
 
-    An exact zero is +0 unless both are −0; a NaN is `quiet_nan`.
+    big: Operand  #: decode: the operand of larger magnitude
+    small: Operand
+    special: Special  #: classify
+    total: BitVec  #: align, accumulate: a magnitude; its sign is that of `big`
+    zero_sign: BitVec  #: of a sum that is exactly zero
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
+
+
+def add(x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
+    """`x + y`, two codes of ρ's format, rounded once with ρ; subnormals are kept.
+
+    An exact zero is +0 unless both are −0; a NaN is the code `nan`.
     """
     fmt = rho.format
     magnitude_bits = fmt.storage_bits - 1
@@ -46,9 +63,11 @@ def add(x: BitVec, y: BitVec, rho: Conversion) -> BitVec:
     # The field of the least normal exponent is 1; the carry is one place above the larger operand's leading bit.
     top = z3.ZeroExt(1, big.field)
     rounded = round_magnitude(big.sign, total, top, rho)
-    sign = z3.If(total == 0, big.sign & small.sign, rounded.sign)
+    zero_sign = big.sign & small.sign
+    rounded = rounded._replace(sign=z3.If(total == 0, zero_sign, rounded.sign))
     special = classify([], [big, small])
-    return select_special(special, encode(rounded._replace(sign=sign), rho), fmt, quiet_nan(fmt))
+    result = select_special(special, encode(rounded, rho), fmt, nan)
+    return Addition(big, small, special, total, zero_sign, rounded, result)
 
 
 def convert(code: BitVec, source: Format, target: Format) -> BitVec:

@@ -1,7 +1,7 @@
 """lowered, a PTX instruction that is compiled to several, as bit-vector terms.  Specification: semantics §6.
 
 The operands are converted exactly, fda steps take them in the order of `order` starting from +0, and c is added
-last by one IEEE addition.  Widths are those of `fda` and `ieee`.
+last by one IEEE addition, whose NaN is that of the fda steps.  Widths are those of `fda` and `ieee`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.smt import fda
-from mmaformal.encodings.smt.blocks import BitVec, Trace
-from mmaformal.encodings.smt.ieee import add, convert
+from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan
+from mmaformal.encodings.smt.ieee import Addition, add, convert
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Step:
     b: tuple[BitVec, ...]
     inner: tuple[fda.Step, ...]
     dot: BitVec  #: code of what the fda steps give
+    addition: Addition  #: of c
     result: BitVec
 
 
@@ -34,8 +35,8 @@ def step(spec: DotAdd, parameters: Lowered, a: Sequence[BitVec], b: Sequence[Bit
     b_codes = tuple(convert(b[k], spec.b_format, parameters.operands) for k in parameters.order)
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero)
-    result = add(dot.result, c, parameters.addition)
-    return Step(a_codes, b_codes, dot.steps, dot.result, result)
+    addition = add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
+    return Step(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:

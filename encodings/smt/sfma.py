@@ -1,10 +1,19 @@
 """sfma, sequential fused multiply-add, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-A.
 
-One fma in a format of p significand bits, rounded once: the exact product, 2p bits, is the wide number of
-`wide.add_to_wide`.  Nonzero, it has at least p bits when c leaves the window below: c's last place, at least
-2^(e_min - (p-1)), then is below the product's, 2^(e_a + e_b - 2(p-1)), which both factors being subnormal would put
-at 2^(2·e_min - 2(p-1)); so one of them is normal, and its significand alone is at least 2^(p-1).  Hence 3 places
-below are enough, and 3p + 5 in all: 77 for fp32, 164 for fp64, of which only c is shifted; a carry and a sign more.
+One fma in a format of p significand bits, rounded once.  Product and c are aligned to the larger of their exponents,
+and `frame_bits(p)` = 2p + 1 fractional bits are kept, the last one sticky: 49 for fp32, 107 for fp64; product and c
+themselves have 2p - 2 and p - 1.  Let e be the larger exponent.
+
+- *c loses bits.*  Then e is the product's, and the distance is more than p + 2.  The product is not zero (it would
+  have the least exponent), and one of its factors is normal (or e would be 2·e_min, below c's), so it is at least
+  2^(e-p+1), and |c| < 2^(e-p-1) is less than half of that.  The sum is above 2^(e-p), and ρ tells apart what lies
+  between multiples of 2^(e-2p), the place above the sticky one.
+- *The product loses bits.*  Then e is c's and the distance is at least 4; c is normal, or has the least exponent, below
+  which ρ keeps no more places; the product is less than 2^(e-2), and ρ looks no further down than 2^(e-p-1).
+- What does not lose bits is a multiple of the place above the sticky one, so the sum is odd, and on the right side,
+  where something was lost.
+
+One place less does not suffice: for the least sum above, half a last place would be the sticky place itself.
 """
 
 from __future__ import annotations
@@ -17,10 +26,10 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.encodings.smt.blocks import (
     BitVec,
-    ExponentRange,
     Operand,
     Rounded,
     Special,
+    StickySum,
     Term,
     Trace,
     addend,
@@ -33,8 +42,8 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     quiet_nan,
     select_special,
+    sticky_sum,
 )
-from mmaformal.encodings.smt.wide import add_to_wide, places_above, places_below
 
 
 @dataclass(frozen=True)
@@ -45,12 +54,16 @@ class Step:
     b: Operand
     c: Operand
     special: Special  #: classify
-    product: Term  #: multiply; its exponent is that of the window's highest place
+    product: Term  #: multiply; a zero has the least exponent of c
     addend: Term
-    e_top: BitVec  #: align
-    total: BitVec  #: accumulate: two's complement, relative to the product's sign
+    sum: StickySum  #: align, accumulate
     rounded: Rounded  #: normalise & round
     result: BitVec  #: encode
+
+
+def frame_bits(precision: int) -> int:
+    """Fractional bits kept at the alignment, of a format of `precision` significand bits."""
+    return 2 * precision + 1
 
 
 def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
@@ -59,28 +72,21 @@ def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
     An exact zero is +0 unless the product and c are both −0.
     """
     fmt = rho.format
-    precision = fmt.fraction_bits + 1
-    above, below = places_above(precision), places_below(precision, precision)
+    M, frame = fmt.fraction_bits, frame_bits(fmt.fraction_bits + 1)
     x, y, z = (decode(code, fmt) for code in (a, b, c))
     special = classify([(x, y)], [z])
 
-    # The product's highest place is 2^(e+1); `above` places over it is the window's.
-    products, singles = product_range(fmt, fmt), exponent_range(fmt)
-    window = ExponentRange(products.low + 1 + above, products.high + 1 + above)
-    exponents = window.union(singles.low, singles.high)
-    product = multiply(x, y, 2 * fmt.bias - 1 - above, exponents, e_zero=exponents.low)
+    singles = exponent_range(fmt)
+    exponents = product_range(fmt, fmt).union(singles.low, singles.high)
+    product = multiply(x, y, 2 * fmt.bias, exponents, e_zero=singles.low)
     c_term = addend(z, fmt.bias, exponents, e_zero=None)
 
-    relative = c_term._replace(sign=product.sign ^ c_term.sign)
-    total, e_top, F = add_to_wide(
-        z3.ZeroExt(1, product.significand), product.exponent, relative, above, below
-    )
-    rounded = normalise_and_round(total, e_top, exponents, F, rho, singles.low, sign=product.sign)
-    code = encode(rounded, rho)
-    zero_sign = product.sign & c_term.sign
-    zero = z3.Concat(zero_sign, z3.BitVecVal(0, fmt.storage_bits - 1))
-    result = select_special(special, z3.If(total == 0, zero, code), fmt, quiet_nan(fmt))
-    return Step(x, y, z, special, product, c_term, e_top, total, rounded, result)
+    sum_ = sticky_sum(product, 2 * M, c_term, M, frame)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, singles.low)
+    sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
+    rounded = rounded._replace(sign=sign)
+    result = select_special(special, encode(rounded, rho), fmt, quiet_nan(fmt))
+    return Step(x, y, z, special, product, c_term, sum_, rounded, result)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
