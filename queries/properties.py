@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from mmaformal.queries import commutativity, order_independence, sign_symmetry
 from mmaformal.queries.property import Property
 
-_ALL: tuple[Property, ...] = ()
+_ALL: tuple[Property, ...] = (
+    order_independence.PROPERTY,
+    order_independence.ACROSS,
+    commutativity.PROPERTY,
+    sign_symmetry.PROPERTY,
+)
 PROPERTIES: dict[str, Property] = {each.name: each for each in _ALL}

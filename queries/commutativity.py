@@ -1,0 +1,57 @@
+"""Does it matter which factor is A's and which is B's?
+
+Where A and B have different formats, the instruction is compared with the one whose formats are exchanged.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.instruction import Instruction
+from mmaformal.queries.inputs import symbolic_inputs
+from mmaformal.queries.pairs import Pairing, Runs, Same, argue, same
+from mmaformal.queries.property import Property
+from mmaformal.queries.relations import Relation, settle
+from mmaformal.queries.relations import same as same_code
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
+
+
+def exchanged(x: Any) -> Any:
+    """Inputs with A and B, and their scales, exchanged."""
+    return replace(x, a=x.b, b=x.a, scale_a=x.scale_b, scale_b=x.scale_a)
+
+
+def relation(spec: DotAdd) -> Relation:
+    other = spec.replace(a_format=spec.b_format, b_format=spec.a_format)
+    return Relation(spec, other, exchanged, lambda x, y: same_code(x, y, spec.d_format), "A and B exchanged")
+
+
+def argument(relation: Relation) -> Pairing:
+    pairing, spec = Pairing(), relation.left
+    inputs = symbolic_inputs(spec)
+    left, right = relation.traces(inputs)
+    runs = Runs(Same(), spec, relation.right, left.steps, right.steps, range(spec.k))
+    c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
+        0
+    ]
+    return argue(runs, c, "the results are equal", pairing)
+
+
+def answer(instruction: Instruction, asker: Asker) -> Answer:
+    question = f"{instruction.label} gives the same code with A and B exchanged"
+    if instruction.a_format != instruction.b_format:
+        question += ", in their formats too"
+    each = relation(instruction.spec)
+    return settle(instruction, asker, question, [each], lambda: [argument(each)])
+
+
+PROPERTY = Property("commutativity", "exchanging A and B changes nothing", answer)
+
+main = PROPERTY.main
+
+if __name__ == "__main__":
+    sys.exit(main())

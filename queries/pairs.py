@@ -1,0 +1,727 @@
+"""Two runs in the SMT wing, the second on related inputs, and the argument that their results are related.
+
+Step by step of the chain and stage by stage: each function derives, from links of what a stage reads, the link of
+what it gives.  Everything is a lemma about fresh constants (`lemmas`), so a chain needs no induction beyond the
+composition: a step's c is any code that is related to the other run's.
+
+`Same` is for runs that are to give the same code: on permuted or exchanged products.  `Opposite` is for a run on
+negated inputs: numbers are the negatives, NaNs stay NaNs, and the sign of a zero is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.smt.blocks import Operand, Special, Term, all_of, any_of, negate_if, resize
+from mmaformal.encodings.smt.gps import flush
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.formats import Format
+from mmaformal.queries.inputs import is_nan, magnitude_field
+from mmaformal.queries.lanes import Tracer
+from mmaformal.queries.lemmas import Argument, Ledger, Lemma, Link, _all, _at_most, _is_maximum
+from mmaformal.queries.stages import summands
+from mmaformal.solver.answers import Proof
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Portfolio
+
+
+def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
+    """That two terms are equal; where it is used, the right one is replaced by the left one."""
+    return Link(right == left, (left,), ((right, left),))
+
+
+def together(*links: Link) -> Link:
+    """One link that says what all of them say."""
+    return Link(
+        _all([link.claim for link in links]),
+        tuple(term for link in links for term in link.free),
+        tuple(pair for link in links for pair in link.defined),
+    )
+
+
+class Pairing(Argument):
+    """An argument about two runs."""
+
+    def __init__(self) -> None:
+        super().__init__(Tracer())
+        self._assumed: list[tuple[str, z3.BoolRef]] = []
+
+    def assume(self, what: str, link: Link) -> Link:
+        """A condition on the inputs under which the conclusion is claimed."""
+        self._assumed.append((what, self._atom(link.claim)))
+        return link
+
+    def split(self, statement: str, terms: Sequence[z3.ExprRef], *links: Link) -> None:
+        """That at least one of the links holds, whatever the terms."""
+        self.derive("cases", statement, [Link(z3.Or([link.claim for link in links]), ())], inputs=terms)
+        self._steps[-1] = z3.Or([self._atom(link.claim) for link in links])
+
+    def conclude(self, link: Link, statement: str = "the results are related as claimed") -> None:
+        """The conclusion follows from all derivations, and from what was assumed; each claim is a letter here."""
+        assumed = [letter for _, letter in self._assumed]
+        formula = z3.Implies(_all([*assumed, *self._steps]), self._atom(link.claim))
+        given = [f"if {what}" for what in dict.fromkeys(what for what, _ in self._assumed)]
+        self._add(Lemma("composition", ", ".join(["from all of these", *given, statement]), formula))
+
+    # ---- maxima and sums ----------------------------------------------------------------------------------------
+
+    def maxima(
+        self,
+        left: z3.BitVecRef,
+        left_terms: Sequence[z3.BitVecRef],
+        right: z3.BitVecRef,
+        right_terms: Sequence[z3.BitVecRef],
+        links: Sequence[Link],
+        below: Sequence[tuple[z3.BitVecRef, z3.BitVecRef, Link]] = (),
+    ) -> Link:
+        """That the largest of both runs are equal, from the links of the right terms with left ones.
+
+        `links` make each right term a left one.  `below`: left terms that are no right term's, each with another
+        one of the left terms and the link that it is at most that.
+        """
+        pairs = [pair for link in links for pair in link.defined]
+        wanted = {term.get_id() for term in right_terms}
+        pairs = [pair for pair in pairs if pair[0].get_id() in wanted]
+        moved = z3.substitute(right, *pairs) if pairs else right
+        text = "the largest exponents are equal"
+        if not moved.eq(right):
+            self.derive("align", text, [same(moved, right)], links, inputs=left_terms)
+        if moved.eq(left):
+            return same(left, right) if not moved.eq(right) else self.identical(left, right)
+        alone = {small.get_id() for small, _, _ in below}
+        matched = [term for term in left_terms if term.get_id() not in alone]
+        result = same(left, right)
+        if not (_is_maximum(left, left_terms) and _is_maximum(moved, matched)):
+            return self.derive("align", text, [result], [*links, *(link for *_, link in below)], left_terms)[
+                0
+            ]
+        what = "exponents"
+        under_left = {
+            term.get_id(): link
+            for term, link in zip(left_terms, self._not_below("align", what, left, left_terms), strict=True)
+        }
+        under_moved = {
+            term.get_id(): link
+            for term, link in zip(matched, self._not_below("align", what, moved, matched), strict=True)
+        }
+        for small, large, link in below:
+            given = [link, under_moved[large.get_id()]]
+            under_moved[small.get_id()] = self.derive(
+                "align", f"{what}: ≤ is transitive", [_at_most(small, moved)], given
+            )[0]
+        order = [
+            self._not_above("align", what, left, moved, under_moved),
+            self._not_above("align", what, moved, left, under_left),
+        ]
+        equal = same(left, moved)
+        self.derive("align", f"{what}: neither of two maxima is above the other", [equal], order)
+        if moved.eq(right):
+            return equal
+        return self.derive("align", text, [result], [equal, same(moved, right)])[0]
+
+    def identical(self, left: z3.ExprRef, right: z3.ExprRef) -> Link:
+        """That two terms are one and the same."""
+        link = same(left, right)
+        self.derive("identical", "a term is equal to itself", [link], inputs=[left])
+        return link
+
+    def permuted_sum(
+        self, left: z3.BitVecRef, right: z3.BitVecRef, links: Sequence[Link], what: str = "aligned terms"
+    ) -> Link:
+        """That two sums of the same terms are equal, from the links of the right summands."""
+        text = f"{what}: the order of summation does not matter"
+        return self.derive("accumulate", text, [same(left, right)], links)[0]
+
+    def opposite_sum(
+        self,
+        left: z3.BitVecRef,
+        right: z3.BitVecRef,
+        links: Sequence[Link],
+        count: int,
+        bits: int | None = None,
+    ) -> Link:
+        """That the sum of negated terms is the negated sum: partial sum by partial sum.
+
+        With `bits`, the terms' magnitudes have no more than that, and the sum is far from the least number.
+        """
+        xs, ys = summands(left, count), summands(right, count)
+        text = "the sum of negated terms is the negated sum"
+        if len(xs) != count or len(ys) != count:
+            return self.derive("accumulate", text, [opposite(left, right)], links)[0]
+        x, y, running = xs[0], ys[0], links[0]
+        for n, (u, v, link) in enumerate(zip(xs[1:], ys[1:], links[1:], strict=True), 2):
+            x, y = x + u, y + v
+            bound = None if bits is None else n * ((1 << bits) - 1)
+            running = self.derive("accumulate", text, [opposite(x, y, bound)], [running, link])[0]
+        return running
+
+
+def opposite(left: z3.BitVecRef, right: z3.BitVecRef, bound: int | None = None) -> Link:
+    """That two's complement terms are each other's negatives, and not beyond ±bound."""
+    claim = right == -left
+    if bound is not None:
+        assert bound < 1 << (left.size() - 1), f"{bound} needs more than {left.size()} bits"
+        claim = z3.And(claim, left <= bound, left >= -bound)
+    return Link(claim, (left,), ((right, -left),))
+
+
+# ---- how the two runs are related --------------------------------------------------------------------------------
+
+
+class Same:
+    """The second run is to give the same code as the first."""
+
+    def code(self, left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
+        return same(left, right)
+
+    def operand(self, left: Operand, right: Operand) -> Link:
+        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+
+    def term(self, left: Term, right: Term) -> Link:
+        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+
+    def special(self, left: Special, right: Special) -> Link:
+        return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
+
+    def summand(self, left: z3.BitVecRef, right: z3.BitVecRef, bits: int | None = None) -> Link:
+        return same(left, right)
+
+
+class Opposite:
+    """The second run is on negated numbers."""
+
+    def code(self, left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
+        """Opposite codes, or both zero, or one and the same NaN."""
+        top = fmt.storage_bits - 1
+        low, other_low = z3.Extract(top - 1, 0, left), z3.Extract(top - 1, 0, right)
+        flipped = z3.Extract(top, top, left) != z3.Extract(top, top, right)
+        return Link(
+            z3.And(low == other_low, z3.Or(flipped, magnitude_field(left, fmt) == 0, is_nan(left, fmt))),
+            (left, right),
+        )
+
+    def operand(self, left: Operand, right: Operand) -> Link:
+        links = [same(x, y) for x, y in zip(left[1:], right[1:], strict=True)]
+        infinity = Link(z3.Implies(left.infinite, left.significand != 0), (left.infinite, left.significand))
+        return together(self._sign(left, right), *links, infinity)
+
+    def term(self, left: Term, right: Term) -> Link:
+        return together(
+            self._sign(left, right),
+            same(left.exponent, right.exponent),
+            same(left.significand, right.significand),
+        )
+
+    @staticmethod
+    def _sign(left: Any, right: Any) -> Link:
+        claim = z3.Or(left.sign != right.sign, left.significand == 0)
+        return Link(claim, (left.sign, right.sign, left.significand))
+
+    def special(self, left: Special, right: Special) -> Link:
+        """Infinities change places; and there is at most one special value."""
+        exclusive = z3.Not(z3.And(left.positive_infinity, left.negative_infinity))
+        return together(
+            same(left.nan, right.nan),
+            same(left.positive_infinity, right.negative_infinity),
+            same(left.negative_infinity, right.positive_infinity),
+            Link(exclusive, (left.positive_infinity, left.negative_infinity)),
+        )
+
+    def summand(self, left: z3.BitVecRef, right: z3.BitVecRef, bits: int | None = None) -> Link:
+        """Opposite numbers, of a magnitude of so many bits."""
+        return opposite(left, right, None if bits is None else (1 << bits) - 1)
+
+
+Kind = Same | Opposite
+
+
+# ---- the algorithms ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Two traces; product j of the second is `match[j]` of the first, both counted over all K."""
+
+    kind: Kind
+    left_spec: DotAdd
+    right_spec: DotAdd
+    left: Any
+    right: Any
+    match: Sequence[int]
+    nans_keep_sign: bool = False  #: whether the negative of a NaN code of a may be the same NaN
+
+
+def _terms(*parts: Any) -> list[z3.ExprRef]:
+    """All terms in nested tuples."""
+    out: list[z3.ExprRef] = []
+    for part in parts:
+        out += _terms(*part) if isinstance(part, (tuple, list)) else [part]
+    return out
+
+
+@dataclass
+class Step:
+    """One step of both runs, on the way from its c to its result."""
+
+    argument: Pairing
+    runs: Runs
+    left: Any
+    right: Any
+    c: Link  #: of the codes
+    order: Sequence[int]  #: product j of the second run's step is this one of the first's
+    no_nan: dict[int, Link] = field(default_factory=dict)  #: that a flag is not set, where that is told apart
+
+    @property
+    def kind(self) -> Kind:
+        return self.runs.kind
+
+    def derive(
+        self, stage: str, text: str, link: Link, given: Sequence[Link], inputs: Sequence[z3.ExprRef] = ()
+    ) -> Link:
+        return self.argument.derive(stage, text, [link], given, inputs)[0]
+
+    def _number(self, x: Operand) -> list[Link]:
+        return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
+
+    # ---- stages
+
+    def operand_c(self) -> Link:
+        text = "c is decoded to related operands"
+        return self.derive(
+            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self._number(self.left.c)]
+        )
+
+    def factors(self) -> list[Link]:
+        """The links of all a, then all b, by the second run's order; those of equal terms need no link."""
+        links = []
+        for side in (("a", "b"), ("b", "a")):
+            for j, i in enumerate(self.order):
+                mine, other = getattr(self.left, side[0])[i], getattr(self.right, side[0])[j]
+                if all(x.eq(y) for x, y in zip(mine, other, strict=True)):
+                    continue
+                if side[0] == "b" or isinstance(self.kind, Same):
+                    continue  # exchanged factors: what is made of them is compared
+                codes = _inputs_of(mine, other)
+                text = "negated codes are decoded to related operands"
+                link = self.kind.operand(mine, other)
+                links.append(self.derive("decode", text, link, self._number(mine), codes))
+        return links
+
+    def special(self, given: Sequence[Link], *inputs: Any) -> Link:
+        """Inputs are operands that are the same in both runs."""
+        text = "special values are related"
+        return self.derive(
+            "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
+        )
+
+    def product(self, left: Any, right: Any, operands: Sequence[Any], given: Sequence[Link]) -> Link:
+        if all(x.eq(y) for x, y in zip(left, right, strict=True)) and isinstance(self.kind, Same):
+            link = self.kind.term(left, right)
+            return self.derive("identical", "a term is equal to itself", link, [], list(left))
+        text = "products are related"
+        return self.derive("multiply", text, self.kind.term(left, right), given, _terms(*operands))
+
+    def addend(self, c: Link) -> Link:
+        text = "c is a related term"
+        return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
+
+    def sum_of(
+        self,
+        left: z3.BitVecRef,
+        right: z3.BitVecRef,
+        order: Sequence[int],
+        given: Sequence[Sequence[Link]],
+        shared: Sequence[Link] = (),
+        bits: int | None = None,
+    ) -> Link:
+        """The link of two sums; summand j of the second is order[j] of the first, from the links given[j].
+
+        `bits`: of the terms' magnitudes, where it matters that a negated sum is in range.
+        """
+        n = len(order)
+        xs, ys = summands(left, n), summands(right, n)
+        if len(xs) != n or len(ys) != n:
+            links = [link for each in given for link in each]
+            text = "the sums are related"
+            return self.derive("accumulate", text, self.kind.summand(left, right), [*links, *shared])
+        links = []
+        for j, i in enumerate(order):
+            text = "aligned terms are related"
+            link = self.kind.summand(xs[i], ys[j], bits)
+            if xs[i].eq(ys[j]) and isinstance(self.kind, Same):
+                links.append(self.argument.identical(xs[i], ys[j]))
+            else:
+                links.append(self.derive("align", text, link, [*given[j], *shared]))
+        if isinstance(self.kind, Same):
+            return self.argument.permuted_sum(left, right, links)
+        return self.argument.opposite_sum(left, right, links, n, bits)
+
+    def largest(
+        self,
+        left: z3.BitVecRef,
+        lefts: Sequence[Any],
+        right: z3.BitVecRef,
+        rights: Sequence[Any],
+        links: Sequence[Link],
+    ) -> Link:
+        return self.argument.maxima(left, lefts, right, rights, links)
+
+    def result(self, total: Link, given: Sequence[Link], totals: tuple[Any, Any] | None = None) -> Link:
+        """The link of the results, from that of the sums and whatever else they are made of."""
+        kind, (left, right) = self.kind, (self.left.result, self.right.result)
+        link = kind.code(left, right, self.runs.left_spec.d_format)
+        if isinstance(kind, Opposite) and totals is not None:
+            x, y = totals
+            (m, n), (other_m, other_n) = _magnitude(x), _magnitude(y)
+            sizes = Link(z3.And(m == other_m, z3.Or(n != other_n, m == 0)), (m, n, other_n), ((other_m, m),))
+            total = self.derive("round", "opposite sums have the same magnitude", sizes, [total])
+        return self.derive("round", "related sums are rounded to related results", link, [total, *given])
+
+
+def _magnitude(total: z3.BitVecRef) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    """(magnitude, sign) of a two's complement sum, as `normalise_and_round` has them."""
+    width = total.size() - 1
+    negative = z3.Extract(width, width, total)
+    return resize(negate_if(negative, total), width), negative
+
+
+def _inputs_of(*operands: Operand) -> list[z3.ExprRef]:
+    from mmaformal.solver.asking import constants_of
+
+    found = {}
+    for x in operands:
+        for term in x:
+            for constant in constants_of(term):
+                found[constant.get_id()] = constant
+    return list(found.values())
+
+
+def _fda(step: Step) -> Link:
+    left, right = step.left, step.right
+    c, factors = step.operand_c(), step.factors()
+    operands = [left.a, left.b, right.a, right.b, left.scale_a, left.scale_b, right.scale_a, right.scale_b]
+    terms = []
+    for j, i in enumerate(step.order):
+        own = [left.a[i], left.b[i], right.a[j], right.b[j]]
+        own += [x for s in (left.scale_a, left.scale_b) for x in s[i : i + 1]]
+        own += [x for s in (right.scale_a, right.scale_b) for x in s[j : j + 1]]
+        given = [factors[j]] if factors else []
+        terms.append(step.product(left.products[i], right.products[j], own, given))
+    special = step.special([c, *factors, *terms], operands)
+    return _fused(step, left.products, right.products, terms, c, special, step.order)
+
+
+def _fused(
+    step: Step, lefts: Any, rights: Any, terms: list[Link], c: Link, special: Link, order: Sequence[int]
+) -> Link:
+    """Align, accumulate and round terms and c."""
+    left, right = step.left, step.right
+    addend = step.addend(c)
+    exponents = [[*(t.exponent for t in ts), s.addend.exponent] for ts, s in ((lefts, left), (rights, right))]
+    e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend])
+    total = step.sum_of(
+        left.total, right.total, [*order, len(lefts)], [[t] for t in (*terms, addend)], [e_max]
+    )
+    return step.result(total, [e_max, special], (left.total, right.total))
+
+
+def _gdfs(step: Step) -> Link:
+    left, right = step.left, step.right
+    G = step.runs.left_spec.parameters.G  # type: ignore[attr-defined]
+    c, factors = step.operand_c(), step.factors()
+    scales = [left.scale_a, left.scale_b, right.scale_a, right.scale_b]
+    special = step.special([c], scales)
+    groups, order = [], []
+    for g in range(len(left.groups)):
+        mine = range(g * G, (g + 1) * G)
+        h = step.order[g * G] // G  # the first run's group that this one of the second is
+        order.append(h)
+        inside = [step.order[j] - h * G for j in mine]
+        links = []
+        for j in mine:
+            i = step.order[j]
+            x, y = left.products[i], right.products[j]
+            pair = Term(x[0], x[1], x[1]), Term(y[0], y[1], y[1])  # no exponent: it is fixed point
+            own = [left.a[i], left.b[i], right.a[j], right.b[j]]
+            links.append(step.product(*pair, own, [factors[j]] if factors else []))
+        total = step.sum_of(left.sums[h], right.sums[g], inside, [[link] for link in links])
+        own = [x[i] for x, i in zip(scales, (h, h, g, g), strict=True)]
+        groups.append(
+            step.product(
+                left.groups[h], right.groups[g], own, [total, *_magnitudes(step, total, h, g), *links]
+            )
+        )
+    return _fused(step, left.groups, right.groups, groups, c, special, order)
+
+
+def _magnitudes(step: Step, total: Link, h: int, g: int) -> list[Link]:
+    """For negated sums of a group: that their magnitudes are one term."""
+    if isinstance(step.kind, Same):
+        return []
+    x, y = step.left.sums[h], step.right.sums[g]
+    (m, n), (other_m, other_n) = _magnitude(x), _magnitude(y)
+    sizes = Link(z3.And(m == other_m, z3.Or(n != other_n, m == 0)), (m, n, other_n), ((other_m, m),))
+    return [step.derive("round", "opposite sums have the same magnitude", sizes, [total])]
+
+
+def _products(step: Step, factors: Sequence[Link]) -> list[Link]:
+    left, right = step.left, step.right
+    return [
+        step.product(
+            left.products[i],
+            right.products[j],
+            [left.a[i], left.b[i], right.a[j], right.b[j]],
+            [factors[j]] if factors else [],
+        )
+        for j, i in enumerate(step.order)
+    ]
+
+
+def _fdrda(step: Step) -> Link:
+    left, right = step.left, step.right
+    c, factors = step.operand_c(), step.factors()
+    operands = [left.a, left.b, right.a, right.b]
+    terms = _products(step, factors)
+    special = step.special([c, *factors, *terms], operands)
+    exponents = [[p.exponent for p in s.products] for s in (left, right)]
+    if hasattr(left, "groups"):
+        dot, e_products = _groups(step, terms, exponents)
+    else:
+        e_products = step.largest(left.e_products, exponents[0], right.e_products, exponents[1], terms)
+        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], [e_products])
+    e_dot = step.derive(
+        "align",
+        "the exponents of the dot products are equal",
+        same(left.e_dot, right.e_dot),
+        [e_products, *factors],
+        _terms(operands),
+    )
+    addend = step.addend(c)
+    return step.result(dot, [e_dot, addend, special])
+
+
+def _groups(step: Step, terms: Sequence[Link], exponents: Sequence[Sequence[Any]]) -> tuple[Link, Link]:
+    left, right = step.left, step.right
+    sums, tops = [], []
+    count = len(left.groups)
+    for g in range(count):
+        mine = range(g, len(step.order), count)
+        links = [terms[j] for j in mine]
+        lefts, rights = ([es[k] for k in mine] for es in exponents)
+        top = step.largest(left.e_groups[g], lefts, right.e_groups[g], rights, links)
+        inside = [step.order[j] // count for j in mine]
+        sums.append(step.sum_of(left.groups[g], right.groups[g], inside, [[t] for t in links], [top]))
+        tops.append(top)
+    e_products = step.largest(left.e_products, left.e_groups, right.e_products, right.e_groups, tops)
+    order = list(range(count))
+    dot = step.sum_of(
+        left.dot, right.dot, order, [[s, t] for s, t in zip(sums, tops, strict=True)], [e_products]
+    )
+    return dot, e_products
+
+
+def _efda(step: Step) -> Link:
+    left, right = step.left, step.right
+    c, factors = step.operand_c(), step.factors()
+    operands = [left.a, left.b, right.a, right.b]
+    if hasattr(left, "placed"):
+        terms = _products(step, factors)
+        special = step.special([c, *factors, *terms], operands)
+        bits = left.placed[0].size()
+        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], bits=bits)
+        addend = step.addend(c)
+        e_top = step.derive(
+            "align", "the window is at the same place", same(left.e_top, right.e_top), [dot, addend]
+        )
+        total = step.kind.summand(left.total, right.total)
+        step.derive("accumulate", "sums with c are related", total, [dot, addend, e_top])
+        return step.result(total, [e_top, special], (left.total, right.total))
+    order = [*step.order, len(step.order)]
+    terms = []
+    for j, i in enumerate(step.order):
+        own = [left.a[i], left.b[i], right.a[j], right.b[j]]
+        terms.append(step.product(left.terms[i], right.terms[j], own, [factors[j]] if factors else []))
+    special = step.special([c, *factors], operands)
+    last = step.kind.term(left.terms[-1], right.terms[-1])
+    terms.append(step.derive("multiply", "c is a related term", last, [c]))
+    e_max = step.derive("align", "the largest exponents are equal", same(left.e_max, right.e_max), terms)
+    near = [
+        step.derive("align", "the same terms are near", same(left.near[i], right.near[j]), [terms[j], e_max])
+        for j, i in enumerate(order)
+    ]
+    given = [[t, n] for t, n in zip(terms, near, strict=True)]
+    reach = left.near_sum.size() - 1 - (3).bit_length()
+    near_sum = step.sum_of(left.near_sum, right.near_sum, order, given, [e_max], bits=reach)
+    e_far = step.derive(
+        "align",
+        "the largest exponents of far terms are equal",
+        same(left.e_far, right.e_far),
+        [*terms, *near],
+    )
+    far_sum = step.sum_of(left.far_sum, right.far_sum, order, given, [e_far])
+    return _window_result(step, [near_sum, far_sum, e_max, e_far], special)
+
+
+def _window_result(step: Step, given: Sequence[Link], special: Link) -> Link:
+    left, right = step.left, step.right
+    e_total = same(left.e_total, right.e_total)
+    step.derive("align", "the sums are at the same exponent", e_total, given)
+    total = step.kind.summand(left.total, right.total)
+    step.derive("accumulate", "near and far together are related", total, given)
+    return step.result(total, [e_total, special], (left.total, right.total))
+
+
+def _sfma(step: Step) -> Link:
+    left, right = step.left, step.right
+    c = step.operand_c()
+    given = []
+    if isinstance(step.kind, Opposite):
+        codes = _inputs_of(left.a, right.a)
+        text = "negated codes are decoded to related operands"
+        given.append(step.derive("decode", text, step.kind.operand(left.a, right.a), [], codes))
+    operands = [left.a, left.b, right.a, right.b]
+    product = step.product(left.product, right.product, operands, given)
+    special = step.special([c, *given, product], operands)
+    addend = step.addend(c)
+    e_top = step.derive(
+        "align", "the window is at the same place", same(left.e_top, right.e_top), [product, addend]
+    )
+    # The sum is relative to the product's sign, so it is the same even for negated inputs.
+    total = step.derive(
+        "accumulate", "the sums are equal", same(left.total, right.total), [product, addend, e_top]
+    )
+    return step.result(total, [e_top, product, addend, special])
+
+
+def _gps(step: Step) -> Link:
+    left, right, kind, fmt = step.left, step.right, step.kind, step.runs.left_spec.d_format
+    G = len(step.order)
+    codes: list[Link] = []
+    factors = step.factors()
+    for j, i in enumerate(step.order):
+        link = kind.code(left.products[i], right.products[j], fmt)
+        operands = _terms(left.a[i], left.b[i], right.a[j], right.b[j])
+        codes.append(
+            step.derive("multiply", "products are related", link, [factors[j]] if factors else [], operands)
+        )
+    # Sums of pairs, then of pairs of those: `order` are the places of the second run's numbers in the first.
+    order, n, at = list(step.order), G, 0
+    while n > 1:
+        n //= 2
+        pairs = []
+        for j in range(n):
+            i = order[2 * j] // 2
+            pairs.append(_addition(step, left.sums[at + i], right.sums[at + j], codes[2 * j : 2 * j + 2]))
+            order[j] = i
+        codes, at = pairs, at + n
+    return _addition(step, left.addition, right.addition, [step.c, *codes])
+
+
+def _addition(step: Step, left: Addition, right: Addition, given: Sequence[Link]) -> Link:
+    """The link of two sums of gps, flushed."""
+    kind, fmt = step.kind, step.runs.left_spec.d_format
+    link = kind.code(left.result, right.result, fmt)
+    step.derive("accumulate", "sums of related numbers are related", link, given)
+    x, y = (flush(each.result, keep_sign=True) for each in (left, right))
+    return step.derive("encode", "flushed alike", kind.code(x, y, fmt), [link])
+
+
+def _lowered(step: Step) -> Link:
+    left, right, runs = step.left, step.right, step.runs
+    p = runs.left_spec.parameters
+    inner, order = p.inner_dot_add(runs.left_spec), p.order  # type: ignore[attr-defined]
+    zero = z3.BitVecVal(0, runs.left_spec.d_format.storage_bits)
+    # order[t] is the place of the t-th product taken; the second run's t-th is the first's at[t]-th.
+    at = [order.index(step.order[k]) for k in order]
+    dot = step.kind.code(zero, zero, runs.left_spec.d_format)
+    step.derive("inputs", "the inner steps start from +0", dot, [])
+    dot = _chain(step.argument, Runs(step.kind, inner, inner, left.inner, right.inner, at, True), dot)
+    link = step.kind.code(left.result, right.result, runs.left_spec.d_format)
+    return step.derive("accumulate", "sums of related numbers are related", link, [dot, step.c])
+
+
+_STEPS: dict[str, Callable[[Step], Link]] = {
+    "fda": _fda,
+    "gdfs": _gdfs,
+    "fdrda": _fdrda,
+    "gfdrda": _fdrda,
+    "efda": _efda,
+    "sfma": _sfma,
+    "gps": _gps,
+    "lowered": _lowered,
+}
+
+
+def _chain(argument: Pairing, runs: Runs, c: Link) -> Link:
+    """From the link of c, step by step, to that of d."""
+    n = runs.left_spec.parameters.step_products
+    for s, (left, right) in enumerate(zip(runs.left, runs.right, strict=True)):
+        order = [k - s * n for k in runs.match[s * n : (s + 1) * n]]
+        step = Step(argument, runs, left, right, c, order)
+        if isinstance(runs.kind, Opposite) and isinstance(getattr(left, "c", None), Operand):
+            c = _unless_nan(step)
+        else:
+            c = _STEPS[runs.left_spec.parameters.algorithm](step)
+    return c
+
+
+def _unless_nan(step: Step) -> Link:
+    """The link of the results: that of numbers if there is no NaN to keep its sign, else that both are NaN."""
+    left, right, argument = step.left, step.right, step.argument
+    pairs = [(left.c, right.c)]
+    if step.runs.nans_keep_sign:
+        pairs += [(left.a[i], right.a[j]) for j, i in enumerate(step.order)]
+    flags = [x.nan for x, _ in pairs if not z3.is_false(x.nan)]
+    some, none = Link(any_of(flags), ()), Link(all_of([z3.Not(flag) for flag in flags]), ())
+    argument.split("there is a NaN or not", flags, some, none)
+
+    alike = []
+    for x, y in pairs:
+        if not z3.is_false(x.nan):
+            link = Link(x.nan == y.nan, (x.nan, y.nan))
+            given, inputs = ([step.c], []) if x is left.c else ([], _inputs_of(x, y))
+            alike.append(step.derive("classify", "negated NaNs are NaNs", link, given, inputs))
+    both_nan = Link(z3.And(left.special.nan, right.special.nan), (left.special.nan, right.special.nan))
+    step.derive("classify", "a NaN makes the result a NaN", both_nan, [*alike, some])
+    result = step.kind.code(left.result, right.result, step.runs.left_spec.d_format)
+    step.derive("encode", "two NaN results are related", result, [both_nan])
+
+    for flag in flags:
+        link = Link(z3.Not(flag), ())
+        step.no_nan[flag.get_id()] = step.derive("cases", "none is a NaN", link, [none], flags)
+    return _STEPS[step.runs.left_spec.parameters.algorithm](step)
+
+
+def argue(runs: Runs, c: Link, statement: str, argument: Pairing) -> Pairing:
+    """The argument that the results of both runs are related, from the link of both c."""
+    link = _chain(argument, runs, c)
+    argument.conclude(link, statement)
+    return argument
+
+
+# ---- proving -----------------------------------------------------------------------------------------------------
+
+_LEDGERS: dict[int, tuple[Portfolio, Ledger]] = {}
+
+
+def ledger(asker: Asker) -> Ledger:
+    """What was proved with one portfolio, so that it is not asked again; kept for the last portfolio only."""
+    key = id(asker.portfolio)
+    if key not in _LEDGERS:
+        _LEDGERS.clear()
+        _LEDGERS[key] = asker.portfolio, Ledger()
+    return _LEDGERS[key][1]
+
+
+def prove(asker: Asker, *arguments: Argument) -> Proof:
+    """Prove every lemma of the arguments.  Raises UnprovedError."""
+    obligations = {}
+    for argument in arguments:
+        for obligation in ledger(asker).settle(asker, argument):
+            obligations[obligation.digest, obligation.name] = obligation
+    return Proof(tuple(obligations.values()))

@@ -1,0 +1,693 @@
+"""A property as a relation between two runs: search for an input that breaks it, and what such an input looks like.
+
+"The result does not depend on the order of the products" says of two runs, the second on permuted inputs, that their
+results are the same.  Most structural properties are of this kind.  A `Relation` says how the second run's inputs
+are made from the first's, and how the results must be related.  It is written once, for codes that are bit-vector
+terms (to ask solvers) as well as for arrays of codes (to run many cases).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings import executable, smt
+from mmaformal.explain import code_text
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.queries.find_difference import symmetry_classes, zero_products_are_alike
+from mmaformal.queries.inputs import (
+    Codes,
+    Inputs,
+    at_most,
+    exponent_distance,
+    is_zero,
+    significand_bits,
+    symbolic_inputs,
+)
+from mmaformal.queries.lemmas import Argument, ArgumentError, UnprovedError
+from mmaformal.queries.pairs import prove
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.witness import WitnessError, case_size, product_is_zero
+
+#: A code, or a fact about one: a bit-vector term, an array of unsigned 64-bit integers, or an int.
+Code = Any
+Fact = Any
+
+
+def select(fact: Fact, x: Code, y: Code) -> Code:
+    """x where the fact is true, else y."""
+    if isinstance(fact, z3.BoolRef):
+        return z3.If(fact, x, y)
+    return np.where(fact, x, y)
+
+
+def both(*facts: Fact) -> Fact:
+    return z3.And(facts) if any(isinstance(x, z3.BoolRef) for x in facts) else np.logical_and.reduce(facts)
+
+
+def either(*facts: Fact) -> Fact:
+    return z3.Or(facts) if any(isinstance(x, z3.BoolRef) for x in facts) else np.logical_or.reduce(facts)
+
+
+def magnitude(code: Code, fmt: Format) -> Code:
+    """The code without its sign and without the storage bits that the unit ignores."""
+    ones = fmt.codes - 1 if not fmt.signed else fmt.sign_mask - 1
+    return code & (ones >> fmt.ignored_low_bits << fmt.ignored_low_bits)
+
+
+def is_nan(code: Code, fmt: Format) -> Fact:
+    """Whether a code of a result's format (an IEEE one) is a NaN."""
+    return (
+        magnitude(code, fmt) > fmt.infinity
+        if not isinstance(code, z3.BitVecRef)
+        else z3.UGT(magnitude(code, fmt), fmt.infinity)
+    )
+
+
+def same(x: Code, y: Code, fmt: Format) -> Fact:
+    """The same code, a NaN's payload aside."""
+    return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)))
+
+
+def same_number(x: Code, y: Code, fmt: Format) -> Fact:
+    """The same code, a NaN's payload and the sign of a zero aside."""
+    zeros = both(magnitude(x, fmt) == 0, magnitude(y, fmt) == 0)
+    return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)), zeros)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """For all inputs of `left` that are `allowed`, its result and that of `right` on the `image` are `related`."""
+
+    left: DotAdd
+    right: DotAdd
+    image: Callable[[Any], Any]  #: of Codes or Inputs
+    related: Callable[[Code, Code], Fact]
+    second: str  #: what the second run is, in a few words
+    allowed: Callable[[Any], Fact] = lambda _: True
+    apart: tuple[int, ...] = ()  #: products that it treats in a way of their own
+
+    def traces(self, inputs: Inputs) -> tuple[smt.Trace[Any], smt.Trace[Any]]:
+        """Both runs in the SMT wing."""
+        both = (self.left, inputs), (self.right, self.image(inputs))
+        first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for spec, x in both)
+        return first, second
+
+    def broken(self, inputs: Inputs) -> z3.BoolRef:
+        """The question whose models break it."""
+        first, second = (trace.result for trace in self.traces(inputs))
+        allowed = self.allowed(inputs)
+        broken = z3.Not(self.related(first, second))
+        return broken if allowed is True else z3.And(allowed, broken)
+
+    def runs(self, rows: Rows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Both results of many cases, by the executable wing, and which cases break it."""
+        codes = rows.codes
+        first, second = run(self.left, codes), run(self.right, self.image(codes))
+        allowed = self.allowed(codes)
+        return first, second, both(np.broadcast_to(allowed, first.shape), ~self.related(first, second))
+
+
+# ---- cases -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Many cases, one per row: a, b of shape (n, K), c of (n,), scales of (n, K / block); unsigned 64-bit."""
+
+    a: NDArray[Any]
+    b: NDArray[Any]
+    c: NDArray[Any]
+    scale_a: NDArray[Any]
+    scale_b: NDArray[Any]
+
+    @staticmethod
+    def of(cases: Sequence[Codes]) -> Rows:
+        def array(side: Sequence[Any]) -> NDArray[Any]:
+            return np.array(side, np.uint64)
+
+        return Rows(
+            *(array([getattr(x, name) for x in cases]) for name in ("a", "b", "c", "scale_a", "scale_b"))
+        )
+
+    @property
+    def codes(self) -> Codes:
+        """The same by columns: each code is an array of all rows."""
+        sides: list[Any] = [tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b)]
+        return Codes(sides[0], sides[1], self.c, sides[2], sides[3])  # type: ignore[arg-type]
+
+    def __getitem__(self, row: int) -> Codes:
+        def ints(x: NDArray[Any]) -> tuple[int, ...]:
+            return tuple(int(v) for v in x[row])
+
+        return Codes(ints(self.a), ints(self.b), int(self.c[row]), ints(self.scale_a), ints(self.scale_b))
+
+
+def run(spec: DotAdd, codes: Codes) -> NDArray[np.uint64]:
+    """The executable wing on columns of codes."""
+
+    def lanes(side: Sequence[Any]) -> list[NDArray[np.int64]]:
+        return [np.asarray(x, np.uint64).astype(np.int64) for x in side]
+
+    with np.errstate(all="ignore"):
+        result = executable.dot_add(
+            spec,
+            lanes(codes.a),
+            lanes(codes.b),
+            *lanes([codes.c]),
+            lanes(codes.scale_a),
+            lanes(codes.scale_b),
+        ).result
+    return np.asarray(result, np.int64).astype(np.uint64) & np.uint64(spec.d_format.codes - 1)
+
+
+def random_cases(spec: DotAdd, count: int, seed: int = 0) -> Rows:
+    """Cases in which things happen: few products or many, of nearby exponents, equal or cancelling; some special."""
+    rng = np.random.default_rng(seed)
+    K = spec.k
+
+    def code(fmt: Format, exponent: NDArray[Any]) -> NDArray[Any]:
+        """Codes of an exponent near the given one."""
+        shape, M = exponent.shape, fmt.fraction_bits
+        field = exponent + fmt.bias + rng.choice([0, 0, 0, 0, -1, 1, -2, 2], shape)
+        field = np.clip(field, 0, (1 << fmt.exponent_bits) - 1 - (fmt.infinity is not None)).astype(np.uint64)
+        ones = (1 << M) - 1
+        fraction = np.stack(
+            [
+                np.zeros(shape),
+                np.ones(shape),
+                np.full(shape, ones),
+                rng.integers(0, ones, shape, endpoint=True),
+            ]
+        ).astype(np.uint64)
+        which = rng.integers(0, 4, shape)
+        chosen = np.take_along_axis(fraction, which[None], 0)[0] & np.uint64(ones)
+        word = ((field << np.uint64(M)) | chosen) << np.uint64(fmt.ignored_low_bits)
+        return word | (rng.integers(0, 2, shape).astype(np.uint64) * np.uint64(fmt.sign_mask))
+
+    def exponents(fmt: Format, shape: tuple[int, ...]) -> NDArray[Any]:
+        return rng.integers(fmt.min_exponent, fmt.max_exponent, shape, endpoint=True)
+
+    far = rng.integers(-60, 60, (count, K)) * (rng.random((count, K)) < 0.1)
+    e_a, e_b = exponents(spec.a_format, (count, 1)), exponents(spec.b_format, (count, 1))
+    a, b = code(spec.a_format, e_a + far), code(spec.b_format, e_b + np.zeros_like(far))
+    offset = rng.choice([0, 1, 2, 4, 12, 24, -24, 30, -30, 99], count)
+    offset = np.where(offset == 99, rng.integers(-90, 90, count), offset)
+    c = code(spec.c_format, e_a[:, 0] + e_b[:, 0] + offset)
+
+    if K > 1:  # every other product the one before, or its negative
+        rows = rng.random(count) < 0.4
+        even, odd = slice(0, K - 1, 2), slice(1, K, 2)
+        negated = np.uint64(spec.a_format.sign_mask) * rng.integers(0, 2, (count, 1)).astype(np.uint64)
+        a[:, odd] = np.where(rows[:, None], a[:, even] ^ negated, a[:, odd])
+        b[:, odd] = np.where(rows[:, None], b[:, even], b[:, odd])
+    few = rng.integers(1, np.minimum(rng.choice([1, 2, 3, 4, K], count), K), endpoint=True)
+    rank = np.argsort(np.argsort(rng.random((count, K)), axis=1), axis=1)
+    off = rank >= few[:, None]
+    one_side = rng.integers(0, 3, (count, K))
+    a = np.where(
+        off & (one_side != 1), rng.integers(0, 2, (count, K)).astype(np.uint64) * _minus(spec.a_format), a
+    )
+    b = np.where(
+        off & (one_side != 2), rng.integers(0, 2, (count, K)).astype(np.uint64) * _minus(spec.b_format), b
+    )
+    c = np.where(
+        rng.random(count) < 0.3, rng.integers(0, 2, count).astype(np.uint64) * _minus(spec.c_format), c
+    )
+
+    anything = rng.random((count, K)) < 0.01
+    a = np.where(anything, _any(spec.a_format, rng, (count, K)), a)
+    b = np.where(anything & (one_side == 0), _any(spec.b_format, rng, (count, K)), b)
+    c = np.where(rng.random(count) < 0.03, _any(spec.c_format, rng, (count,)), c)
+    scales = np.zeros((2, count, 0), np.uint64)
+    if spec.scale_format is not None:
+        e = rng.integers(-8, 8, (2, count, spec.scales))
+        scales = np.where(
+            rng.random((2, count, 1)) < 0.5,
+            code(spec.scale_format, e),
+            np.uint64(1) * _one(spec.scale_format),
+        )
+    return Rows(a, b, c, scales[0], scales[1])
+
+
+def _minus(fmt: Format) -> np.uint64:
+    """The sign bit of a zero; a format without −0 has none."""
+    return np.uint64(0 if fmt.is_nan(fmt.sign_mask) else fmt.sign_mask)
+
+
+def _one(fmt: Format) -> np.uint64:
+    return np.uint64(fmt.bias << fmt.fraction_bits)
+
+
+def _any(fmt: Format, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    return rng.integers(0, fmt.codes, shape, dtype=np.uint64)
+
+
+# ---- witnesses ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RelationWitness:
+    """Inputs that break a relation, re-run in both wings."""
+
+    instruction: Instruction
+    relation: Relation
+    codes: Codes
+    results: tuple[int, int]  #: of the first and of the second run
+    minimality: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        instruction: Instruction, relation: Relation, codes: Codes, minimality: Sequence[str] = ()
+    ) -> RelationWitness:
+        """Raises WitnessError unless both wings give the same two results, and these break the relation."""
+        rows = Rows.of([codes])
+        first, second, broken = relation.runs(rows)
+        ran = int(first[0]), int(second[0])
+        seen = tuple(
+            evaluate(spec, x)
+            for spec, x in ((relation.left, codes), (relation.right, image_of(relation, codes)))
+        )
+        if not broken[0] or not all(
+            _alike(spec, x, y) for spec, x, y in zip((relation.left, relation.right), ran, seen, strict=True)
+        ):
+            raise WitnessError(
+                f"the two encodings do not agree on {codes}: executable {ran}, bit-vector terms {seen}"
+            )
+        return RelationWitness(instruction, relation, codes, ran, tuple(minimality))
+
+    def to_json(self) -> dict[str, Any]:
+        relation = self.relation
+        second = image_of(relation, self.codes)
+        return {
+            "instruction": self.instruction.label,
+            "first": codes_json(relation.left, self.codes)
+            | {"d": _hex(self.results[0], relation.left.d_format)},
+            "second": codes_json(relation.right, second)
+            | {"d": _hex(self.results[1], relation.right.d_format)},
+            "second_is": relation.second,
+            "minimality": list(self.minimality),
+        }
+
+    @property
+    def summary(self) -> str:
+        """One line: the products that are not zero, c, and both results."""
+        relation, d = self.relation, self.relation.left.d_format
+        return (
+            f"{case_text(relation.left, self.codes)} gives {d.text(self.results[0])}; {relation.second}: "
+            + (relation.right.d_format.text(self.results[1]))
+        )
+
+    def __str__(self) -> str:
+        relation = self.relation
+        lines = []
+        for title, spec, codes, result in (
+            ("first", relation.left, self.codes, self.results[0]),
+            (f"second: {relation.second}", relation.right, image_of(relation, self.codes), self.results[1]),
+        ):
+            lines += [title, *case_lines(spec, codes), "  d".ljust(14) + code_text(result, spec.d_format)]
+        if self.minimality:
+            lines += ["minimal?", *(f"  {line}" for line in self.minimality)]
+        return "\n".join(lines)
+
+
+def image_of(relation: Relation, codes: Codes) -> Codes:
+    """The second run's inputs of one case, as ints."""
+    image = relation.image(Rows.of([codes]).codes)
+
+    def ints(side: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(int(np.asarray(x).reshape(-1)[0]) for x in side)
+
+    return Codes(ints(image.a), ints(image.b), ints([image.c])[0], ints(image.scale_a), ints(image.scale_b))
+
+
+def evaluate(spec: DotAdd, codes: Codes) -> int:
+    """The SMT wing on one case."""
+
+    def values(side: Sequence[int], fmt: Format | None) -> list[z3.BitVecRef]:
+        return [z3.BitVecVal(x, fmt.storage_bits) for x in side] if fmt is not None else []
+
+    result: int = z3.simplify(
+        smt.dot_add(
+            spec,
+            values(codes.a, spec.a_format),
+            values(codes.b, spec.b_format),
+            *values([codes.c], spec.c_format),
+            values(codes.scale_a, spec.scale_format),
+            values(codes.scale_b, spec.scale_format),
+        ).result
+    ).as_long()
+    return result
+
+
+def _alike(spec: DotAdd, x: int, y: int) -> bool:
+    return x == y or (spec.d_format.is_nan(x) and spec.d_format.is_nan(y) and not spec.nan_is_canonical)
+
+
+def _hex(code: int, fmt: Format) -> str:
+    return f"{code:#0{2 + -(-fmt.storage_bits // 4)}x}"
+
+
+def _sides(spec: DotAdd, codes: Codes) -> Iterator[tuple[str, tuple[int, ...], Format]]:
+    yield "a", codes.a, spec.a_format
+    yield "b", codes.b, spec.b_format
+    if spec.scale_format is not None:
+        yield "scale_a", codes.scale_a, spec.scale_format
+        yield "scale_b", codes.scale_b, spec.scale_format
+
+
+def codes_json(spec: DotAdd, codes: Codes) -> dict[str, Any]:
+    sides = {name: [_hex(x, fmt) for x in side] for name, side, fmt in _sides(spec, codes)}
+    return {**sides, "c": _hex(codes.c, spec.c_format)}
+
+
+def case_lines(spec: DotAdd, codes: Codes) -> list[str]:
+    """The inputs, one per line, but for products +0·+0."""
+    lines = []
+    for k, (a, b) in enumerate(zip(codes.a, codes.b, strict=True)):
+        if a or b:
+            lines.append(f"  a[{k}]".ljust(14) + code_text(a, spec.a_format))
+            lines.append(f"  b[{k}]".ljust(14) + code_text(b, spec.b_format))
+    lines.append("  c".ljust(14) + code_text(codes.c, spec.c_format))
+    for name, side, fmt in _sides(spec, codes):
+        if name.startswith("scale"):
+            lines += [f"  {name}[{i}]".ljust(14) + code_text(x, fmt) for i, x in enumerate(side)]
+    return lines
+
+
+def case_text(spec: DotAdd, codes: Codes) -> str:
+    """The same in one line."""
+    a, b = spec.a_format, spec.b_format
+    parts = [
+        f"a{k}·b{k} = {a.text(x)}·{b.text(y)}"
+        for k, (x, y) in enumerate(zip(codes.a, codes.b, strict=True))
+        if x or y
+    ]
+    parts.append(f"c = {spec.c_format.text(codes.c)}")
+    if spec.scale_format is not None:
+        parts.append(
+            "scales " + ", ".join(spec.scale_format.text(x) for x in (*codes.scale_a, *codes.scale_b))
+        )
+    return ", ".join(parts)
+
+
+# ---- searching ---------------------------------------------------------------------------------------------------
+
+_ROWS = 4000  #: cases that are run before a solver is asked
+_TRIES = 3  #: times that, with other random numbers
+_PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
+
+
+def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
+    """A case among random ones that breaks the relation, of the smallest there."""
+    for seed in range(_TRIES):
+        cases = random_cases(relation.left, rows, seed)
+        broken = relation.runs(cases)[2]
+        found = [cases[row] for row in np.flatnonzero(broken)]
+        if found:
+            return min(found, key=lambda x: size(relation.left, x))
+    return None
+
+
+def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
+    """`case_size`, then few minus signs and small codes, to settle ties."""
+    signs = sum(fmt.fields(code)[0] for _, side, fmt in _sides(spec, x) for code in side)
+    return (
+        *case_size(spec, x.a, x.b, x.c, x.scale_a, x.scale_b),
+        signs + spec.c_format.fields(x.c)[0],
+        sum(map(bool, (*x.a, *x.b))),
+    )
+
+
+def shrink(relation: Relation, codes: Codes) -> Codes:
+    """A smaller case, as far as small changes lead; every candidate is run in the executable wing."""
+    best = size(relation.left, codes)
+    while True:
+        candidates = [x for x in _smaller(relation.left, codes) if size(relation.left, x) < best]
+        candidates = list(dict.fromkeys(candidates))
+        if not candidates:
+            return codes
+        broken = relation.runs(Rows.of(candidates))[2]
+        left = [x for x, b in zip(candidates, broken, strict=True) if b]
+        if not left:
+            return codes
+        codes = min(left, key=lambda x: size(relation.left, x))
+        best = size(relation.left, codes)
+
+
+def _smaller(spec: DotAdd, x: Codes) -> Iterator[Codes]:
+    """Cases a little smaller than x."""
+    active = [k for k in range(spec.k) if x.a[k] or x.b[k]]
+
+    def at(side: tuple[int, ...], k: int, code: int) -> tuple[int, ...]:
+        return (*side[:k], code, *side[k + 1 :])
+
+    for k in active:
+        yield replace(x, a=at(x.a, k, 0), b=at(x.b, k, 0))
+        for code in _simpler(x.a[k], spec.a_format):
+            yield replace(x, a=at(x.a, k, code))
+        for code in _simpler(x.b[k], spec.b_format):
+            yield replace(x, b=at(x.b, k, code))
+    for j, k in itertools.permutations(active, 2):
+        yield replace(x, a=at(x.a, k, x.a[j]), b=at(x.b, k, x.b[j]))
+    for code in _simpler(x.c, spec.c_format):
+        yield replace(x, c=code)
+    if spec.scale_format is not None:
+        for k in range(spec.scales):
+            for code in _simpler(x.scale_a[k], spec.scale_format):
+                yield replace(x, scale_a=at(x.scale_a, k, code))
+            for code in _simpler(x.scale_b[k], spec.scale_format):
+                yield replace(x, scale_b=at(x.scale_b, k, code))
+    # All exponents of one side nearer 0 together, and one side's up with the other's down.
+    for by in (1, -1, 2, -2, 4, -4, 8, -8):
+        a = tuple(_moved(code, spec.a_format, by) for code in x.a)
+        b = tuple(_moved(code, spec.b_format, -by) for code in x.b)
+        c = _moved(x.c, spec.c_format, by)
+        yield replace(x, a=a, b=b)
+        yield replace(x, a=a, c=c)
+        yield replace(x, b=b, c=_moved(x.c, spec.c_format, -by))
+        for k in active:
+            yield replace(x, a=at(x.a, k, a[k]), b=at(x.b, k, b[k]))
+
+
+def _simpler(code: int, fmt: Format) -> Iterator[int]:
+    """Codes near one, with fewer bits or a smaller exponent, or zero."""
+    if not fmt.is_finite(code):
+        return
+    sign, field, fraction = fmt.fields(code)
+
+    def word(sign: int, field: int, fraction: int) -> int:
+        return (fmt.sign_mask if sign else 0) | (
+            (field << fmt.fraction_bits) + fraction
+        ) << fmt.ignored_low_bits
+
+    if fmt.has_zero:
+        yield 0
+    if sign:
+        yield word(0, field, fraction)
+    yield word(sign, field, 0)
+    for i in range(fmt.fraction_bits):
+        if fraction >> i & 1:
+            yield word(sign, field, fraction ^ 1 << i)
+    distance = fmt.bias - field
+    for part in {distance, distance // 2, distance // 4, (distance > 0) - (distance < 0)}:
+        yield word(sign, field + part, fraction)
+        yield word(sign, field + part, 0)
+
+
+def _moved(code: int, fmt: Format, by: int) -> int:
+    """The code with another exponent, if there is such a number; zero stays zero."""
+    field = fmt.fields(code)[1]
+    moved = code + (by << (fmt.fraction_bits + fmt.ignored_low_bits))
+    inside = 0 < field + by < (1 << fmt.exponent_bits) - 1
+    return moved if field and inside and fmt.is_finite(moved) else code
+
+
+def ask(
+    asker: Asker,
+    relation: Relation,
+    active: Sequence[int] | None,
+    bounds: Sequence[Callable[[Inputs], list[z3.BoolRef]]],
+    name: str,
+    statement: str,
+    limit: float,
+) -> tuple[str, Codes | None]:
+    """Ask a solver for a case that breaks the relation, its nonzero products only at `active`: (verdict, case)."""
+    spec = relation.left
+    pins: dict[str, int] = {}
+    if active is not None:
+        pins = {f"{side}{k}": 0 for side in "ab" for k in range(spec.k) if k not in active}
+    inputs = symbolic_inputs(spec, pins)
+    assertions = [relation.broken(inputs), *(x for bound in bounds for x in bound(inputs))]
+    outcome = asker.satisfy(name, statement, assertions, inputs.constants(), limit=limit)
+    if outcome.verdict != "sat":
+        return outcome.verdict, None
+    return "sat", inputs.codes(spec, outcome.model)
+
+
+def _operands(spec: DotAdd, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
+    """What `case_size` counts."""
+    pairs: list[tuple[z3.BitVecRef, Format]] = []
+    for a, b in zip(inputs.a, inputs.b, strict=True):
+        if not (z3.is_bv_value(a) and z3.is_bv_value(b)):
+            pairs += [(a, spec.a_format), (b, spec.b_format)]
+    pairs.append((inputs.c, spec.c_format))
+    if spec.scale_format is not None:
+        pairs += [(x, spec.scale_format) for x in (*inputs.scale_a, *inputs.scale_b)]
+    return pairs
+
+
+def places(spec: DotAdd, classes: Sequence[Hashable], count: int) -> list[tuple[int, ...]]:
+    """The ways to place `count` nonzero products, one of those that differ only within classes."""
+    members: dict[Hashable, list[int]] = {}
+    for k in range(spec.k):
+        members.setdefault(classes[k], []).append(k)
+    ways = []
+    for choice in itertools.combinations_with_replacement(list(members), count):
+        need = {key: choice.count(key) for key in choice}
+        if all(n <= len(members[key]) for key, n in need.items()):
+            ways.append(tuple(sorted(k for key, n in need.items() for k in members[key][:n])))
+    return ways
+
+
+def smallest(
+    asker: Asker,
+    relation: Relation,
+    codes: Codes,
+) -> tuple[Codes, list[str]]:
+    """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal.
+
+    What is proved minimal is, objective by objective, under the objectives before it.  Products of one block are
+    interchangeable (`order_independence` proves it) unless the relation treats them apart.
+    """
+    spec = relation.left
+    classes: list[Hashable] = [
+        (key, k if k in relation.apart else None) for k, key in enumerate(symmetry_classes(spec, spec))
+    ]
+    codes = shrink(relation, codes)
+    until = asker.elapsed + _PATIENCE * asker.timeout
+    told: list[str] = []
+
+    def left() -> float:
+        return min(until - asker.elapsed, asker.left)
+
+    def better(
+        active: Sequence[tuple[int, ...]], bounds: Sequence[Any], what: str
+    ) -> tuple[Codes | None, str]:
+        """A case within bounds, or None and why that is not settled."""
+        for way in active:
+            if left() < 0.2:
+                return None, "the time given was used up"
+            at = ", ".join(map(str, way)) or "none"
+            text = f"nothing breaks it with nonzero products only at {at}, {what}"
+            verdict, found = ask(asker, relation, way, bounds, f"{what} at {at}", text, left() / 2)
+            if found is not None:
+                return shrink(relation, found), ""
+            if verdict == "unknown":
+                return None, "not settled in the time given"
+        return None, ""
+
+    def note(what: str, why: str) -> None:
+        told.append(f"{what}: " + (f"best found ({why})" if why else "proved minimal"))
+
+    alike = zero_products_are_alike(spec)
+    why = "" if alike else "zero products other than +0·+0 were not tried"
+    count = 0
+    while count < (products := len(_active(spec, codes))):
+        ways = places(spec, classes, count)
+        found, open_ = better(ways, [], f"{count} products")
+        if found is not None:
+            codes = found
+            continue
+        why = why or open_
+        count += 1
+    note(f"{products} nonzero product{'s' if products != 1 else ''}", why)
+
+    ways = places(spec, classes, products)
+    own = tuple(_active(spec, codes))
+    ways = [own, *(way for way in ways if way != own)]
+    bounds: list[Any] = []
+    c_is_zero = lambda inputs: [is_zero(inputs.c, spec.c_format)]  # noqa: E731
+    why = ""
+    if not product_is_zero(codes.c, spec.c_format, 0, spec.c_format) or codes.c:
+        found, why = better(ways, [c_is_zero], "c = 0")
+        codes = found or codes
+    c_zero = size(spec, codes)[1] == 0
+    note("c = 0" if c_zero else "c ≠ 0", "" if c_zero else why)
+    if c_zero:
+        bounds.append(c_is_zero)
+    for place, what, measure in (
+        (2, "significand bits set", significand_bits),
+        (3, "sum of |exponent|", exponent_distance),
+    ):
+
+        def terms(inputs: Inputs, measure: Any = measure) -> list[z3.BitVecRef]:
+            found = [measure(x, fmt) for x, fmt in _operands(spec, inputs)]
+            return [bit for x in found for bit in (x if isinstance(x, list) else [x])]
+
+        while True:
+            best = size(spec, codes)[place]
+            if best == 0:
+                why = ""
+                break
+            less = lambda inputs, terms=terms, best=best: at_most(terms(inputs), best - 1)  # noqa: E731
+            own = tuple(_active(spec, codes))
+            ways = [own, *(way for way in ways if way != own)]
+            found, why = better(ways, [*bounds, less], f"{what} below {best}")
+            if found is None:
+                break
+            codes = found
+        note(f"{what}: {best}", why)
+        bounds.append(lambda inputs, terms=terms, best=best: at_most(terms(inputs), best))
+    return codes, told
+
+
+def _active(spec: DotAdd, codes: Codes) -> list[int]:
+    return [
+        k for k in range(spec.k) if not product_is_zero(codes.a[k], spec.a_format, codes.b[k], spec.b_format)
+    ]
+
+
+# ---- settling ----------------------------------------------------------------------------------------------------
+
+
+def settle(
+    instruction: Instruction,
+    asker: Asker,
+    question: str,
+    relations: Sequence[Relation],
+    arguments: Callable[[], Iterable[Argument]],
+) -> Answer:
+    """Whether relations hold: run cases first, then prove the arguments, then ask for a case that breaks one.
+
+    Raises WitnessError if a case does not hold when both wings re-run it.
+    """
+    for relation in relations:
+        found = sample(relation)
+        if found is not None:
+            return fails(instruction, asker, question, relation, found)
+    try:
+        return Holds(question, prove(asker, *arguments()), asker.elapsed)
+    except (UnprovedError, ArgumentError) as error:
+        why, known = str(error), tuple(asker.proved)
+    for relation in relations:
+        _, found = ask(asker, relation, None, [], "search", "no input breaks it", asker.left / 2)
+        if found is not None:
+            return fails(instruction, asker, question, relation, found)
+    return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+
+
+def fails(instruction: Instruction, asker: Asker, question: str, relation: Relation, codes: Codes) -> Fails:
+    """The answer that shows a case, made smaller."""
+    codes, minimality = smallest(asker, relation, codes)
+    witness = RelationWitness.of(instruction, relation, codes, minimality)
+    return Fails(question, witness, f"Second run: {relation.second}.", asker.elapsed)

@@ -1,0 +1,62 @@
+"""Is d(−a, b, −c) = −d(a, b, c)?
+
+It is where rounding does not know up from down, and fails where something is rounded toward −∞ (cdna3).  The sign of
+a zero result is left open, since a sum of exactly zero is +0 for either sign, and NaNs have none to speak of.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.formats import Format, Specials
+from mmaformal.instruction import Instruction
+from mmaformal.queries.inputs import symbolic_inputs
+from mmaformal.queries.pairs import Opposite, Pairing, Runs, argue
+from mmaformal.queries.property import Property
+from mmaformal.queries.relations import Code, Relation, either, same_number, select, settle
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
+
+
+def negative(code: Code, fmt: Format) -> Code:
+    """The code of −x; where there is no −0, zero is its own, and so is the NaN that has its code."""
+    if fmt.specials != Specials.FNUZ:
+        return code ^ fmt.sign_mask
+    return select(either(code == 0, code == fmt.sign_mask), code, code ^ fmt.sign_mask)
+
+
+def relation(spec: DotAdd) -> Relation:
+    d = spec.d_format
+
+    def image(x: Any) -> Any:
+        return replace(
+            x, a=tuple(negative(code, spec.a_format) for code in x.a), c=negative(x.c, spec.c_format)
+        )
+
+    return Relation(spec, spec, image, lambda x, y: same_number(x ^ d.sign_mask, y, d), "A and c negated")
+
+
+def argument(relation: Relation) -> Pairing:
+    pairing, spec, inputs = Pairing(), relation.left, symbolic_inputs(relation.left)
+    left, right = relation.traces(inputs)
+    runs = Runs(Opposite(), spec, spec, left.steps, right.steps, range(spec.k))
+    c = Opposite().code(inputs.c, relation.image(inputs).c, spec.c_format)
+    pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
+    return argue(runs, c, "the results are opposite, or both zero, or both NaN", pairing)
+
+
+def answer(instruction: Instruction, asker: Asker) -> Answer:
+    question = f"{instruction.label}: d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside"
+    each = relation(instruction.spec)
+    return settle(instruction, asker, question, [each], lambda: [argument(each)])
+
+
+PROPERTY = Property("sign-symmetry", "d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside", answer)
+
+main = PROPERTY.main
+
+if __name__ == "__main__":
+    sys.exit(main())
