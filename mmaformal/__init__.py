@@ -12,6 +12,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstruct
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.gemm import matmul
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 
@@ -45,17 +46,19 @@ __all__ = [
     "cdna3",
     "find_difference",
     "hopper",
+    "matmul",
     "rtx_blackwell",
     "turing",
     "volta",
 ]
 
-_LAZY = {  # z3 is imported by the first query, not by `import mmaformal`
+_LAZY = {  # z3 is imported by the first query, numba by the first kernel, not by `import mmaformal`
     "find_difference": "mmaformal.queries.find_difference",
     "Answer": "mmaformal.solver.answers",
     "Different": "mmaformal.solver.answers",
     "Equal": "mmaformal.solver.answers",
     "Unknown": "mmaformal.solver.answers",
+    "matmul": "mmaformal.gemm",
 }
 
 

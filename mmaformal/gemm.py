@@ -1,0 +1,447 @@
+"""GEMM of any size, as a GPU runs it on one instruction.
+
+    from mmaformal import hopper, matmul
+    D = matmul(A, B, C, instruction=hopper["HMMA.16816.F32"])
+
+K is taken in instructions, each one's result the next one's accumulator; what is left over at its end is padded with
+zeros, as kernels do.  How kernels divide K among each other is an argument, since it changes the result.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
+from mmaformal.formats import Format, fp64
+from mmaformal.instruction import Instruction, as_codes
+from mmaformal.kernels import Kernel, kernel_for
+
+Codes = NDArray[Any]
+Order = Literal["sequential", "pairwise"]
+Progress = Callable[[int, int], None]
+
+#: what the planes of one block of B may take
+_PLANES_BYTES = 1 << 24
+#: products of K whose planes are made at a time
+_PLANES_K = 4096
+_PANEL = 256
+
+
+def matmul(
+    A: Any,
+    B: Any,
+    C: Any = None,
+    *,
+    instruction: Instruction,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    promote_every: int | None = None,
+    split_k: int = 1,
+    stream_k: int | None = None,
+    tile: tuple[int, int] = (128, 128),
+    order: Order = "sequential",
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Any:
+    """D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
+
+    A, B, C: arrays of bit patterns (unsigned integers, one code per element) or of floats of exactly the
+    instruction's types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any
+    object with `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S
+    products, scale_a is M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
+
+    Returns what A is: bit patterns of D for bit patterns, floats for floats; a torch tensor if A is one.
+
+    The accumulator of each element is carried through K in order, unless K is divided:
+
+    - `promote_every=n`: after every n instructions the accumulator is added to a total and starts again at +0, as
+      DeepSeek-V3 does for hopper's fp8 (n = 4 for each 128 products of QGMMA).  The total starts as C.
+    - `split_k=s`: K in s ranges of ⌈K/k/s⌉ instructions (the last may be shorter), each a sum of its own.
+    - `stream_k=g`: the instructions of all tiles (of size `tile`, row by row) one after the other are divided evenly
+      among g workers; a tile that two or more workers share is as many sums.  Not with split_k.
+
+    Totals are kept, and sums merged, by IEEE additions in fp32 (fp64 if D is fp64), to nearest even: with `order`
+    "sequential" C, if given, and the sums in the order of K, one after the other; "pairwise" neighbours first, level
+    by level, an odd one out waiting, and C last.  A merged D is then rounded to its type, to nearest even.
+
+    `threads` run the rows of D (default: as many as this process may use processors); results do not depend on it.
+    `progress(done, total)` is called with numbers of products as they are done; True, or None on a terminal, writes a
+    line to stderr if it takes longer than two seconds.
+
+    Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
+    `Instruction.dot_add`, FloatingPointError if floating-point arithmetic is not IEEE 754's in this process.
+    """
+    problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
+    steps = problem.steps
+    for name, value in (("promote_every", promote_every), ("split_k", split_k), ("stream_k", stream_k)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}; it counts from 1")
+    if order not in ("sequential", "pairwise"):
+        raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
+    if stream_k is not None and split_k != 1:
+        raise ValueError("K is divided by split_k or by stream_k, not by both")
+    if min(tile) < 1:
+        raise ValueError(f"a tile of {tile}")
+
+    each = -(-steps // split_k)
+    whole = range(0, max(steps, 1), max(each, 1))
+    pieces = [(start, min(start + each, steps)) for start in whole]
+    longest = min(promote_every or steps, each if stream_k is None else steps)
+    if longest > 1 and instruction.c_format != instruction.d_format:
+        raise ValueError(
+            f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
+            f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
+        )
+    report = _Report(progress, problem.m * problem.n * steps * instruction.k)
+    with _Workers(threads or _processors(), report) as workers:
+        if stream_k is None:
+            d = problem.divided(pieces, promote_every, order, workers)
+        else:
+            d = problem.streamed(stream_k, tile, promote_every, order, workers)
+    return problem.give_back(d)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# ---- the problem -------------------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """A block of D."""
+
+    rows: slice
+    columns: slice
+
+
+class _Problem:
+    """Operands as codes, and what is computed from them block by block."""
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        a: Codes,
+        b: Codes,
+        c: Codes | None,
+        scales: tuple[Codes | None, Codes | None],
+        kind: str,
+    ) -> None:
+        self.instruction, self.spec = instruction, instruction.spec
+        self.a, self.b, self.c, self.scales, self.kind = a, b, c, scales, kind
+        self.m, self.n = len(a), b.shape[1]
+        self.steps = -(-b.shape[0] // instruction.k)
+        self.kernel: Kernel = kernel_for(instruction.spec)
+        self.wide = np.dtype(np.float64 if instruction.d_format == fp64 else np.float32)  #: of totals
+
+    @classmethod
+    def of(cls, i: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any) -> _Problem:
+        i._check_scales(scale_a is not None, scale_b is not None)
+        a, kind = _operand(A, i.a_format, "A")
+        b, _ = _operand(B, i.b_format, "B")
+        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+            raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
+        shapes = {"C": (len(a), b.shape[1])}
+        c = None if C is None else _operand(C, i.c_format, "C")[0]
+        scales: tuple[Codes | None, Codes | None] = (None, None)
+        given = [("C", c)]
+        if i.spec.scale_format is not None:
+            blocks = -(-a.shape[1] // i.spec.scale_block)
+            shapes |= {"scale_a": (len(a), blocks), "scale_b": (blocks, b.shape[1])}
+            scales = (
+                _operand(scale_a, i.spec.scale_format, "scale_a")[0],
+                _operand(scale_b, i.spec.scale_format, "scale_b")[0],
+            )
+            given += [("scale_a", scales[0]), ("scale_b", scales[1])]
+        for name, codes in given:
+            if codes is not None and codes.shape != shapes[name]:
+                raise ValueError(f"{name} has shape {codes.shape}; {shapes[name]} is needed")
+        return cls(i, a, b, c, scales, kind)
+
+    # ---- dividing K ----------------------------------------------------------------------------------------
+
+    def divided(
+        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: _Workers
+    ) -> Codes:
+        """D as codes, K divided everywhere alike."""
+        d = np.empty((self.m, self.n), self.spec.d_format.word)
+        for columns in self._column_blocks():
+            block = Block(slice(0, self.m), columns)
+            d[:, columns] = self._block(block, pieces, promote, order, workers)
+        return d
+
+    def streamed(
+        self, g: int, tile: tuple[int, int], promote: int | None, order: Order, workers: _Workers
+    ) -> Codes:
+        """D as codes, the instructions of all tiles divided evenly among g workers."""
+        d = np.empty((self.m, self.n), self.spec.d_format.word)
+        tiles = [
+            Block(slice(row, min(row + tile[0], self.m)), slice(column, min(column + tile[1], self.n)))
+            for row in range(0, self.m, tile[0])
+            for column in range(0, self.n, tile[1])
+        ]
+        share = max(-(-len(tiles) * self.steps // g), 1)
+        for index, block in enumerate(tiles):
+            first = index * self.steps
+            inner = range(-(-(first + 1) // share) * share, first + self.steps, share)
+            cuts = [0, *(cut - first for cut in inner), self.steps]
+            pieces = list(zip(cuts[:-1], cuts[1:], strict=True))
+            d[block] = self._block(block, pieces, promote, order, workers)
+        return d
+
+    def _block(
+        self,
+        block: Block,
+        pieces: list[tuple[int, int]],
+        promote: int | None,
+        order: Order,
+        workers: _Workers,
+    ) -> Codes:
+        """A block of D as codes."""
+        fmt = self.spec.d_format
+        shape = (block.rows.stop - block.rows.start, block.columns.stop - block.columns.start)
+        c = None if self.c is None else self.c[block]
+        if len(pieces) == 1 and promote is None:
+            d = np.zeros(shape, fmt.word) if c is None else np.array(c, fmt.word)
+            self._chain(d, block, *pieces[0], None, workers)
+            return d
+
+        start = None if c is None else c.view(self.spec.c_format.dtype).astype(self.wide)
+        if len(pieces) == 1:
+            total = np.zeros(shape, self.wide) if start is None else start
+            self._chain(total, block, *pieces[0], promote, workers)
+            return self._rounded(total)
+        sums: Iterator[Codes] = (self._sum(shape, block, piece, promote, workers) for piece in pieces)
+        if order == "sequential":
+            total = next(sums) if start is None else start
+            for each in sums:
+                with np.errstate(all="ignore"):
+                    total += each
+            return self._rounded(total)
+        level = list(sums)
+        with np.errstate(all="ignore"):
+            while len(level) > 1:
+                pairs = [x + y for x, y in zip(level[0::2], level[1::2], strict=False)]
+                level = pairs + level[2 * len(pairs) :]
+            return self._rounded(level[0] if start is None else level[0] + start)
+
+    def _sum(
+        self,
+        shape: tuple[int, int],
+        block: Block,
+        piece: tuple[int, int],
+        promote: int | None,
+        workers: _Workers,
+    ) -> Codes:
+        """The sum of one piece, in the type of totals."""
+        if promote is not None:
+            total = np.zeros(shape, self.wide)
+            self._chain(total, block, *piece, promote, workers)
+            return total
+        d = np.zeros(shape, self.spec.d_format.word)
+        self._chain(d, block, *piece, None, workers)
+        return self._widened(d)
+
+    def _widened(self, d: Codes) -> Codes:
+        """Codes of d in the type of totals, which holds them."""
+        return d.view(self.spec.d_format.dtype).astype(self.wide, copy=False)
+
+    def _rounded(self, total: Codes) -> Codes:
+        """Totals as codes of d; NaNs as the model has them."""
+        fmt = self.spec.d_format
+        with np.errstate(all="ignore"):
+            d = total.astype(fmt.dtype).view(fmt.word)
+        nan = canonical_nan(fmt) if self.spec.nan_is_canonical else quiet_nan(fmt)
+        return np.where(np.isnan(total), np.array(nan, fmt.word), d)
+
+    # ---- a chain of instructions ---------------------------------------------------------------------------
+
+    def _column_blocks(self) -> Iterator[slice]:
+        k = min(self.steps * self.spec.k, _PLANES_K)
+        panels = max(_PLANES_BYTES // max(k * self.kernel.bytes_per_element * _PANEL, 1), 1)
+        for first in range(0, self.n, panels * _PANEL):
+            yield slice(first, min(first + panels * _PANEL, self.n))
+
+    def _chain(
+        self, out: Codes, block: Block, start: int, stop: int, promote: int | None, workers: _Workers
+    ) -> None:
+        """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals.
+
+        In place.  The planes of B are made for a range of K at a time, those of A for some of its rows.
+        """
+        k = self.spec.k
+        at_once = max(_PLANES_K // k, 1)
+        if promote is not None:
+            at_once = max(at_once // promote, 1) * promote
+        for first in range(start, stop, at_once):
+            last = min(first + at_once, stop)
+            b = self.kernel.columns(
+                self._padded(self.b[first * k : last * k, block.columns], (last - first) * k, 0),
+                self._scales(1, (slice(None), block.columns), first, last),
+            )
+            products = max(out.shape[1] * (last - first) * k, 1)
+            rows = max(min(self.kernel.task // products, -(-len(out) // workers.threads)), 1)
+
+            def run(part: slice, b: Any = b, first: int = first, last: int = last) -> int:
+                offset = block.rows.start
+                a_rows = slice(part.start + offset, part.stop + offset)
+                a = self.kernel.rows(
+                    self._padded(self.a[a_rows, first * k : last * k], (last - first) * k, 1),
+                    self._scales(0, (a_rows, slice(None)), first, last),
+                )
+                if promote is None:
+                    self.kernel.run(a, b, out[part], 0, last - first)
+                else:
+                    self._promoted(out[part], a, b, last - first, promote)
+                return (part.stop - part.start) * out.shape[1] * (last - first) * k
+
+            workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
+
+    def _promoted(self, total: Codes, a: Any, b: Any, steps: int, promote: int) -> None:
+        for first in range(0, steps, promote):
+            d = np.zeros(total.shape, self.spec.d_format.word)
+            self.kernel.run(a, b, d, first, min(first + promote, steps))
+            with np.errstate(all="ignore"):
+                total += self._widened(d)
+
+    def _padded(self, codes: Codes, k: int, axis: int) -> Codes:
+        """`codes` with zeros at the end of K; +0 is the code 0 in every format of operands."""
+        missing = k - codes.shape[axis]
+        if not missing:
+            return codes
+        widths = [(0, missing if each == axis else 0) for each in range(2)]
+        return np.pad(codes, widths)
+
+    def _scales(self, side: int, where: tuple[slice, slice], first: int, last: int) -> Codes | None:
+        """The scales of one side for a range of instructions, those of padding 1."""
+        scales, fmt = self.scales[side], self.spec.scale_format
+        if scales is None or fmt is None:
+            return None
+        each, axis = self.spec.scales, 1 - side
+        blocks = slice(first * each, last * each)
+        found = scales[where[0], blocks] if axis == 1 else scales[blocks, where[1]]
+        missing = (last - first) * each - found.shape[axis]
+        widths = [(0, missing if each == axis else 0) for each in range(2)]
+        return np.pad(found, widths, constant_values=fmt.bias << fmt.fraction_bits) if missing else found
+
+    def give_back(self, d: Codes) -> Any:
+        if self.kind == "codes":
+            return d
+        floats = d.view(self.spec.d_format.dtype)
+        if self.kind == "torch codes":
+            return sys.modules["torch"].from_dlpack(d)
+        return sys.modules["torch"].from_dlpack(floats) if self.kind == "torch" else floats
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+#: torch's names of formats that NumPy's DLPack does not know
+_TORCH_NAMES = {
+    "torch.bfloat16": "bf16",
+    "torch.float8_e5m2": "e5m2",
+    "torch.float8_e4m3fn": "e4m3",
+    "torch.float8_e5m2fnuz": "e5m2fnuz",
+    "torch.float8_e4m3fnuz": "e4m3fnuz",
+    "torch.float8_e8m0fnu": "ue8m0",
+}
+
+
+def _operand(x: Any, fmt: Format, name: str) -> tuple[Codes, str]:
+    """Codes of an operand, and what it was: "codes", "floats", "torch codes" or "torch"."""
+    torch = sys.modules.get("torch")
+    is_tensor = torch is not None and isinstance(x, torch.Tensor)
+    if is_tensor and str(x.dtype) in _TORCH_NAMES:
+        if _TORCH_NAMES[str(x.dtype)] != fmt.name:
+            raise TypeError(f"{name} is {x.dtype}; {fmt} is needed")
+        assert torch is not None
+        x = np.from_dlpack(x.detach().view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(
+            fmt.dtype
+        )
+    elif is_tensor:
+        x = np.from_dlpack(x.detach())
+    elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
+        x = np.from_dlpack(x)
+    codes = as_codes(x, fmt, name)
+    kind = "codes" if np.asarray(x).dtype.kind == "u" else "floats"
+    if is_tensor:
+        kind = "torch codes" if kind == "codes" else "torch"
+    return codes, kind
+
+
+# ---- running -----------------------------------------------------------------------------------------------
+
+
+class _Report:
+    """Says how far a run is."""
+
+    def __init__(self, progress: bool | Progress | None, total: int) -> None:
+        self.total, self.done = total, 0
+        self.call: Progress | None = progress if callable(progress) else None
+        terminal = progress is None and sys.stderr is not None and sys.stderr.isatty()
+        self.line = progress is True or terminal
+        self.start = self.written = time.monotonic()
+
+    def add(self, products: int) -> None:
+        self.done += products
+        if self.call is not None:
+            self.call(self.done, self.total)
+        now = time.monotonic()
+        if self.line and now - self.start > 2 and now - self.written > 0.2:
+            self.written = now
+            left = (now - self.start) * (self.total / max(self.done, 1) - 1)
+            print(
+                f"\rmatmul {self.done / self.total:4.0%}, {left:.0f} s left ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def end(self) -> None:
+        if self.line and self.written != self.start:
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+
+
+class _Workers:
+    """Threads that run parts of a block; an exception, or Ctrl-C, ends them all within the part they are at."""
+
+    def __init__(self, threads: int, report: _Report) -> None:
+        if threads < 1:
+            raise ValueError(f"{threads} threads")
+        self.threads, self.report = threads, report
+        self.pool = ThreadPoolExecutor(threads, "matmul") if threads > 1 else None
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+        self.report.end()
+
+    def run(self, function: Callable[[slice], int], parts: list[slice]) -> None:
+        """Run `function`, which says how many products it did, on all parts."""
+        if self.pool is None or len(parts) == 1:
+            for part in parts:
+                self.report.add(function(part))
+            return
+        running: set[Future[int]] = {self.pool.submit(function, part) for part in parts}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for each in done:
+                    self.report.add(each.result())
+        except BaseException:
+            for each in running:
+                each.cancel()
+            wait(running)
+            raise

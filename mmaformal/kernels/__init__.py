@@ -1,0 +1,22 @@
+"""Kernels: the executable wing compiled, a `DotAdd` over a whole block of outputs at a time.
+
+`kernel_for(spec)` gives the kernel of a `DotAdd`.  Importing this package compiles nothing and does not import numba;
+the first kernel does, and keeps what it compiled on disk.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.kernels.kernel import Kernel
+
+__all__ = ["Kernel", "kernel_for"]
+
+
+@lru_cache(maxsize=256)
+def kernel_for(spec: DotAdd) -> Kernel:
+    """The kernel that computes `spec`: a compiled one, or the plain executable where none can hold its numbers."""
+    from mmaformal.kernels import choose
+
+    return choose.kernel_for(spec)

@@ -1,0 +1,269 @@
+"""The bridge to numba: the executable wing's stage functions become compiled code, as they stand.
+
+A stage function is plain Python on lanes.  Three things make the same function compile for 64-bit lanes:
+
+- `where` and `bit_length` get a compiled form (a select, and a count of leading zeros);
+- the data that a stage is given — a `Conversion`, a `Format`, `Parameters`, a `Rounding` — is a constant of the
+  compiled code, a type of its own with that one value (`Known`), so what depends on it alone is decided at compile
+  time;
+- everything else is `register_jitable`, which leaves the function what it was.
+
+What is cached on disk is good for the sources it was made from only, which numba looks at one file at a time; the
+name of every `Known` type therefore holds a digest of all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import EnumMeta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.imputils import lower_builtin, lower_constant
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    overload,
+    register_jitable,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from mmaformal.algorithms import Conversion, Parameters, Rounding
+from mmaformal.encodings.executable import blocks, efda, fdrda, limbs
+from mmaformal.formats import Format
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def sources_digest() -> str:
+    """A digest of the sources that compiled code is made from."""
+    digest = hashlib.sha256()
+    package = Path(__file__).resolve().parent
+    executable = Path(blocks.__file__).resolve().parent
+    for path in (*sorted(package.glob("*.py")), *sorted(executable.glob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = sources_digest()
+
+
+def driver(function: F) -> F:
+    """Compile a function that a kernel calls: without Python's lock, and kept on disk where there is a place for it."""
+    options = {"nogil": True, "error_model": "numpy"}
+    try:
+        compiled: F = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba finds no folder that it may write to
+        compiled = numba.njit(**options)(function)
+    return compiled
+
+
+def part(function: F) -> F:
+    """Compile a function that drivers are made of."""
+    compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+# ---- constants ---------------------------------------------------------------------------------------------
+
+
+class Known(types.Type):  # type: ignore[misc]
+    """The type whose only value is `value`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        text = f"{_SOURCES} {type(value).__qualname__} {value!r}"
+        super().__init__(name=f"Known{type(value).__name__}{hashlib.sha256(text.encode()).hexdigest()[:16]}")
+
+
+register_model(Known)(models.OpaqueModel)
+_typeof_other_enum = typeof_impl.dispatch(EnumMeta)
+
+
+def _typeof_known(value: Any, context: Any) -> Known:
+    return Known(value)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What fdrda's stages read of a `DotAdd`."""
+
+    c_format: Format
+
+
+for _class in (Conversion, Rounding, Format, Parameters, Ends):
+    typeof_impl.register(_class)(_typeof_known)
+
+
+@typeof_impl.register(EnumMeta)
+def _typeof_enum(value: Any, context: Any) -> Any:
+    """numba makes the members of an enumeration numbers or strings, to be compared when the code runs."""
+    return Known(value) if value is Rounding else _typeof_other_enum(value, context)
+
+
+@lower_constant(Known)
+def _constant(context: Any, builder: Any, ty: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+@unbox(Known)
+def _unbox(ty: Any, value: Any, c: Any) -> NativeValue:
+    return NativeValue(c.context.get_dummy_value())
+
+
+def _type_of_attribute(value: Any) -> types.Type:
+    if isinstance(value, bool):
+        return types.boolean
+    if isinstance(value, int):
+        return types.int64
+    return types.none if value is None else numba.typeof(value)
+
+
+@infer_getattr
+class _KnownAttribute(AttributeTemplate):  # type: ignore[misc]
+    key = Known
+
+    def generic_resolve(self, ty: Known, name: str) -> Any:
+        if hasattr(ty.value, name):
+            return _type_of_attribute(getattr(ty.value, name))
+        return None
+
+
+@lower_getattr_generic(Known)
+def _attribute(context: Any, builder: Any, ty: Known, value: Any, name: str) -> Any:
+    known = getattr(ty.value, name)
+    kind = _type_of_attribute(known)
+    if kind is types.none:
+        return context.get_dummy_value()
+    return context.get_constant_generic(builder, kind, known)
+
+
+@lower_builtin(operator.is_, Known, Known)
+def _is(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    x, y = signature.args
+    return ir.Constant(ir.IntType(1), x.value == y.value)
+
+
+# ---- lanes -------------------------------------------------------------------------------------------------
+
+
+@overload(blocks.where, strict=False)
+def _where(flag: Any, x: Any, y: Any) -> Any:
+    return lambda flag, x, y: x if flag else y
+
+
+@intrinsic
+def _leading_zeros(typing: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate
+
+
+@overload(blocks.bit_length, strict=False)
+def _bit_length(x: Any) -> Any:
+    return lambda x: 64 - _leading_zeros(x)
+
+
+@overload(blocks.sign_word, strict=False)
+def _sign_word(target: Any) -> Any:
+    word = blocks.sign_word(target.value)  # 1 << 63 would be a constant beyond the lane
+    return lambda target: word
+
+
+@overload(efda.select, strict=False)
+def _select(flag: Any, x: Any, y: Any) -> Any:
+    Term, where = blocks.Term, blocks.where
+    return lambda flag, x, y: Term(
+        where(flag, x.sign, y.sign),
+        where(flag, x.exponent, y.exponent),
+        where(flag, x.significand, y.significand),
+    )
+
+
+_STAGES: tuple[tuple[Any, str], ...] = (
+    (blocks, "invert maximum minimum clamp decode is_zero"),
+    (blocks, "classify_product classify_addend classify_scale merge_special resolve_special"),
+    (blocks, "multiply term with_scales with_zero_exponent align shift_right shift_right_sticky signed add"),
+    (blocks, "normalise_and_round encode select_special round_sum ieee_add"),
+    (limbs, "carry is_zero add signed shift_left shift_right_sticky_wide multiply narrow add_term"),
+    (fdrda, "add_c round_total"),
+    (efda, "normalise normalise_sum sorted_pair sorted_sum"),
+)
+for _module, _names in _STAGES:
+    for _name in _names.split():
+        register_jitable(getattr(_module, _name))
+
+
+# ---- the processor's floating point ------------------------------------------------------------------------
+
+
+@intrinsic
+def _float32_of_bits(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@intrinsic
+def _float64_of_bits(typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
+    """The IEEE 754 fusedMultiplyAdd of three floats of one type."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return x(x, x, x), generate
+
+
+def power_of_two(exponent: Any, like: Any) -> Any:
+    """2^exponent as a float of the type of `like`; exponents outside its normal range give the end of the range."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(power_of_two, strict=False)
+def _power_of_two(exponent: Any, like: Any) -> Any:
+    if like == types.float32:
+
+        def single(exponent: Any, like: Any) -> Any:
+            field = min(max(exponent + 127, 1), 254)
+            return _float32_of_bits(np.int32(field << 23))
+
+        return single
+
+    def double(exponent: Any, like: Any) -> Any:
+        field = min(max(exponent + 1023, 1), 2046)
+        return _float64_of_bits(np.int64(field << 52))
+
+    return double
+
+
+def cast(x: Any, like: Any) -> Any:
+    """x in the type of `like`: an integer wrapped, a float cut toward zero to an integer."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(cast, strict=False)
+def _cast(x: Any, like: Any) -> Any:
+    target = like
+    return lambda x, like: target(x)

@@ -1,0 +1,202 @@
+"""The kernel of efda: the executable's stages, the loop over products outside and that over outputs inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.executable.blocks import (
+    Operand,
+    Term,
+    decode,
+    encode,
+    multiply,
+    quiet_nan,
+    round_sum,
+    select_special,
+    term,
+    where,
+)
+from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, sorted_sum
+from mmaformal.formats import Format
+from mmaformal.kernels.compiled import Ends, driver, part
+from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+
+
+@driver
+def significands(fmt: Any, codes: Any, out: Any) -> None:
+    """The signed significand of every code; 0 for special values."""
+    layout = fmt.layout
+    for i in range(codes.size):
+        x = decode(np.int64(codes[i]), layout)
+        significand = where(x.nan | x.infinite, 0, x.significand)
+        out[i] = where(x.sign == 1, -significand, significand)
+
+
+@part
+def product(xe: Any, xs: Any, ye: Any, ys: Any) -> Term:
+    """The product of two operands, given as exponents and signed significands."""
+    xs, ys = np.int64(xs), np.int64(ys)
+    x = Operand(where(xs < 0, 1, 0), np.int64(xe), where(xs < 0, -xs, xs), False, False)
+    y = Operand(where(ys < 0, 1, 0), np.int64(ye), where(ys < 0, -ys, ys), False, False)
+    return multiply(x, y)
+
+
+@part
+def add_products(
+    ea: Any, sa: Any, eb: Any, sb: Any, start: Any, stop: Any, lift: Any, high: Any, low: Any
+) -> None:
+    """The exact sum of the products in fixed point, `efda.fixed_point_sum`, in two limbs."""
+    for j in range(high.size):
+        high[j] = 0
+        low[j] = 0
+    for k in range(start, stop):
+        for j in range(high.size):
+            p = product(ea[k], sa[k], eb[k, j], sb[k, j])
+            placed = limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent + lift))
+            total = limbs.add(limbs.Wide(high[j], low[j]), placed)
+            high[j] = total.high
+            low[j] = total.low
+
+
+@part
+def finish_fixed(
+    spec: Any, rho: Any, nan: Any, top: Any, frame: Any, high: Any, low: Any, flags: Any, d: Any
+) -> None:
+    """The stages of efda after the sum in fixed point."""
+    least = rho.format.min_exponent
+    for j in range(d.size):
+        c = decode(np.int64(d[j]), spec.c_format.layout)
+        special = special_of(flags[j], c)
+        total = limbs.Wide(high[j], low[j])
+        sign = where(total.high < 0, 1, 0)
+        dot = limbs.WideTerm(sign, where(limbs.is_zero(total), least, top), limbs.signed(sign, total))
+        x = limbs.add_term(dot, term(c), spec.c_format.fraction_bits, frame).narrowed
+        d[j] = select_special(special, encode(round_sum(x, 0, rho), rho), rho, nan)
+
+
+@part
+def finish_sorted(
+    spec: Any,
+    rho: Any,
+    nan: Any,
+    bits: Any,
+    lowest: Any,
+    ea: Any,
+    sa: Any,
+    eb: Any,
+    sb: Any,
+    k: Any,
+    two: Any,
+    flags: Any,
+    d: Any,
+) -> None:
+    """The stages of efda for one or two products anywhere."""
+    p = rho.fraction_bits
+    for j in range(d.size):
+        c = decode(np.int64(d[j]), spec.c_format.layout)
+        special = special_of(flags[j], c)
+        first = product(ea[k], sa[k], eb[k, j], sb[k, j])
+        second = Term(c.sign, c.exponent, np.int64(0))
+        if two:
+            second = product(ea[k + 1], sa[k + 1], eb[k + 1, j], sb[k + 1, j])
+        total = sorted_sum(
+            normalise(first, bits, p, lowest),
+            normalise(second, bits, p, lowest),
+            normalise(term(c), spec.c_format.fraction_bits, p, lowest),
+            p,
+            lowest,
+        ).total
+        d[j] = select_special(special, encode(round_sum(total, 0, rho), rho), rho, nan)
+
+
+@driver
+def run_efda(
+    spec: Any,
+    rho: Any,
+    nan: Any,
+    L: Any,
+    bits: Any,
+    fixed: Any,
+    top: Any,
+    frame: Any,
+    lowest: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Steps `start` … `stop - 1` of efda on the rows of d, in place."""
+    ea, va, ka, sa, special_a = a
+    eb, vb, kb, sb, special_b = b
+    m, n = d.shape
+    width = eb.shape[2]
+    high_, low_, flags_ = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(width, np.uint8)
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        high, low, flags = high_[:w], low_[:w], flags_[:w]
+        for s in range(start, stop):
+            k0, k1 = s * L, (s + 1) * L
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                special = special_a[i, s] | special_b[p, s]
+                if special:
+                    special_values(ka[i], kb[p], va[i], vb[p], k0, k1, np.inf, flags)
+                if fixed:
+                    add_products(ea[i], sa[i], eb[p], sb[p], k0, k1, frame - top - bits, high, low)
+                    finish_fixed(spec, rho, nan, top, frame, high, low, flags, row)
+                else:
+                    args = (ea[i], sa[i], eb[p], sb[p], k0)
+                    finish_sorted(spec, rho, nan, bits, lowest, *args, L == 2, flags, row)
+                if special:
+                    flags[:] = 0
+
+
+class EfdaKernel(Kernel):
+    """efda."""
+
+    bytes_per_element = 13
+    description = "efda: the executable's stages on 64-bit lanes"
+
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        parameters = spec.parameters
+        assert isinstance(parameters, Efda)
+        self.parameters = parameters
+        self.steps = spec.k // parameters.L
+        low, self.top = bits_of_fixed_point(spec, parameters.L)
+        self.lowest = min(low, spec.c_format.min_exponent - spec.c_format.fraction_bits)
+        self.frame = self.top - low + parameters.rho.fraction_bits + 3
+        self.fixed = self.frame + 2 <= 2 * limbs.BITS
+        self.bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+    def _planes(self, fmt: Format, codes: Codes) -> Planes:
+        flat = np.ascontiguousarray(codes).reshape(-1)
+        exponents, values = np.empty(flat.size, np.int16), np.empty(flat.size, np.float64)
+        kinds, signed = np.empty(flat.size, np.uint8), np.empty(flat.size, np.int16)
+        decode_plane(fmt, flat, 0, exponents, values, kinds)
+        significands(fmt, flat, signed)
+        return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds, signed))
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        planes = self._planes(self.spec.a_format, codes)
+        special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.parameters.L).any(axis=2)
+        return (*planes, special)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        planes = self._planes(self.spec.b_format, in_panels(codes))
+        panels = len(planes[0])
+        special = (planes[2] & (NAN | INFINITE)).reshape(panels, -1, self.parameters.L * WIDTH).any(axis=2)
+        return (*planes, special)
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        rho, L = self.parameters.rho, self.parameters.L
+        ends = Ends(self.spec.c_format)
+        where_ = (start * self.steps, stop * self.steps)
+        numbers = (L, self.bits, self.fixed, self.top, self.frame, self.lowest)
+        run_efda(ends, rho, quiet_nan(rho.format), *numbers, a, b, d, *where_)

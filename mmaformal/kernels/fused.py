@@ -1,0 +1,568 @@
+"""Kernels of fda, fdrda and gfdrda: one loop over products, their own ends.
+
+For every step, row and panel: the largest exponent of the products, their sum aligned to it (`widths` says how and
+why exactly), and then the executable's own stages for what is left, once per output: c aligned and added, normalise &
+round, encode, special values.  Special values among the operands are looked for only in the steps of a row and of a
+panel that have any.
+
+The loops run over the outputs of a panel and hold no branch, so the compiler makes vectors of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd, Fda, Fdrda, Gfdrda
+from mmaformal.encodings.executable.blocks import (
+    Operand,
+    Special,
+    align,
+    canonical_nan,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    maximum,
+    merge_special,
+    normalise_and_round,
+    quiet_nan,
+    resolve_special,
+    select_special,
+    shift_right,
+    term,
+    where,
+    with_zero_exponent,
+)
+from mmaformal.encodings.executable.fdrda import add_c, round_total
+from mmaformal.formats import Format
+from mmaformal.kernels.compiled import Ends, cast, driver, part, power_of_two
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.widths import Widths, widths
+
+NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
+FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values
+FAR = -(1 << 20)  #: an exponent below all
+
+
+class Sums(NamedTuple):
+    """A dot product without c, as fdrda's stages read it."""
+
+    e_max: Any
+    total: Any
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+@driver
+def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, values: Any, kinds: Any) -> None:
+    """Exponent, value and kind of every code; a special value has the exponent and value of a zero."""
+    layout = fmt.layout
+    for i in range(codes.size):
+        x = decode(np.int64(codes[i]), layout)
+        special = x.nan | x.infinite
+        zero = special | (x.significand == 0)
+        significand = where(zero, 0, x.significand)
+        magnitude = np.float64(significand) * power_of_two(x.exponent - fmt.fraction_bits, np.float64(0))
+        value = where(x.sign == 1, -magnitude, magnitude)
+        exponents[i] = where(zero, where(zero_exponent == 0, fmt.min_exponent, zero_exponent), x.exponent)
+        values[i] = value
+        kinds[i] = (
+            where(x.nan, NAN, 0)
+            | where(x.infinite, INFINITE, 0)
+            | where(zero & (special ^ True), ZERO, 0)
+            | where(x.sign == 1, NEGATIVE, 0)
+        )
+
+
+# ---- the loops over products -------------------------------------------------------------------------------
+
+
+@part
+def largest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
+    """out[j] = the largest of ea[k] + eb[k, j]."""
+    n = out.size
+    like = out[0]
+    first = ea[start]
+    for j in range(n):
+        out[j] = first + eb[start, j]
+    k = start + 1
+    while k + 4 <= stop:
+        x0, x1, x2, x3 = ea[k], ea[k + 1], ea[k + 2], ea[k + 3]
+        for j in range(n):
+            e0 = cast(x0 + eb[k, j], like)
+            e1 = cast(x1 + eb[k + 1, j], like)
+            e2 = cast(x2 + eb[k + 2, j], like)
+            e3 = cast(x3 + eb[k + 3, j], like)
+            e0 = e0 if e0 > e1 else e1
+            e2 = e2 if e2 > e3 else e3
+            e0 = e0 if e0 > e2 else e2
+            out[j] = out[j] if out[j] > e0 else e0
+        k += 4
+    while k < stop:
+        x0 = ea[k]
+        for j in range(n):
+            e0 = cast(x0 + eb[k, j], like)
+            out[j] = out[j] if out[j] > e0 else e0
+        k += 1
+
+
+@part
+def smallest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
+    """out[j] = the smallest of ea[k] + eb[k, j]."""
+    n = out.size
+    like = out[0]
+    for j in range(n):
+        out[j] = ea[start] + eb[start, j]
+    for k in range(start + 1, stop):
+        x = ea[k]
+        for j in range(n):
+            e = cast(x + eb[k, j], like)
+            out[j] = out[j] if out[j] < e else e
+
+
+@part
+def aligned_sum(
+    va: Any, vb: Any, start: Any, stop: Any, chunk: Any, scale: Any, some: Any, total: Any
+) -> None:
+    """total[j] = Σ of va[k]·vb[k, j]·scale[j], each cut toward zero; `some` is room for sums of `chunk` terms."""
+    n = total.size
+    zero = some[0]
+    for j in range(n):
+        total[j] = 0
+    for begin in range(start, stop, chunk):
+        end = min(begin + chunk, stop)
+        for j in range(n):
+            some[j] = 0
+        k = begin
+        while k + 4 <= end:
+            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
+            for j in range(n):
+                s = scale[j]
+                some[j] += (
+                    cast(x0 * vb[k, j] * s, zero)
+                    + cast(x1 * vb[k + 1, j] * s, zero)
+                    + cast(x2 * vb[k + 2, j] * s, zero)
+                    + cast(x3 * vb[k + 3, j] * s, zero)
+                )
+            k += 4
+        while k < end:
+            x0 = va[k]
+            for j in range(n):
+                some[j] += cast(x0 * vb[k, j] * scale[j], zero)
+            k += 1
+        for j in range(n):
+            total[j] += some[j]
+
+
+@part
+def operand(kind: Any) -> Operand:
+    """The operand of a kind, as far as classifying a product looks at it."""
+    kind = np.int64(kind)
+    return Operand((kind >> 3) & 1, 0, where(kind & ZERO != 0, 0, 1), kind & INFINITE != 0, kind & NAN != 0)
+
+
+@part
+def special_values(
+    ka: Any, kb: Any, va: Any, vb: Any, start: Any, stop: Any, overflow: Any, flags: Any
+) -> None:
+    """Merge into `flags` the special values that products are, those of magnitude ≥ `overflow` as infinities."""
+    for k in range(start, stop):
+        x = operand(ka[k])
+        u = np.float64(va[k])
+        for j in range(flags.size):
+            special = classify_product(x, operand(kb[k, j]))
+            p = u * np.float64(vb[k, j])
+            flags[j] |= (
+                where(special.nan, FLAG_NAN, 0)
+                | where(special.positive_infinity | (p >= overflow), FLAG_POSITIVE, 0)
+                | where(special.negative_infinity | (p <= -overflow), FLAG_NEGATIVE, 0)
+            )
+
+
+@part
+def special_of(flags: Any, c: Any) -> Special:
+    found = Special(flags & FLAG_NAN != 0, flags & FLAG_POSITIVE != 0, flags & FLAG_NEGATIVE != 0)
+    return resolve_special(merge_special(found, classify_addend(c)))
+
+
+# ---- fda ---------------------------------------------------------------------------------------------------
+
+
+@part
+def begin_fda(
+    c_format: Any,
+    F: Any,
+    e_zero: Any,
+    least: Any,
+    sa: Any,
+    sb: Any,
+    d: Any,
+    largest: Any,
+    e_max: Any,
+    scale: Any,
+) -> None:
+    """e_max of the products and c, and 2^(F - e_max) for products without their block scales."""
+    for j in range(d.size):
+        c = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
+        blocks = sa + sb[j]
+        e = np.int64(largest[j])
+        e = maximum(where(e < least, FAR, e + blocks), c.exponent)
+        e_max[j] = e
+        scale[j] = power_of_two(F - (e - blocks), scale[j])
+
+
+@part
+def finish_fda(
+    rho: Any, c_format: Any, F: Any, e_zero: Any, nan: Any, e_max: Any, total: Any, flags: Any, d: Any
+) -> None:
+    """The stages of fda after the products'."""
+    bits = c_format.fraction_bits
+    for j in range(d.size):
+        x = decode(np.int64(d[j]), c_format.layout)
+        addend = with_zero_exponent(term(x), e_zero)
+        e = np.int64(e_max[j])
+        special = special_of(flags[j], x)
+        rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
+        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+
+
+@driver
+def run_fda(
+    rho: Any,
+    c_format: Any,
+    F: Any,
+    e_zero: Any,
+    zeros_count: Any,
+    nan: Any,
+    L: Any,
+    chunk: Any,
+    least: Any,
+    a: Any,
+    b: Any,
+    some: Any,
+    d: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Steps `start` … `stop - 1` of fda on the rows of d, in place."""
+    ea, va, ka, special_a, scale_a, nan_a = a
+    eb, vb, kb, special_b, scale_b, nan_b = b
+    m, n = d.shape
+    width = eb.shape[2]
+    scaled = scale_a.shape[1] > 0
+    no_scale = np.zeros(width, np.int16)
+    largest_, smallest_ = np.empty(width, ea.dtype), np.empty(width, ea.dtype)
+    scale_, total_ = np.empty(width, va.dtype), np.empty(width, np.int64)
+    e_max_, flags_ = np.empty(width, np.int32), np.zeros(width, np.uint8)
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        largest, smallest, scale, total = largest_[:w], smallest_[:w], scale_[:w], total_[:w]
+        e_max, flags, sums = e_max_[:w], flags_[:w], some[:w]
+        for s in range(start, stop):
+            k0, k1 = s * L, (s + 1) * L
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                sa, sb = np.int64(0), no_scale[:w]
+                if scaled:
+                    sa, sb = np.int64(scale_a[i, s]), scale_b[p, s, :w]
+                largest_exponent(ea[i], eb[p], k0, k1, largest)
+                begin_fda(c_format, F, e_zero, least, sa, sb, row, largest, e_max, scale)
+                if zeros_count:
+                    smallest_exponent(ea[i], eb[p], k0, k1, smallest)
+                    for j in range(w):
+                        e = maximum(np.int64(e_max[j]), where(smallest[j] < least, e_zero, FAR))
+                        e_max[j] = e
+                        scale[j] = power_of_two(F - (e - sa - sb[j]), scale[j])
+                aligned_sum(va[i], vb[p], k0, k1, chunk, scale, sums, total)
+                special = special_a[i, s] | special_b[p, s]
+                if special:
+                    special_values(ka[i], kb[p], va[i], vb[p], k0, k1, np.inf, flags)
+                    if scaled:
+                        for j in range(w):
+                            flags[j] |= where(nan_a[i, s] | nan_b[p, s, j], FLAG_NAN, 0)
+                finish_fda(rho, c_format, F, e_zero, nan, e_max, total, flags, row)
+                if special:
+                    flags[:] = 0
+
+
+# ---- fdrda, gfdrda -----------------------------------------------------------------------------------------
+
+
+@part
+def begin_dot(F: Any, least: Any, skipped: Any, largest: Any, e_dot: Any, scale: Any) -> Any:
+    """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
+    top = np.int64(FAR)
+    for j in range(largest.size):
+        e = np.int64(largest[j])
+        e = where(e < least, skipped, e)
+        e_dot[j] = e
+        scale[j] = power_of_two(F - e, scale[j])
+        top = maximum(top, e)
+    return top
+
+
+def rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
+    """The second result of the stage `round_total`."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(rounded_total, strict=False)
+def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
+    if parameters.value.sum_bits is None:  # its other branch, which would not have a type
+        return lambda parameters, total, e_max: normalise_and_round(
+            total, e_max - parameters.dot_bits, parameters.rho
+        )
+    return lambda parameters, total, e_max: round_total(parameters, total, e_max)[1]
+
+
+def finish_dots(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
+    """The stages of fdrda and gfdrda after the dot products: one of them in row 0, or even and odd in rows 0 and 1."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(finish_dots, strict=False)
+def _finish_dots(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> Any:
+    return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
+
+
+def _finish_fdrda(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
+    rho = parameters.rho
+    for j in range(d.size):
+        c = decode(np.int64(d[j]), spec.c_format.layout)
+        special = special_of(flags[j], c)
+        e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[0, j]), total[0, j]), c)
+        rounded = rounded_total(parameters, with_c, e_max)
+        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+
+
+def _finish_gfdrda(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
+    rho, cut = parameters.rho, parameters.cut
+    for j in range(d.size):
+        c = decode(np.int64(d[j]), spec.c_format.layout)
+        special = special_of(flags[j], c)
+        even, odd = np.int64(e_dot[0, j]), np.int64(e_dot[1, j])
+        e = maximum(even, odd)
+        dot = shift_right(total[0, j], e - even, cut) + shift_right(total[1, j], e - odd, cut)
+        e_max, _, _, with_c = add_c(spec, parameters, Sums(e, dot), c, parameters.c_reach)
+        rounded = rounded_total(parameters, with_c, e_max)
+        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+
+
+@driver
+def run_fdrda(
+    spec: Any,
+    parameters: Any,
+    F: Any,
+    skipped: Any,
+    nan: Any,
+    L: Any,
+    groups: Any,
+    chunk: Any,
+    least: Any,
+    top_exponent: Any,
+    overflow: Any,
+    a: Any,
+    b: Any,
+    some: Any,
+    d: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Steps `start` … `stop - 1` of fdrda, or of gfdrda with even and odd products apart, on the rows of d."""
+    ea, va, ka, special_a = a
+    eb, vb, kb, special_b = b
+    m, n = d.shape
+    width = eb.shape[2]
+    size = L // groups
+    largest_, scale_ = np.empty(width, ea.dtype), np.empty(width, va.dtype)
+    total_, e_dot_ = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
+    flags_ = np.zeros(width, np.uint8)
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        largest, scale, total, e_dot = largest_[:w], scale_[:w], total_[:, :w], e_dot_[:, :w]
+        flags, sums = flags_[:w], some[:w]
+        for s in range(start, stop):
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                top = np.int64(FAR)
+                for g in range(groups):
+                    k0 = s * L + g * size
+                    largest_exponent(ea[i], eb[p], k0, k0 + size, largest)
+                    top = maximum(top, begin_dot(F, least, skipped, largest, e_dot[g], scale))
+                    aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g])
+                special = special_a[i, s] | special_b[p, s] | (top >= top_exponent)
+                if special:
+                    special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, overflow, flags)
+                finish_dots(spec, parameters, nan, e_dot, total, flags, row)
+                if special:
+                    flags[:] = 0
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------
+
+
+class _Fused(Kernel):
+    """The planes that fda and fdrda have in common."""
+
+    def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int) -> None:
+        super().__init__(spec)
+        self.widths = wide
+        self.L = L
+        self.zero = zero  #: the exponent of zeros in the planes; 0 for that of the format's fields
+        self.steps = spec.k // L
+        self.bytes_per_element = wide.bytes_per_element
+        self.description = f"{spec.parameters.algorithm}: {wide}"
+        self._order: NDArray[np.int64] | None = None  #: of the products of one step
+
+    def _planes(self, fmt: Format, codes: Codes) -> Planes:
+        flat = np.ascontiguousarray(codes).reshape(-1)
+        exponents = np.empty(flat.size, self.widths.exponent)
+        values = np.empty(flat.size, self.widths.value)
+        kinds = np.empty(flat.size, np.uint8)
+        decode_plane(fmt, flat, self.zero, exponents, values, kinds)
+        return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds))
+
+    def _ordered(self, k: int) -> NDArray[np.int64] | None:
+        if self._order is None:
+            return None
+        return (np.arange(0, k, self.L)[:, None] + self._order).reshape(-1)
+
+    def _rows(self, codes: Codes) -> Planes:
+        order = self._ordered(codes.shape[1])
+        planes = self._planes(self.spec.a_format, codes if order is None else codes[:, order])
+        special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.L).any(axis=2)
+        return (*planes, special)
+
+    def _columns(self, codes: Codes) -> Planes:
+        order = self._ordered(len(codes))
+        panels = in_panels(codes if order is None else codes[order])
+        planes = self._planes(self.spec.b_format, panels)
+        special = (planes[2] & (NAN | INFINITE)).reshape(len(panels), -1, self.L * WIDTH).any(axis=2)
+        return (*planes, special)
+
+
+class FdaKernel(_Fused):
+    """fda, with or without block scales."""
+
+    def __init__(self, spec: DotAdd, wide: Widths) -> None:
+        parameters = spec.parameters
+        assert isinstance(parameters, Fda)
+        super().__init__(spec, wide, parameters.L, 0 if parameters.e_zero is None else wide.zero)
+        self.parameters = parameters
+        # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
+        self.zeros_count = parameters.e_zero is not None and parameters.e_zero > spec.c_format.min_exponent
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> FdaKernel | None:
+        parameters = spec.parameters
+        assert isinstance(parameters, Fda)
+        if spec.scale_format is not None and spec.scale_block % parameters.L:
+            return None  # the products of one step would have different scales
+        wide = widths(spec, parameters.F, parameters.L)
+        return None if wide is None else cls(spec, wide)
+
+    def _scales(self, scales: Codes | None, steps: int) -> Planes:
+        """Exponents and NaNs of the scales, one for each step: (…, steps) from (…, K/S)."""
+        if scales is None or self.spec.scale_format is None:
+            return np.zeros((0,), np.int16), np.zeros((0,), np.bool_)
+        x = decode(scales.astype(np.int64), self.spec.scale_format.layout)
+        each = self.spec.scale_block // self.L
+        return x.exponent.repeat(each, axis=-1).astype(np.int16), x.nan.repeat(each, axis=-1)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        *planes, special = self._rows(codes)
+        exponents, nans = self._scales(scales, special.shape[1])
+        if scales is None:
+            return *planes, special, np.zeros((len(codes), 0), np.int16), np.zeros((len(codes), 0), np.bool_)
+        return *planes, special | nans, exponents, nans
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        *planes, special = self._columns(codes)
+        panels = len(special)
+        if scales is None:
+            none = np.zeros((panels, 0, WIDTH), np.int16)
+            return *planes, special, none, none.astype(np.bool_)
+        exponents, nans = (np.ascontiguousarray(x.T) for x in self._scales(scales.T, special.shape[1]))
+        nans = in_panels(nans)
+        return *planes, special | nans.any(axis=2), in_panels(exponents), nans
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        spec, p, wide = self.spec, self.parameters, self.widths
+        run_fda(
+            p.rho,
+            spec.c_format,
+            p.F,
+            p.e_zero,
+            self.zeros_count,
+            canonical_nan(p.rho.format),
+            p.L,
+            wide.chunk,
+            wide.least,
+            a,
+            b,
+            np.empty(WIDTH, wide.term),
+            d,
+            start * self.steps,
+            stop * self.steps,
+        )
+
+
+class FdrdaKernel(_Fused):
+    """fdrda and gfdrda."""
+
+    def __init__(self, spec: DotAdd, wide: Widths) -> None:
+        parameters = spec.parameters
+        assert isinstance(parameters, Fdrda)
+        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else 0)
+        self.groups = 2 if isinstance(parameters, Gfdrda) else 1
+        if self.groups == 2:
+            self._order = np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
+        # The stages compiled here do not look at L: instructions that differ in it alone share the code.
+        self.parameters = replace(parameters, L=self.groups)
+        self.overflow = spec.d_format.max_exponent
+        self.skipped = min(wide.least, spec.c_format.min_exponent)
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> FdrdaKernel | None:
+        parameters = spec.parameters
+        assert isinstance(parameters, Fdrda)
+        if isinstance(parameters, Gfdrda) and parameters.L % 2:
+            return None
+        wide = widths(spec, parameters.F, parameters.L)
+        return None if wide is None else cls(spec, wide)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return self._rows(codes)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return self._columns(codes)
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        spec, p, wide = self.spec, self.parameters, self.widths
+        run_fdrda(
+            Ends(spec.c_format),
+            p,
+            p.F,
+            self.skipped,
+            quiet_nan(p.rho.format),
+            self.L,
+            self.groups,
+            wide.chunk,
+            wide.least,
+            # A product of exponent e and significand s counts as infinite if e ≥ 128, or s ≥ 2 and e ≥ 127: if its
+            # magnitude is at least 2^128, for s < 4, and no product of exponent 128 has s < 1.
+            self.overflow,
+            2.0 ** (self.overflow + 1),
+            a,
+            b,
+            np.empty(WIDTH, wide.term),
+            d,
+            start * self.steps,
+            stop * self.steps,
+        )

@@ -1,0 +1,218 @@
+"""The kernel of gdfs: e2m1 products are small integers, summed in 16 bits; the scaled groups then as in the executable.
+
+A product of two e2m1 is at most 12·12 in units of its last place at exponent 0, and a group of G of them below
+2^15 for G ≤ 227: `algorithms.Gdfs` allows 64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mmaformal.algorithms import DotAdd, Gdfs
+from mmaformal.encodings.executable.blocks import (
+    Special,
+    Term,
+    align,
+    canonical_nan,
+    classify_addend,
+    decode,
+    encode,
+    maximum,
+    merge_special,
+    normalise_and_round,
+    resolve_special,
+    select_special,
+    term,
+    where,
+    with_zero_exponent,
+)
+from mmaformal.formats import Format
+from mmaformal.kernels.compiled import driver, part
+from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
+
+
+@driver
+def decode_integers(fmt: Any, codes: Any, out: Any) -> None:
+    """Every code as a signed integer in units of the last place at exponent 0."""
+    layout = fmt.layout
+    for i in range(codes.size):
+        x = decode(np.int64(codes[i]), layout)
+        out[i] = where(x.sign == 1, -(x.significand << x.exponent), x.significand << x.exponent)
+
+
+@part
+def group_sum(a: Any, b: Any, start: Any, stop: Any, out: Any) -> None:
+    """out[j] = Σ a[k]·b[k, j], in 16 bits."""
+    n = out.size
+    for j in range(n):
+        out[j] = 0
+    k = start
+    while k + 4 <= stop:
+        x0, x1, x2, x3 = a[k], a[k + 1], a[k + 2], a[k + 3]
+        for j in range(n):
+            y = np.int16(x0 * b[k, j]) + np.int16(x1 * b[k + 1, j])
+            z = np.int16(x2 * b[k + 2, j]) + np.int16(x3 * b[k + 3, j])
+            out[j] = np.int16(out[j] + np.int16(np.int16(y) + np.int16(z)))
+        k += 4
+    while k < stop:
+        x0 = a[k]
+        for j in range(n):
+            out[j] = np.int16(out[j] + np.int16(x0 * b[k, j]))
+        k += 1
+
+
+@part
+def group_exponents(
+    e_zero: Any, by_fields: Any, ma: Any, sa: Any, ea: Any, mb: Any, sb: Any, eb: Any, out: Any, e_max: Any
+) -> None:
+    """The exponent of one group per output (`gdfs.scaled_group`), and the largest so far."""
+    for j in range(out.size):
+        empty = ((ma & mb[j]) == 0) | (sa == 0) | (sb[j] == 0)
+        e = np.int64(ea) + np.int64(eb[j])
+        e = where(empty & (by_fields ^ True), e_zero, e)
+        out[j] = e
+        e_max[j] = maximum(np.int64(e_max[j]), e)
+
+
+@part
+def add_group(bits: Any, F: Any, sums: Any, sa: Any, sb: Any, exponents: Any, e_max: Any, total: Any) -> None:
+    for j in range(total.size):
+        sigma = np.int64(sums[j])
+        negative = sigma < 0
+        significand = where(negative, -sigma, sigma) * np.int64(sa) * np.int64(sb[j])
+        x = Term(where(negative, 1, 0), np.int64(exponents[j]), significand)
+        total[j] += align(x, np.int64(e_max[j]), bits, F)
+
+
+@driver
+def run_gdfs(
+    rho: Any,
+    c_format: Any,
+    e_zero: Any,
+    by_fields: Any,
+    F: Any,
+    bits: Any,
+    nan: Any,
+    G: Any,
+    groups: Any,
+    a: Any,
+    b: Any,
+    d: Any,
+    start: Any,
+    stop: Any,
+) -> None:
+    """Steps `start` … `stop - 1` of gdfs on the rows of d, in place."""
+    va, ma, sa, ea, na = a
+    vb, mb, sb, eb, nb = b
+    m, n = d.shape
+    width = vb.shape[2]
+    sums_, exponents_ = np.empty((groups, width), np.int16), np.empty((groups, width), np.int32)
+    total_, e_max_ = np.empty(width, np.int64), np.empty(width, np.int32)
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        total, e_max = total_[:w], e_max_[:w]
+        for s in range(start, stop):
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                for j in range(w):
+                    c = term(decode(np.int64(row[j]), c_format.layout))
+                    zero = (c.significand == 0) & (by_fields ^ True)
+                    e_max[j] = where(zero, e_zero, c.exponent)
+                    total[j] = 0
+                some_nan = False
+                for h in range(groups):
+                    g = s * groups + h
+                    group_sum(va[i], vb[p], g * G, (g + 1) * G, sums_[h, :w])
+                    group_exponents(
+                        e_zero,
+                        by_fields,
+                        ma[i, g],
+                        sa[i, g],
+                        ea[i, g],
+                        mb[p, g, :w],
+                        sb[p, g, :w],
+                        eb[p, g, :w],
+                        exponents_[h, :w],
+                        e_max,
+                    )
+                    some_nan |= na[i, g]
+                for h in range(groups):
+                    g = s * groups + h
+                    add_group(bits, F, sums_[h, :w], sa[i, g], sb[p, g, :w], exponents_[h, :w], e_max, total)
+                for j in range(w):
+                    x = decode(np.int64(row[j]), c_format.layout)
+                    e = np.int64(e_max[j])
+                    addend = term(x)
+                    if by_fields ^ True:
+                        addend = with_zero_exponent(addend, e_zero)
+                    found = Special(some_nan | nb[p, s, j], False, False)
+                    special = resolve_special(merge_special(found, classify_addend(x)))
+                    rounded = normalise_and_round(
+                        total[j] + align(addend, e, c_format.fraction_bits, F), e - F, rho
+                    )
+                    row[j] = select_special(special, encode(rounded, rho), rho, nan)
+
+
+class GdfsKernel(Kernel):
+    """gdfs."""
+
+    bytes_per_element = 4
+    description = "gdfs: products summed in 16 bits, groups aligned in 64"
+
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        parameters = spec.parameters
+        assert isinstance(parameters, Gdfs)
+        self.parameters = parameters
+        self.steps = spec.k // parameters.L
+        self.groups = parameters.L // parameters.G
+
+    def _groups(self, fmt: Format, codes: Codes, scales: Codes | None) -> Planes:
+        """Planes with the groups last but one: (…, K, n) and (…, K/G, n) from codes (K, n) or (panels, K, n)."""
+        G, spec = self.parameters.G, self.spec
+        assert scales is not None
+        assert spec.scale_format is not None
+        values = np.empty(codes.shape, np.int16)
+        decode_integers(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
+        *lead, k, n = codes.shape
+        bits = np.int64(1) << np.arange(G, dtype=np.int64)[:, None]
+        masks = np.where(values.reshape(*lead, k // G, G, n) != 0, bits, 0).sum(axis=-2)
+        x = decode(scales.astype(np.int64), spec.scale_format.layout)
+        each = spec.scale_block // G
+        significand = np.where(x.nan, 0, x.significand).astype(np.int32).repeat(each, axis=-2)
+        exponent = x.exponent.astype(np.int16).repeat(each, axis=-2)
+        return values, masks, significand, exponent, np.asarray(x.nan).repeat(each, axis=-2)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        assert scales is not None
+        planes = self._groups(self.spec.a_format, codes.T, scales.T)
+        return tuple(np.ascontiguousarray(plane.T) for plane in planes)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        assert scales is not None
+        *planes, nans = self._groups(self.spec.b_format, in_panels(codes), in_panels(scales))
+        panels, groups, width = nans.shape
+        return *planes, nans.reshape(panels, groups // self.groups, self.groups, width).any(axis=2)
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        spec, p = self.spec, self.parameters
+        assert spec.scale_format is not None
+        bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2 * spec.scale_format.fraction_bits
+        run_gdfs(
+            p.rho,
+            spec.c_format,
+            0 if p.e_zero is None else p.e_zero,
+            p.e_zero is None,
+            p.F,
+            bits,
+            canonical_nan(p.rho.format),
+            p.G,
+            self.groups,
+            a,
+            b,
+            d,
+            start * self.steps,
+            stop * self.steps,
+        )

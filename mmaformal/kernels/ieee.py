@@ -1,0 +1,208 @@
+"""Kernels of sfma and gps on the processor's own floating point, which is IEEE 754 as theirs is.
+
+fp32 and fp64 operations of the processor are correctly rounded, to nearest even, with subnormals; `check_processor`
+makes sure at run time that nobody has switched that off in this thread (a library that flushes subnormals, say), and
+`has_fma` that there is a fused multiply-add.  What differs from the executable is a NaN's payload and sign, which
+never influence anything but another NaN's: they are made the model's one NaN at the end of a run.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from mmaformal.algorithms import DotAdd, Gps
+from mmaformal.encodings.executable.blocks import decode, quiet_nan, where
+from mmaformal.formats import Format, fp32, fp64
+from mmaformal.kernels.compiled import driver, fma, part, power_of_two
+from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
+
+BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
+
+
+@cache
+def has_fma() -> bool:
+    """Whether this processor has a fused multiply-add (64-bit ARM always does)."""
+    machine = llvm.get_process_triple().partition("-")[0]
+    return machine in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
+
+
+def check_processor() -> None:
+    """Raise FloatingPointError unless this thread rounds to nearest even and keeps subnormals."""
+    for kind, bits, least in ((np.float32, 24, -126), (np.float64, 53, -1022)):
+        one, ulp = kind(1), kind(2.0 ** (1 - bits))
+        tiny = kind(2.0**least)
+        nearest = one + ulp / kind(2) == one and one + ulp + ulp / kind(2) == one + ulp + ulp
+        nearest = nearest and -one - ulp / kind(2) == -one
+        if not nearest or tiny / kind(2) == 0 or tiny / kind(2) + tiny / kind(2) != tiny:
+            raise FloatingPointError(
+                f"this thread's {np.dtype(kind).name} arithmetic is not IEEE 754's: its rounding mode was changed, or "
+                "its subnormals are flushed to zero (torch.set_flush_denormal, or a library built with -ffast-math)"
+            )
+
+
+# ---- sfma --------------------------------------------------------------------------------------------------
+
+
+@driver
+def run_sfma(fmt: Any, nan: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
+    """d = fma(a_k, b_k, d) for k = start … stop - 1, on floats; NaNs become `nan`."""
+    m, n = d.shape
+    width = b.shape[2]
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        for begin in range(start, stop, BLOCK):
+            end = min(begin + BLOCK, stop)
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                k = begin
+                while k + 4 <= end:
+                    x0, x1, x2, x3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+                    for j in range(w):
+                        y = fma(x0, b[p, k, j], row[j])
+                        y = fma(x1, b[p, k + 1, j], y)
+                        y = fma(x2, b[p, k + 2, j], y)
+                        row[j] = fma(x3, b[p, k + 3, j], y)
+                    k += 4
+                while k < end:
+                    x0 = a[i, k]
+                    for j in range(w):
+                        row[j] = fma(x0, b[p, k, j], row[j])
+                    k += 1
+        for i in range(m):
+            row = d[i, p * width : p * width + w]
+            for j in range(w):
+                row[j] = row[j] if row[j] == row[j] else nan
+
+
+class SfmaKernel(Kernel):
+    """sfma, in fp32 or fp64."""
+
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        self.float = np.float64 if spec.d_format == fp64 else np.float32
+        self.bytes_per_element = np.dtype(self.float).itemsize
+        self.description = f"sfma: the processor's {np.dtype(self.float).name} fused multiply-add"
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (np.ascontiguousarray(codes).view(self.float),)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (in_panels(codes).view(self.float),)
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        check_processor()
+        fmt, k = self.spec.d_format, self.spec.k
+        nan = np.array(quiet_nan(fmt), fmt.word).view(self.float)[()]
+        run_sfma(fmt, nan, a[0], b[0], d.view(self.float), start * k, stop * k)
+
+
+# ---- gps ---------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _bits(typing: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic
+def _float(typing: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+_EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
+
+
+@part
+def flush(x: Any) -> Any:
+    """A subnormal becomes zero of the same sign."""
+    bits = _bits(x)
+    return _float(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
+
+
+@driver
+def flushed_values(fmt: Any, codes: Any, values: Any) -> None:
+    """Operands as fp32, those below the format's least normal number +0."""
+    layout = fmt.layout
+    for i in range(codes.size):
+        x = decode(np.int64(codes[i]), layout)
+        significand = where(x.significand < 1 << fmt.fraction_bits, 0, x.significand)
+        magnitude = np.float64(significand) * power_of_two(x.exponent - fmt.fraction_bits, np.float64(0))
+        magnitude = where(x.infinite, np.inf, where(x.nan, np.nan, magnitude))
+        values[i] = where((x.sign == 1) & (magnitude != 0), -magnitude, magnitude)
+
+
+@driver
+def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
+    """The instructions start … stop - 1, of k products each; NaNs become `nan`."""
+    m, n = d.shape
+    width = b.shape[2]
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        for step in range(start, stop):
+            for i in range(m):
+                row = d[i, p * width : p * width + w]
+                for j in range(w):
+                    row[j] = np.float32(0) if _bits(row[j]) & _EXPONENT == 0 else row[j]
+                for g in range(step * k, (step + 1) * k, G):
+                    x0, x1 = a[i, g], a[i, g + 1]
+                    if G == 2:
+                        for j in range(w):
+                            s = flush(flush(x0 * b[p, g, j]) + flush(x1 * b[p, g + 1, j]))
+                            row[j] = flush(row[j] + s)
+                        continue
+                    x2, x3 = a[i, g + 2], a[i, g + 3]
+                    if G == 4:
+                        for j in range(w):
+                            s = flush(flush(x0 * b[p, g, j]) + flush(x1 * b[p, g + 1, j]))
+                            t = flush(flush(x2 * b[p, g + 2, j]) + flush(x3 * b[p, g + 3, j]))
+                            row[j] = flush(row[j] + flush(s + t))
+                        continue
+                    x4, x5, x6, x7 = a[i, g + 4], a[i, g + 5], a[i, g + 6], a[i, g + 7]
+                    for j in range(w):
+                        s = flush(flush(x0 * b[p, g, j]) + flush(x1 * b[p, g + 1, j]))
+                        t = flush(flush(x2 * b[p, g + 2, j]) + flush(x3 * b[p, g + 3, j]))
+                        u = flush(flush(x4 * b[p, g + 4, j]) + flush(x5 * b[p, g + 5, j]))
+                        v = flush(flush(x6 * b[p, g + 6, j]) + flush(x7 * b[p, g + 7, j]))
+                        row[j] = flush(row[j] + flush(flush(s + t) + flush(u + v)))
+        for i in range(m):
+            row = d[i, p * width : p * width + w]
+            for j in range(w):
+                row[j] = row[j] if row[j] == row[j] else nan
+
+
+class GpsKernel(Kernel):
+    """gps; G is 2, 4 or 8 (`algorithms.Gps`)."""
+
+    bytes_per_element = 4
+    description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
+
+    def _values(self, fmt: Format, codes: Codes) -> Planes:
+        values = np.empty(codes.shape, np.float32)
+        flushed_values(fmt, np.ascontiguousarray(codes).reshape(-1), values.reshape(-1))
+        return (values,)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return self._values(self.spec.a_format, codes)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return self._values(self.spec.b_format, in_panels(codes))
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        check_processor()
+        parameters = self.spec.parameters
+        assert isinstance(parameters, Gps)
+        nan = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()]
+        run_gps(fp32, nan, parameters.G, self.spec.k, a[0], b[0], d.view(np.float32), start, stop)

@@ -1,0 +1,64 @@
+"""What every kernel is to the GEMM that drives it: operands decoded once into planes, outputs updated in place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+
+Codes = NDArray[Any]  #: bit patterns
+Planes = tuple[NDArray[Any], ...]
+
+#: Columns of one panel: what one row of a panel needs (256 outputs and their sums) stays in the first-level cache,
+#: and so does a step of B, 256 columns of 16 products of five bytes.
+WIDTH = 256
+
+
+class Kernel(ABC):
+    """A compiled `DotAdd` whose K is a chain of as many instructions as there are products to take.
+
+    `rows` and `columns` decode operands: planes of A have its rows first, planes of B panels of `WIDTH` columns.
+    `run` carries a block of accumulators through a range of instructions; it holds no state, and no lock of Python's,
+    so that threads can run on different rows.
+    """
+
+    #: what the kernel is made of, for a person
+    description: str
+
+    def __init__(self, spec: DotAdd) -> None:
+        self.spec = spec
+
+    @abstractmethod
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        """Planes of A: (m, K) codes, (m, K/S) scales; K a multiple of the instruction's."""
+
+    @abstractmethod
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        """Planes of B: (K, n) codes, (K/S, n) scales; K a multiple of the instruction's."""
+
+    @abstractmethod
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        """Take `d` (m, n), codes of c in words of d's type, through the instructions `start` … `stop - 1`.
+
+        In place; m the rows of `a`, and n at most the columns of `b`.
+        """
+
+    #: bytes that the planes of B take for each element
+    bytes_per_element: int = 16
+    #: how many products one call of `run` should be given: some tens of milliseconds, for Ctrl-C to be seen between
+    task: int = 1 << 24
+
+
+def in_panels(array: NDArray[Any], fill: int = 0) -> NDArray[Any]:
+    """(K, n) → (panels, K, WIDTH), contiguous, filled up with `fill`."""
+    k, n = array.shape
+    panels = -(-n // WIDTH)
+    out = np.full((panels, k, WIDTH), fill, array.dtype)
+    for p in range(panels):
+        part = array[:, p * WIDTH : (p + 1) * WIDTH]
+        out[p, :, : part.shape[1]] = part
+    return out

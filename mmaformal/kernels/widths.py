@@ -1,0 +1,86 @@
+"""How narrow the numbers of a fused dot product may be: bounds computed from a `DotAdd`, none assumed.
+
+A product is computed in the processor's floating point and aligned by it: with `p` the exact product as a float and
+F, e_max as in the stage `align`, the aligned term is `p · 2^(F - e_max)` cut toward zero, which is what converting a
+float to an integer does.  That is `align` bit for bit if no operation rounds:
+
+- the significands' product has M_a + M_b + 2 bits, no more than the float's 24 (53);
+- the least product, 2^(e_a + e_b - M_a - M_b) at the least exponents, and the largest, below 2^(e_a + e_b + 2) at
+  the greatest, are normal floats;
+- the scale 2^(F - e_max) is a normal float.  Where it would be too large, e_max is below the exponent of every
+  product that is not zero: all are zero, and stay zero by any scale.  Where it would be too small, the least normal
+  float serves: every product times that is below 1.  A product that becomes subnormal is below 1, cut to 0, even if
+  the processor flushes it.
+
+A term is at most (2^(M_a+1) - 1)·(2^(M_b+1) - 1) shifted from M_a + M_b to F fractional bits.  As many of these are
+summed in 32 bits as fit (`chunk`); the sums of chunks and c's term are added in 64 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mmaformal.algorithms import DotAdd
+
+_INT32 = (1 << 31) - 1
+#: name, bits of the significand, least and greatest exponent of a normal number
+_FLOATS: tuple[tuple[Any, int, int, int], ...] = (
+    (np.float32, 24, -126, 127),
+    (np.float64, 53, -1022, 1023),
+)
+
+
+@dataclass(frozen=True)
+class Widths:
+    """The types of the planes and sums of a fused dot product, and the numbers that mark zeros in them."""
+
+    exponent: Any  #: of the exponents of operands, and of the sum of two
+    value: Any  #: of operands and products
+    term: Any  #: of aligned terms
+    chunk: int  #: how many terms a sum of that type holds
+    least: int  #: the least exponent of a product that is not zero
+    zero: int  #: what a zero operand's exponent is, so that its products' are below `least`
+
+    @property
+    def bytes_per_element(self) -> int:
+        return int(np.dtype(self.exponent).itemsize + np.dtype(self.value).itemsize + 1)
+
+    def __str__(self) -> str:
+        names = (np.dtype(x).name for x in (self.exponent, self.value, self.term))
+        return "exponents {}, products {}, terms {}".format(*names) + f" in sums of {self.chunk}"
+
+
+def widths(spec: DotAdd, F: int, L: int) -> Widths | None:
+    """The narrowest types for sums of L products of `spec` aligned to F bits; None if there are none."""
+    a, b = spec.a_format, spec.b_format
+    bits = a.fraction_bits + b.fraction_bits
+    least, greatest = a.min_exponent + b.min_exponent, a.max_exponent + b.max_exponent
+
+    for float_type, significand, low, high in _FLOATS:
+        exact = bits + 2 <= significand
+        normal = least - bits >= low and min(x.min_exponent - x.fraction_bits for x in (a, b)) >= low
+        # twice the least normal float times the largest product is below 1, too
+        small = greatest + 2 <= -low - 1 and max(a.max_exponent, b.max_exponent) < high
+        if exact and normal and small and F - least <= high:
+            value = float_type
+            break
+    else:
+        return None
+
+    largest = (2 ** (a.fraction_bits + 1) - 1) * (2 ** (b.fraction_bits + 1) - 1)
+    term = largest << (F - bits) if bits <= F else largest >> (bits - F)
+    if L * term >= 1 << 62:
+        return None
+    term_type, chunk = (np.int32, min(L, _INT32 // term)) if term <= _INT32 else (np.int64, L)
+
+    zero = least - max(a.max_exponent, b.max_exponent) - 1
+    sums = (2 * zero, greatest)
+    exponent = next(
+        (t for t in (np.int8, np.int16) if np.iinfo(t).min <= sums[0] and sums[1] <= np.iinfo(t).max), None
+    )
+    if exponent is None:
+        return None
+    return Widths(exponent, value, term_type, chunk, least, zero)
