@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.queries import commutativity, order_independence, sign_symmetry
+from mmaformal.queries import commutativity, exactness, order_independence, rounding, sign_symmetry
 from mmaformal.queries.property import Property
 
 _ALL: tuple[Property, ...] = (
@@ -10,5 +10,9 @@ _ALL: tuple[Property, ...] = (
     order_independence.ACROSS,
     commutativity.PROPERTY,
     sign_symmetry.PROPERTY,
+    exactness.PROPERTY,
+    rounding.CORRECT,
+    rounding.FAITHFUL,
+    rounding.STEP,
 )
 PROPERTIES: dict[str, Property] = {each.name: each for each in _ALL}

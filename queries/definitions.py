@@ -1,0 +1,167 @@
+"""What rounding is, by definition: in rationals, and as a claim about bit-vector terms.
+
+Neither is how an encoding rounds.  A number x is rounded correctly to a code if no other code of the kind is nearer
+(RNE; at equal distance the even one), or nearer to zero but not above |x| (RZ): a statement about the code, its two
+neighbours, and x.  Overflow is part of it: infinity is the code after the largest, and stands for 2^(e_max + 1).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import z3
+
+from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Gps, Lowered, Rounding
+from mmaformal.formats import Format
+
+# ---- in rationals ------------------------------------------------------------------------------------------------
+
+
+def conversion_of(spec: DotAdd) -> Conversion:
+    """The rounding that a result has gone through last."""
+    p = spec.parameters
+    if isinstance(p, Gps):
+        return IEEE_FP32
+    rho: Conversion = p.addition if isinstance(p, Lowered) else p.rho  # type: ignore[attr-defined]
+    return rho
+
+
+def grid_value(index: int, rho: Conversion) -> Fraction:
+    """The magnitude of the index-th number that ρ can give, counted from 0; infinity counts as 2^(e_max + 1)."""
+    field, fraction = divmod(index, 1 << rho.fraction_bits)
+    significand = fraction + ((1 << rho.fraction_bits) if field else 0)
+    return Fraction(significand) * Fraction(2) ** (max(field, 1) - rho.format.bias - rho.fraction_bits)
+
+
+def last_index(rho: Conversion) -> int:
+    """The index of infinity."""
+    return ((1 << rho.format.exponent_bits) - 1) << rho.fraction_bits
+
+
+def index_below(x: Fraction, rho: Conversion) -> int:
+    """The index of the largest number of ρ's that is not above |x|."""
+    low, high = 0, last_index(rho)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if grid_value(middle, rho) <= abs(x):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def index_of(code: int, rho: Conversion) -> int | None:
+    """The index of a code's magnitude; None for a NaN, and for a code that ρ cannot give."""
+    drop = rho.format.fraction_bits - rho.fraction_bits
+    magnitude = code & (rho.format.sign_mask - 1)
+    index = magnitude >> drop
+    return index if magnitude == index << drop and index <= last_index(rho) else None
+
+
+def rounded_index(x: Fraction, rho: Conversion) -> int:
+    """The index of ρ(x)."""
+    below = index_below(x, rho)
+    if rho.rounding is Rounding.RZ or below == last_index(rho):
+        return below
+    twice = 2 * abs(x) - grid_value(below, rho) - grid_value(below + 1, rho)
+    return below + (twice > 0 or (twice == 0 and below % 2 == 1))
+
+
+def is_negative(code: int, fmt: Format) -> bool:
+    return bool(code & fmt.sign_mask)
+
+
+def is_correct(code: int, x: Fraction, rho: Conversion) -> bool:
+    """Whether a code is ρ(x); zeros of either sign are zero."""
+    index = rounded_index(x, rho)
+    return index_of(code, rho) == index and (index == 0 or is_negative(code, rho.format) == (x < 0))
+
+
+def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
+    """Whether a code is one of the two neighbours of x among ρ's numbers, or x itself where that is one of them."""
+    below = index_below(x, rho)
+    index = index_of(code, rho)
+    exact = below < last_index(rho) and grid_value(below, rho) == abs(x)
+    allowed = (below,) if exact or below == last_index(rho) else (below, below + 1)
+    return index in allowed and (index == 0 or is_negative(code, rho.format) == (x < 0))
+
+
+# ---- as a claim about terms --------------------------------------------------------------------------------------
+
+
+def fit(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    """x zero-extended to `bits`, no fewer than its own."""
+    assert bits >= x.size()
+    return z3.ZeroExt(bits - x.size(), x) if bits > x.size() else x
+
+
+def at_least(m: z3.BitVecRef, t: z3.BitVecRef, n: z3.BitVecRef, q: z3.BitVecRef) -> z3.BoolRef:
+    """Whether `m · 2^t ≥ n · 2^q`, exactly.  m, n unsigned; t, q two's complement of one width, which holds q - t.
+
+    Where the exponents are further apart than the other number is long, no shift is needed to tell.
+    """
+    bits, shift = m.size() + n.size() + 1, q - t
+    wide = max(bits, shift.size())
+    long, short = fit(m, wide), fit(n, wide)
+
+    def by(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
+        return x << fit(amount, wide)
+
+    n_up = z3.If(shift > m.size(), n == 0, z3.UGE(long, by(short, shift)))
+    m_up = z3.If(-shift > n.size(), z3.Or(m != 0, n == 0), z3.UGE(by(long, -shift), short))
+    return z3.If(shift >= 0, n_up, m_up)
+
+
+def is_rounded(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(m · 2^t), by the definition above.
+
+    t is in two's complement, and wide enough for any difference of it and an exponent of ρ's format, plus 2.
+    """
+    return _rounds(m, t, m, code, rho)
+
+
+def rounds_between(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(x) for every x strictly between m · 2^t and (m + 1) · 2^t."""
+    return _rounds(m, t, fit(m, m.size() + 1) + 1, code, rho)
+
+
+def _rounds(
+    m: z3.BitVecRef, t: z3.BitVecRef, top: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion
+) -> z3.BoolRef:
+    """Of m · 2^t, if `top` is m; or else of all that is strictly between it and top · 2^t."""
+    fmt, keep, one_number = rho.format, rho.fraction_bits, top.eq(m)
+    assert not fmt.ignored_low_bits
+    drop = fmt.fraction_bits - keep
+    index = z3.Extract(fmt.storage_bits - 2, drop, code)
+    infinity = z3.BitVecVal(last_index(rho), index.size())
+    possible = [z3.ULE(index, infinity)]
+    if drop:
+        possible.append(z3.Extract(drop - 1, 0, code) == 0)
+
+    significand, q = read(index, t.size(), rho)
+    if rho.rounding is Rounding.RZ:
+        next_up = significand + 1
+        no_higher = z3.Not(at_least(m, t, next_up, q)) if one_number else at_least(next_up, q, top, t)
+        return z3.And(*possible, at_least(m, t, significand, q), z3.Or(index == infinity, no_higher))
+
+    assert rho.rounding is Rounding.RNE
+    field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
+    even = z3.Extract(0, 0, index) == 0
+    quarter = q - 2  # below a power of two the spacing is half that above it
+    upper = 4 * significand + 2
+    lower = 4 * significand - z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
+    no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
+    if one_number:
+        no_higher = z3.And(no_higher, z3.Or(even, z3.Not(at_least(m, t, upper, quarter))))
+        no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
+    return z3.And(*possible, z3.Or(index == infinity, no_higher), z3.Or(index == 0, no_lower))
+
+
+def read(index: z3.BitVecRef, bits: int, rho: Conversion) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    """The index-th number of ρ's as (significand, q), `significand · 2^q`; q of `bits` bits, two's complement."""
+    keep = rho.fraction_bits
+    field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
+    normal = field != 0
+    leading = z3.If(normal, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+    q = fit(z3.If(normal, field, z3.BitVecVal(1, field.size())), bits) - (rho.format.bias + keep)
+    return fit(z3.Concat(leading, fraction), keep + 5), q

@@ -1,0 +1,123 @@
+"""Is d the exact sum, rounded once?  Correctly, to ρ of it; or at least faithfully, to one of its two neighbours?
+
+    python -m mmaformal.queries.rounding hopper HMMA.16816.F32
+
+Both are asked of the whole instruction, for all inputs that are numbers, and correct rounding also of each step of a
+chain on its own.  ρ is the instruction's last rounding, and its neighbours those of ρ's own grid (RZ-E8M13 has 13
+fractional bits).  A zero of either sign is zero; infinity is the number after the largest.
+
+Fused units round their aligned terms before they add, so products that cancel leave an error that no ulp of d bounds:
+both fail.  They hold where a step is exact up to its one rounding, sfma and efda, and K is one step; `exact_steps` has
+the proof.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
+from mmaformal.explain import code_text
+from mmaformal.instruction import Instruction
+from mmaformal.queries.definitions import (
+    conversion_of,
+    grid_value,
+    index_below,
+    is_correct,
+    is_faithful,
+    last_index,
+)
+from mmaformal.queries.exact_steps import prove_step
+from mmaformal.queries.inputs import Codes
+from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
+from mmaformal.queries.property import Property
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.witness import WitnessError
+
+Judge = Callable[[int, Fraction, Conversion], bool]  #: of a code, the exact sum and ρ
+
+
+def one_step(instruction: Instruction) -> Instruction:
+    """The instruction with the K of one step."""
+    step = instruction.spec.parameters.step_products
+    if step == instruction.k:
+        return instruction
+    spec = instruction.spec
+    block = {"scale_block": step} if spec.scale_block > step else {}
+    return instruction.replace(k=step, name=f"{instruction.name}[one step]", **block)
+
+
+def neighbours_text(x: Fraction, rho: Conversion) -> str:
+    """The two numbers of ρ's that x lies between."""
+    below = index_below(x, rho)
+    drop = rho.format.fraction_bits - rho.fraction_bits
+    sign = rho.format.sign_mask if x < 0 else 0
+    if below < last_index(rho) and grid_value(below, rho) == abs(x):
+        return f"the exact sum is a number of {rho}"
+    ends = [
+        code_text(i << drop | (sign if i else 0), rho.format)
+        for i in (below, below + 1)
+        if i <= last_index(rho)
+    ]
+    return f"its neighbours in {rho} are {' and '.join(ends)}"
+
+
+def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
+    x = exact(spec, codes)
+    return x is not None and not judge(result, x, conversion_of(spec))
+
+
+def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
+    spec, rho = instruction.spec, conversion_of(instruction.spec)
+    question = f"{instruction.label}: {what}"
+    single = spec.k == spec.parameters.step_products
+    if isinstance(spec.parameters, (Sfma, Efda)) and single:
+        proving = Proving(asker)
+        try:
+            prove_step(proving, spec)
+        except NotProvedError as error:
+            if not error.refuted:
+                return Unknown(question, str(error), proving.obligations, asker.elapsed)
+        else:
+            return Holds(question, Proof(proving.obligations), asker.elapsed)
+    breaks = partial(_breaks, spec, judge)
+    codes = find_case(instruction, breaks)
+    if codes is None:
+        return Unknown(
+            question, "no input was found that breaks it, and no proof is known", (), asker.elapsed
+        )
+    result, x = run_both(instruction, codes), exact(spec, codes)
+    if x is None or judge(result, x, rho):
+        raise WitnessError(f"{instruction.label}: {codes} was to be rounded wrongly, and is not")
+    notes = (neighbours_text(x, rho),)
+    witness = Shown(instruction, codes, result, x, notes, ("made smaller step by step, not proved minimal",))
+    return Fails(question, witness, f"d is not the exact sum {what.partition(' ')[2]}", asker.elapsed)
+
+
+def _settle_step(instruction: Instruction, asker: Asker) -> Answer:
+    return settle(is_correct, "each step is correctly rounded", one_step(instruction), asker)
+
+
+CORRECT = Property(
+    "correct-rounding",
+    "d is the exact c + Σ a·b, rounded once with ρ",
+    partial(settle, is_correct, "is correctly rounded"),
+)
+FAITHFUL = Property(
+    "faithful-rounding",
+    "d is one of the two neighbours of the exact c + Σ a·b among ρ's numbers, or that itself",
+    partial(settle, is_faithful, "is faithfully rounded"),
+)
+STEP = Property(
+    "correct-rounding-of-each-step",
+    "each step's result is its exact c + Σ a·b, rounded once with ρ",
+    _settle_step,
+)
+
+main = CORRECT.main
+
+if __name__ == "__main__":
+    sys.exit(main())
