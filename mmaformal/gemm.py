@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -195,7 +196,7 @@ class _Problem:
             first = index * self.steps
             inner = range(-(-(first + 1) // share) * share, first + self.steps, share)
             cuts = [0, *(cut - first for cut in inner), self.steps]
-            pieces = list(zip(cuts[:-1], cuts[1:], strict=True))
+            pieces = list(pairwise(cuts))
             d[block] = self._block(block, pieces, promote, order, workers)
         return d
 

@@ -1,0 +1,254 @@
+"""matmul: what it computes is said by dot products and NumPy's IEEE additions; operands, threads, interrupts."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell, volta
+
+H = hopper["HMMA.16816.F32"]
+HALF = hopper["HMMA.16816.F16"]
+Q = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
+SCALED = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"]
+
+
+def chain(i: Instruction, A: Any, B: Any, C: Any, start: int = 0, stop: int | None = None) -> Any:
+    """Instructions start … stop - 1, one after the other, by `Instruction.dot_add` on operands padded here."""
+    missing = -A.shape[1] % i.k
+    A, B = np.pad(A, ((0, 0), (0, missing))), np.pad(B, ((0, missing), (0, 0)))
+    d = C
+    for step in range(start, A.shape[1] // i.k if stop is None else stop):
+        part = slice(step * i.k, (step + 1) * i.k)
+        d = i.dot_add(A[:, None, part], B[part].T[None], d)
+    return d
+
+
+def floats(i: Instruction, codes: Any) -> Any:
+    return codes.view(i.d_format.dtype).astype(np.float32)
+
+
+def problem(i: Instruction, m: int, n: int, k: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    A = (4 * rng.normal(size=(m, k))).astype(i.a_format.dtype)
+    B = (4 * rng.normal(size=(k, n))).astype(i.b_format.dtype)
+    C = (4 * rng.normal(size=(m, n))).astype(i.c_format.dtype)
+    return A.view(i.a_format.word), B.view(i.b_format.word), C.view(i.c_format.word)
+
+
+@pytest.mark.parametrize("i", [H, HALF, Q, cdna2["f32_16x16x4f32"], cdna3["f32_16x16x32_fp8_fp8"]], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 16), (17, 300, 130)])
+def test_any_shape_is_a_chain_of_instructions(i: Instruction, shape: tuple[int, int, int]) -> None:
+    A, B, C = problem(i, *shape)
+    assert (matmul(A, B, C, instruction=i) == chain(i, A, B, C)).all()
+    zero = np.zeros_like(C)
+    assert (matmul(A, B, instruction=i) == chain(i, A, B, zero)).all()
+
+
+def test_nothing_to_sum_gives_c() -> None:
+    A, B, C = problem(H, 2, 3, 0)
+    assert (matmul(A, B, C, instruction=H) == C).all()
+    assert matmul(A[:0], B, instruction=H).shape == (0, 3)
+
+
+def test_k_longer_than_what_is_decoded_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.gemm._PLANES_K", 48)
+    monkeypatch.setattr("mmaformal.gemm._PLANES_BYTES", 1)
+    A, B, C = problem(H, 9, 520, 200)
+    assert (matmul(A, B, C, instruction=H) == chain(H, A, B, C)).all()
+    monkeypatch.undo()
+    promoted = matmul(A, B, C, instruction=H, promote_every=5)
+    monkeypatch.setattr("mmaformal.gemm._PLANES_K", 48)
+    assert (matmul(A, B, C, instruction=H, promote_every=5) == promoted).all()
+
+
+# ---- dividing K --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("i", [H, HALF, Q], ids=str)
+def test_promotion(i: Instruction) -> None:
+    A, B, C = problem(i, 4, 7, 11 * i.k + 3)
+    total = floats(i, C)
+    zero = np.zeros_like(C)
+    for step in range(0, 12, 4):
+        total = total + floats(i, chain(i, A, B, zero, step, step + 4))
+    expected = total.astype(i.d_format.dtype).view(i.d_format.word)
+    assert (matmul(A, B, C, instruction=i, promote_every=4) == expected).all()
+    assert (expected != chain(i, A, B, C)).any()  # or nothing was tested
+
+
+@pytest.mark.parametrize("order", ["sequential", "pairwise"])
+@pytest.mark.parametrize("with_c", [True, False])
+def test_split_k(order: Any, with_c: bool) -> None:
+    A, B, C = problem(H, 40, 70, 16 * 16)
+    zero = np.zeros_like(C)
+    ranges = ((0, 4), (4, 8), (8, 12), (12, 16))  # ⌈16 / 5⌉ = 4 instructions each: the fifth range is empty
+    p = [floats(H, chain(H, A, B, zero, *each)) for each in ranges]
+    c = floats(H, C)
+    if order == "sequential":
+        expected = (((c + p[0]) if with_c else p[0]) + p[1] + p[2]) + p[3]
+    else:
+        expected = (p[0] + p[1]) + (p[2] + p[3])
+        expected = expected + c if with_c else expected
+    got = matmul(A, B, C if with_c else None, instruction=H, split_k=5, order=order)
+    assert (got == expected.view(np.uint32)).all()
+    other = matmul(A, B, C if with_c else None, instruction=H, split_k=3, order=order)
+    assert (got != other).any()
+
+
+def test_pairwise_with_an_odd_one_out() -> None:
+    A, B, C = problem(H, 6, 7, 16 * 5)
+    p = [floats(H, chain(H, A, B, np.zeros_like(C), i, i + 1)) for i in range(5)]
+    expected = ((p[0] + p[1]) + (p[2] + p[3])) + p[4]
+    assert (matmul(A, B, instruction=H, split_k=5, order="pairwise") == expected.view(np.uint32)).all()
+
+
+def test_stream_k() -> None:
+    """Four tiles of six instructions among five workers of ⌈24/5⌉ = 5: tile t is cut at the multiples of five."""
+    A, B, C = problem(H, 20, 13, 16 * 6)
+    got = matmul(A, B, C, instruction=H, stream_k=5, tile=(12, 8))
+    cuts = {0: [5], 1: [4], 2: [3], 3: [2]}
+    corners = [(0, 0), (0, 8), (12, 0), (12, 8)]
+    for tile, (row, column) in enumerate(corners):
+        rows, columns = slice(row, min(row + 12, 20)), slice(column, min(column + 8, 13))
+        a, b, c = A[rows], B[:, columns], C[rows, columns]
+        total = floats(H, np.ascontiguousarray(c))
+        edges = [0, *cuts[tile], 6]
+        for start, stop in pairwise(edges):
+            total = total + floats(H, chain(H, a, b, np.zeros_like(c), start, stop))
+        assert (got[rows, columns] == total.view(np.uint32)).all()
+    one = matmul(A, B, C, instruction=H, stream_k=1, tile=(12, 8))
+    assert (one == chain(H, A, B, C)).all()
+
+
+def test_a_merged_nan_is_the_model_s() -> None:
+    A, B, C = problem(H, 2, 2, 64)
+    A[0, 0] = 0x7C01
+    got = matmul(A, B, C, instruction=H, split_k=2)
+    assert (got[0] == 0x7FFFFFFF).all()
+    assert (got[1] < 0x7F800000).all() or (got[1] >= 0x80000000).any()
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+def test_floats_give_floats() -> None:
+    A, B, C = problem(Q, 5, 6, 64)
+    D = matmul(A, B, C, instruction=Q)
+    typed = A.view(ml_dtypes.float8_e4m3fn), B.view(ml_dtypes.float8_e4m3fn), C.view(np.float32)
+    got = matmul(*typed, instruction=Q)
+    assert got.dtype == np.float32
+    assert (got.view(np.uint32) == D).all()
+    assert (
+        matmul(*(x.view(np.float16) for x in problem(HALF, 2, 2, 16)), instruction=HALF).dtype == np.float16
+    )
+
+
+class Exported:
+    """An array that offers nothing but DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack_and_strides() -> None:
+    A, B, C = problem(H, 5, 6, 32)
+    D = matmul(A, B, C, instruction=H)
+    through = [Exported(x.view(t)) for x, t in ((A, np.float16), (B, np.float16), (C, np.float32))]
+    assert (matmul(*through, instruction=H).view(np.uint32) == D).all()
+    assert (matmul(np.asfortranarray(A), B[:, ::-1][:, ::-1], C.T.copy().T, instruction=H) == D).all()
+
+
+def test_block_scales_at_the_end_of_k() -> None:
+    """K = 72 with a scale for each 32: the third block has 8 products and padding."""
+    rng = np.random.default_rng(3)
+    A, B, C = problem(SCALED, 4, 5, 72)
+    sa = rng.integers(120, 134, (4, 3)).astype(np.uint8)
+    sb = rng.integers(120, 134, (3, 5)).astype(np.uint8)
+    pad_a, pad_b = np.pad(A, ((0, 0), (0, 24))), np.pad(B, ((0, 24), (0, 0)))
+    d = C
+    for step in range(3):
+        part = slice(32 * step, 32 * step + 32)
+        one = slice(step, step + 1)
+        d = SCALED.dot_add(pad_a[:, None, part], pad_b[part].T[None], d, sa[:, None, one], sb[one].T[None])
+    assert (matmul(A, B, C, instruction=SCALED, scale_a=sa, scale_b=sb) == d).all()
+
+
+def test_errors() -> None:
+    A, B, C = problem(H, 3, 4, 16)
+    with pytest.raises(ValueError, match="M×K and K×N"):
+        matmul(A, B[:-1], instruction=H)
+    with pytest.raises(ValueError, match="C has shape"):
+        matmul(A, B, C[:-1], instruction=H)
+    with pytest.raises(TypeError, match="needs unsigned integer bit patterns"):
+        matmul(A.astype(np.float64), B, instruction=H)
+    with pytest.raises(TypeError, match="needs scale_a and scale_b"):
+        matmul(*problem(SCALED, 3, 4, 32), instruction=SCALED)
+    ones = np.full((3, 1), 127, np.uint8)
+    with pytest.raises(ValueError, match="scale_b has shape"):
+        matmul(*problem(SCALED, 3, 4, 32), instruction=SCALED, scale_a=ones, scale_b=ones)
+    with pytest.raises(ValueError, match="counts from 1"):
+        matmul(A, B, instruction=H, split_k=0)
+    with pytest.raises(ValueError, match="not by both"):
+        matmul(A, B, instruction=H, split_k=2, stream_k=2)
+    with pytest.raises(ValueError, match="order"):
+        matmul(A, B, instruction=H, order="random")  # type: ignore[arg-type]
+
+
+def test_a_c_of_another_type_takes_no_second_instruction() -> None:
+    i = volta["HMMA.884.F32.F16"]
+    A, B, C = problem(i, 3, 4, 8)
+    with pytest.raises(ValueError, match="promote_every=1"):
+        matmul(A, B, C, instruction=i)
+    assert (matmul(A[:, :4], B[:4], C, instruction=i) == chain(i, A[:, :4], B[:4], C)).all()
+    total = C.view(np.float16).astype(np.float32)
+    for step in range(2):
+        total = total + chain(i, A, B, np.zeros_like(C), step, step + 1).view(np.float32)
+    assert (matmul(A, B, C, instruction=i, promote_every=1) == total.view(np.uint32)).all()
+
+
+# ---- running -----------------------------------------------------------------------------------------------
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = blackwell["UTCHMMA.F32"]
+    A, B, C = problem(i, 65, 130, 96)
+    A[3, 5], B[40, 7] = 0x7E00, 0x7C00
+    monkeypatch.setattr("mmaformal.kernels.kernel.Kernel.task", 1 << 14)
+    results = [matmul(A, B, C, instruction=i, threads=threads) for threads in (1, 2, 5)]
+    assert all((each == results[0]).all() for each in results)
+
+
+def test_progress_counts_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.kernels.kernel.Kernel.task", 1 << 14)
+    A, B, C = problem(H, 65, 130, 96)
+    told: list[tuple[int, int]] = []
+    matmul(A, B, C, instruction=H, progress=lambda done, total: told.append((done, total)))
+    assert len(told) > 3
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1] == (65 * 130 * 96, 65 * 130 * 96)
+
+
+def test_an_interrupt_leaves_no_thread_and_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.kernels.kernel.Kernel.task", 1 << 14)
+    A, B, C = problem(H, 65, 130, 96)
+    before = threading.active_count()
+
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        matmul(A, B, C, instruction=H, threads=3, progress=interrupt)
+    assert threading.active_count() == before
+    assert (matmul(A, B, C, instruction=H, threads=3) == chain(H, A, B, C)).all()
