@@ -17,13 +17,23 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt.blocks import Operand, Special, Term, all_of, any_of, negate_if, resize
+from mmaformal.encodings.smt import efda as smt_efda
+from mmaformal.encodings.smt.blocks import (
+    Operand,
+    Special,
+    StickySum,
+    Term,
+    all_of,
+    any_of,
+    negate_if,
+    resize,
+)
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
 from mmaformal.queries.inputs import is_nan, magnitude_field
 from mmaformal.queries.lanes import Tracer
-from mmaformal.queries.lemmas import Argument, Ledger, Lemma, Link, _all, _at_most, _is_maximum
+from mmaformal.queries.lemmas import Argument, Ledger, Lemma, Link, _is_maximum
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -38,10 +48,14 @@ def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
 def together(*links: Link) -> Link:
     """One link that says what all of them say."""
     return Link(
-        _all([link.claim for link in links]),
+        all_of([link.claim for link in links]),
         tuple(term for link in links for term in link.free),
         tuple(pair for link in links for pair in link.defined),
     )
+
+
+def _at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+    return Link(z3.ULE(x, y), (x, y))
 
 
 class Pairing(Argument):
@@ -64,7 +78,7 @@ class Pairing(Argument):
     def conclude(self, link: Link, statement: str = "the results are related as claimed") -> None:
         """The conclusion follows from all derivations, and from what was assumed; each claim is a letter here."""
         assumed = [letter for _, letter in self._assumed]
-        formula = z3.Implies(_all([*assumed, *self._steps]), self._atom(link.claim))
+        formula = z3.Implies(all_of([*assumed, *self._steps]), self._atom(link.claim))
         given = [f"if {what}" for what in dict.fromkeys(what for what, _ in self._assumed)]
         self._add(Lemma("composition", ", ".join(["from all of these", *given, statement]), formula))
 
@@ -373,21 +387,33 @@ class Step:
 
     def result(self, total: Link, given: Sequence[Link], totals: tuple[Any, Any] | None = None) -> Link:
         """The link of the results, from that of the sums and whatever else they are made of."""
-        kind, (left, right) = self.kind, (self.left.result, self.right.result)
-        link = kind.code(left, right, self.runs.left_spec.d_format)
-        if isinstance(kind, Opposite) and totals is not None:
-            x, y = totals
-            (m, n), (other_m, other_n) = _magnitude(x), _magnitude(y)
-            sizes = Link(z3.And(m == other_m, z3.Or(n != other_n, m == 0)), (m, n, other_n), ((other_m, m),))
-            total = self.derive("round", "opposite sums have the same magnitude", sizes, [total])
+        link = self.kind.code(self.left.result, self.right.result, self.runs.left_spec.d_format)
+        if totals is not None:
+            total = self.sizes(*totals, total)
         return self.derive("round", "related sums are rounded to related results", link, [total, *given])
 
+    def sizes(
+        self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link, whole: bool = False, bounded: bool = False
+    ) -> Link:
+        """For opposite sums, that their magnitudes are one term, which is what is rounded.
 
-def _magnitude(total: z3.BitVecRef) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        `whole`: all bits of it.  `bounded`: the sum is not the least number, so that it is zero if its magnitude is.
+        """
+        if isinstance(self.kind, Same):
+            return total
+        (m, n), (other_m, other_n) = _magnitude(left, whole), _magnitude(right, whole)
+        zeros = [(x == 0, m == 0) for x in (left, right)] if bounded else []
+        claim = z3.And(m == other_m, z3.Or(n != other_n, m == 0), *(x == y for x, y in zeros))
+        link = Link(claim, (m, n, other_n), ((other_m, m), *zeros))
+        return self.derive("round", "opposite sums have the same magnitude", link, [total])
+
+
+def _magnitude(total: z3.BitVecRef, whole: bool = False) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     """(magnitude, sign) of a two's complement sum, as `normalise_and_round` has them."""
     width = total.size() - 1
     negative = z3.Extract(width, width, total)
-    return resize(negate_if(negative, total), width), negative
+    magnitude = negate_if(negative, total)
+    return magnitude if whole else resize(magnitude, width), negative
 
 
 def _inputs_of(*operands: Operand) -> list[z3.ExprRef]:
@@ -453,20 +479,10 @@ def _gdfs(step: Step) -> Link:
         own = [x[i] for x, i in zip(scales, (h, h, g, g), strict=True)]
         groups.append(
             step.product(
-                left.groups[h], right.groups[g], own, [total, *_magnitudes(step, total, h, g), *links]
+                left.groups[h], right.groups[g], own, [step.sizes(left.sums[h], right.sums[g], total), *links]
             )
         )
     return _fused(step, left.groups, right.groups, groups, c, special, order)
-
-
-def _magnitudes(step: Step, total: Link, h: int, g: int) -> list[Link]:
-    """For negated sums of a group: that their magnitudes are one term."""
-    if isinstance(step.kind, Same):
-        return []
-    x, y = step.left.sums[h], step.right.sums[g]
-    (m, n), (other_m, other_n) = _magnitude(x), _magnitude(y)
-    sizes = Link(z3.And(m == other_m, z3.Or(n != other_n, m == 0)), (m, n, other_n), ((other_m, m),))
-    return [step.derive("round", "opposite sums have the same magnitude", sizes, [total])]
 
 
 def _products(step: Step, factors: Sequence[Link]) -> list[Link]:
@@ -529,51 +545,68 @@ def _efda(step: Step) -> Link:
     left, right = step.left, step.right
     c, factors = step.operand_c(), step.factors()
     operands = [left.a, left.b, right.a, right.b]
+    terms = _products(step, factors)
+    special = step.special([c, *factors, *terms], operands)
+    addend = step.addend(c)
     if hasattr(left, "placed"):
-        terms = _products(step, factors)
-        special = step.special([c, *factors, *terms], operands)
-        bits = left.placed[0].size()
-        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], bits=bits)
-        addend = step.addend(c)
-        e_top = step.derive(
-            "align", "the window is at the same place", same(left.e_top, right.e_top), [dot, addend]
-        )
-        total = step.kind.summand(left.total, right.total)
-        step.derive("accumulate", "sums with c are related", total, [dot, addend, e_top])
-        return step.result(total, [e_top, special], (left.total, right.total))
-    order = [*step.order, len(step.order)]
-    terms = []
-    for j, i in enumerate(step.order):
-        own = [left.a[i], left.b[i], right.a[j], right.b[j]]
-        terms.append(step.product(left.terms[i], right.terms[j], own, [factors[j]] if factors else []))
-    special = step.special([c, *factors], operands)
-    last = step.kind.term(left.terms[-1], right.terms[-1])
-    terms.append(step.derive("multiply", "c is a related term", last, [c]))
-    e_max = step.derive("align", "the largest exponents are equal", same(left.e_max, right.e_max), terms)
-    near = [
-        step.derive("align", "the same terms are near", same(left.near[i], right.near[j]), [terms[j], e_max])
-        for j, i in enumerate(order)
-    ]
-    given = [[t, n] for t, n in zip(terms, near, strict=True)]
-    reach = left.near_sum.size() - 1 - (3).bit_length()
-    near_sum = step.sum_of(left.near_sum, right.near_sum, order, given, [e_max], bits=reach)
-    e_far = step.derive(
-        "align",
-        "the largest exponents of far terms are equal",
-        same(left.e_far, right.e_far),
-        [*terms, *near],
+        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms])
+        term = step.derive("multiply", "sums are related terms", step.kind.term(left.term, right.term), [dot])
+        return _rounded(step, left.sum, right.sum, [term, addend], [special])
+    links, permuted = [], isinstance(step.kind, Same) and list(step.order) != sorted(step.order)
+    for j, i in enumerate([*step.order, len(step.order)]):
+        x, y = left.terms[i], right.terms[j]
+        given = [terms[j] if j < len(terms) else addend]
+        links.append(step.derive("align", "normalised terms are related", step.kind.term(x, y), given))
+        if permuted:
+            given, inputs = ([], _inputs_of(left.a[i], left.b[i])) if j < len(terms) else ([step.c], [])
+            highest = smt_efda.exponents_of(step.runs.left_spec)
+            normal = _normalised(x, highest.high - 1 - highest.low)
+            links.append(step.derive("align", "terms are normalised", normal, given, inputs))
+    if permuted:
+        # Terms of equal exponents are added in another order.
+        text = "three terms in any order are rounded alike"
+        result = same(left.result, right.result)
+        return step.derive("round", text, result, [*links, special])
+    sorted_ = []
+    for x, y in zip(left.sorted, right.sorted, strict=True):
+        sorted_.append(step.derive("align", "terms are sorted alike", step.kind.term(x, y), links))
+    partial = step.kind.summand(left.partial.total, right.partial.total)
+    e_partial = same(left.partial.e_max, right.partial.e_max)
+    step.derive("accumulate", "partial sums are related", partial, sorted_)
+    step.derive("accumulate", "partial sums are at the same exponent", e_partial, sorted_)
+    sizes = step.sizes(left.partial.total, right.partial.total, partial)
+    normal = step.kind.term(left.normal, right.normal)
+    step.derive("accumulate", "partial sums are normalised alike", normal, [sizes, e_partial])
+    return _sorted_result(step, [normal, *sorted_], special)
+
+
+def _normalised(x: Term, highest: int) -> Link:
+    """That a term has its leading one on top, or is zero; and its exponent is at most the highest."""
+    top = x.significand.size() - 1
+    leading = z3.Extract(top, top, x.significand) == 1
+    normal = z3.Or(leading, z3.And(x.significand == 0, x.exponent == 0))
+    return Link(z3.And(normal, z3.ULE(x.exponent, highest)), (x.exponent, x.significand))
+
+
+def _sorted_result(step: Step, given: Sequence[Link], special: Link) -> Link:
+    x, y = step.left.sum, step.right.sum
+    e_max, total = same(x.e_max, y.e_max), step.kind.summand(x.total, y.total, x.total.size() - 1)
+    step.derive("accumulate", "sums are at the same exponent", e_max, given)
+    step.derive("accumulate", "sums are related", total, given)
+    result = step.kind.code(step.left.result, step.right.result, step.runs.left_spec.d_format)
+    sizes = step.sizes(x.total, y.total, total, whole=True)
+    return step.derive(
+        "round", "related sums are rounded to related results", result, [sizes, e_max, special]
     )
-    far_sum = step.sum_of(left.far_sum, right.far_sum, order, given, [e_far])
-    return _window_result(step, [near_sum, far_sum, e_max, e_far], special)
 
 
-def _window_result(step: Step, given: Sequence[Link], special: Link) -> Link:
-    left, right = step.left, step.right
-    e_total = same(left.e_total, right.e_total)
-    step.derive("align", "the sums are at the same exponent", e_total, given)
-    total = step.kind.summand(left.total, right.total)
-    step.derive("accumulate", "near and far together are related", total, given)
-    return step.result(total, [e_total, special], (left.total, right.total))
+def _rounded(step: Step, x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]) -> Link:
+    """The link of the results, from the links of two terms that are added."""
+    e_max = step.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms)
+    total = step.kind.summand(x.total, y.total, x.total.size() - 1)
+    step.derive("accumulate", "the sums are related", total, [*terms, e_max])
+    sizes = step.sizes(x.total, y.total, total, bounded=True)
+    return step.result(sizes, [e_max, *terms, *given])
 
 
 def _sfma(step: Step) -> Link:
@@ -587,15 +620,7 @@ def _sfma(step: Step) -> Link:
     operands = [left.a, left.b, right.a, right.b]
     product = step.product(left.product, right.product, operands, given)
     special = step.special([c, *given, product], operands)
-    addend = step.addend(c)
-    e_top = step.derive(
-        "align", "the window is at the same place", same(left.e_top, right.e_top), [product, addend]
-    )
-    # The sum is relative to the product's sign, so it is the same even for negated inputs.
-    total = step.derive(
-        "accumulate", "the sums are equal", same(left.total, right.total), [product, addend, e_top]
-    )
-    return step.result(total, [e_top, product, addend, special])
+    return _rounded(step, left.sum, right.sum, [product, step.addend(c)], [special])
 
 
 def _gps(step: Step) -> Link:
