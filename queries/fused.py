@@ -160,10 +160,12 @@ def largest_loss(factor_bits: tuple[int, ...], places: int, limit: int | None = 
     Beyond its own width a significand is lost as a whole, and further down it is only smaller.
     """
     best = Loss(Fraction(0), 0, 0)
+    if places <= 0:
+        return best
     if len(factor_bits) == 1 and limit is None:
         s = min(places, factor_bits[0])
         ones = (1 << s) - 1
-        return Loss(Fraction(ones, 1 << s), ones, s) if s > 0 else best
+        return Loss(Fraction(ones, 1 << s), ones, s)
     values = _products(factor_bits, limit)
     for s in range(1, min(places, int(values.max()).bit_length()) + 1):
         parts = values & ((1 << s) - 1)
@@ -181,8 +183,10 @@ def prove_loss(
     F: int,
     loss: Fraction,
     premises: Sequence[z3.BoolRef],
+    where: str,
+    cut: Sequence[z3.ExprRef] = (),
 ) -> z3.BoolRef:
-    """|term| ≤ (A + loss)·u, for `loss` of a power of two as denominator."""
+    """|term| ≤ (A + loss)·u, for `loss` of a power of two as denominator.  `cut`: what else the premises are about."""
     e, u = last_places(x, e_max, F)
     s = loss.denominator.bit_length() - 1
     bits = max(e.size(), s.bit_length() + 2)
@@ -191,10 +195,10 @@ def prove_loss(
     bound = (fit(x.aligned, wide) << s) + loss.numerator
     return proving.claim(
         f"{x.name} loss",
-        f"what alignment cuts off a term is at most {loss} · 2^(e_max − F)",
+        f"where {where}, what alignment cuts off a term is at most {loss} · 2^(e_max − F)",
         at_least(bound, u - s, x.term.significand, e),
         premises,
-        [x.term.exponent, e_max, *x.factors],
+        [x.term.exponent, e_max, *x.factors, *cut],
     )
 
 

@@ -112,7 +112,7 @@ def prove_total(proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef]) -> No
 
 
 #: The largest product of two e2m1 numbers, in units of its last place.
-_E2M1_PRODUCT = 144
+E2M1_PRODUCT = 144
 
 
 def _within(proving: Proving, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef:
@@ -125,12 +125,12 @@ def _within(proving: Proving, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef
     products = x.step.products[k * len(x.step.products) // (len(x.summands) - 1) :]
     products = products[: len(x.step.products) // (len(x.summands) - 1)]
     each = [
-        proving.claim("e2m1 product", "a product of e2m1 is at most 36", z3.ULE(magnitude, _E2M1_PRODUCT))
+        proving.claim("e2m1 product", "a product of e2m1 is at most 36", z3.ULE(magnitude, E2M1_PRODUCT))
         for _, magnitude in products
     ]
     sigma = x.step.sums[k]
-    reach = len(products) * _E2M1_PRODUCT
-    prove_sum(proving, sigma, products, [_E2M1_PRODUCT] * len(products), each)
+    reach = len(products) * E2M1_PRODUCT
+    prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
     of_sum = proving.claim(
         "sum of a group",
         "so a group's sum is at most 36 G",

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from mmaformal.queries import commutativity, exactness, order_independence, rounding, sign_symmetry
+from mmaformal.queries import (
+    commutativity,
+    error_bound,
+    exactness,
+    lossless_width,
+    order_independence,
+    rounding,
+    sign_symmetry,
+)
 from mmaformal.queries.property import Property
 
 _ALL: tuple[Property, ...] = (
@@ -11,6 +19,8 @@ _ALL: tuple[Property, ...] = (
     commutativity.PROPERTY,
     sign_symmetry.PROPERTY,
     exactness.PROPERTY,
+    error_bound.PROPERTY,
+    lossless_width.PROPERTY,
     rounding.CORRECT,
     rounding.FAITHFUL,
     rounding.STEP,

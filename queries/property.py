@@ -52,4 +52,4 @@ class Property:
         args = parser.parse_args(argv)
         answer = self.prove(ARCHITECTURES[args.arch][args.name], timeout=args.timeout)
         print(json.dumps(answer.to_json(), indent=2) if args.json else answer)
-        return STATUS[type(answer)]
+        return next(code for kind, code in STATUS.items() if isinstance(answer, kind))

@@ -94,22 +94,22 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
         raise WitnessError(f"{instruction.label}: {codes} was to be rounded wrongly, and is not")
     notes = (neighbours_text(x, rho),)
     witness = Shown(instruction, codes, result, x, notes, ("made smaller step by step, not proved minimal",))
-    return Fails(question, witness, f"d is not the exact sum {what.partition(' ')[2]}", asker.elapsed)
+    return Fails(question, witness, f"it is not so that {what}", asker.elapsed)
 
 
 def _settle_step(instruction: Instruction, asker: Asker) -> Answer:
-    return settle(is_correct, "each step is correctly rounded", one_step(instruction), asker)
+    return settle(is_correct, "a step on its own is correctly rounded", one_step(instruction), asker)
 
 
 CORRECT = Property(
     "correct-rounding",
     "d is the exact c + Σ a·b, rounded once with ρ",
-    partial(settle, is_correct, "is correctly rounded"),
+    partial(settle, is_correct, "d is correctly rounded"),
 )
 FAITHFUL = Property(
     "faithful-rounding",
     "d is one of the two neighbours of the exact c + Σ a·b among ρ's numbers, or that itself",
-    partial(settle, is_faithful, "is faithfully rounded"),
+    partial(settle, is_faithful, "d is faithfully rounded"),
 )
 STEP = Property(
     "correct-rounding-of-each-step",

@@ -1,0 +1,305 @@
+"""How wide an alignment must be so that no bit is ever lost: seed 002, Table I.
+
+    python -m mmaformal.queries.lossless_width hopper HMMA.16816.F32
+    python -m mmaformal.queries.lossless_width            # the table
+
+Terms are aligned to the largest exponent e_max and F fractional bits are kept.  Nothing is lost of any input if and
+only if F is at least
+
+    max over pairs of terms of (largest exponent of one − last place of the other):
+
+for a *separated* dot-add (SDA: the products alone, c added later) both are products; for a *fused* one (FDA) one of
+them may be c.  `prove` proves that so many bits are enough, for all codes, and finds two terms with which one fewer is
+not.  The *data path* has two integer bits more, since a product's significand is below 4; carries of the sum are not
+counted, as in the paper.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gps, Lowered, Sfma
+from mmaformal.encodings import executable
+from mmaformal.encodings.smt.blocks import (
+    ExponentRange,
+    Term,
+    addend,
+    align,
+    decode,
+    exponent_range,
+    is_zero,
+    multiply,
+    product_range,
+)
+from mmaformal.explain import number_text
+from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries.definitions import at_least, fit
+from mmaformal.queries.inputs import Codes
+from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
+from mmaformal.queries.property import Property
+from mmaformal.queries.rounding import STEP
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+#: What Table I calls FP8 (E5M3): the format that holds both e5m2 and e4m3.  No unit has codes of it.
+e5m3 = Format("e5m3", 9, 5, 3, 15, Specials.IEEE, None)
+
+INTEGER_BITS = 2  #: of a product's significand
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of term: a product of two formats, or c."""
+
+    name: str
+    formats: tuple[Format, ...]
+
+    @property
+    def highest(self) -> int:
+        return sum(fmt.max_exponent for fmt in self.formats)
+
+    @property
+    def last_place(self) -> int:
+        """The exponent of the lowest bit that such a term has."""
+        return sum(fmt.min_exponent - fmt.fraction_bits for fmt in self.formats)
+
+    @property
+    def fraction_bits(self) -> int:
+        return sum(fmt.fraction_bits for fmt in self.formats)
+
+
+@dataclass(frozen=True)
+class Width:
+    """The least F with which nothing is lost; `top` and `low` are the kinds of terms that need so many."""
+
+    F: int
+    top: Kind
+    low: Kind
+
+    @property
+    def data_path(self) -> int:
+        return self.F + INTEGER_BITS
+
+
+def pairs_of(a: Format, b: Format, c: Format | None) -> list[tuple[Kind, Kind]]:
+    """(the term with the largest exponent, the term that is aligned to it): kinds that meet in one sum."""
+    product = Kind("product", (a, b))
+    if c is None:
+        return [(product, product)]
+    addend = Kind("c", (c,))
+    return [(product, product), (product, addend), (addend, product)]
+
+
+def width_of(a: Format, b: Format, c: Format | None) -> Width:
+    """The lossless width of products of a and b; with c fused, or (None) separated."""
+    widths = [Width(top.highest - low.last_place, top, low) for top, low in pairs_of(a, b, c)]
+    return max(widths, key=lambda width: width.F)
+
+
+# ---- proof and witness -----------------------------------------------------------------------------------------------
+
+
+def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tuple[Term, z3.BoolRef]:
+    """The term of symbolic codes, its exponent counted from `low`; and whether it is a number other than zero."""
+    exponents = ExponentRange(low, high)
+    operands = [decode(code, fmt) for code, fmt in zip(codes, kind.formats, strict=True)]
+    number = z3.And([z3.Not(z3.Or(x.infinite, x.nan, is_zero(x))) for x in operands])
+    bias = sum(fmt.bias for fmt in kind.formats)
+    if len(operands) == 1:
+        return addend(operands[0], bias, exponents, None), number
+    return multiply(*operands, bias, exponents, None), number
+
+
+def _fields(kind: Kind) -> tuple[int, int]:
+    """The range of exponents of all codes, special ones included."""
+    r = exponent_range(kind.formats[0]) if len(kind.formats) == 1 else product_range(*kind.formats)
+    return r.low, r.high
+
+
+def loses(top: Kind, low: Kind, F: int, codes: Sequence[Sequence[z3.BitVecRef]]) -> z3.BoolRef:
+    """Whether aligning one term to the exponent of another with F fractional bits loses a bit of it.
+
+    `codes`: of the term with the larger exponent, and of the other.
+    """
+    ranges = [_fields(kind) for kind in (top, low)]
+    least, most = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    (x, x_number), (y, y_number) = (
+        _term(kind, side, least, most) for kind, side in zip((top, low), codes, strict=True)
+    )
+    aligned = align(y, x.exponent, low.fraction_bits, F)
+    bits = max(x.exponent.size(), F.bit_length()) + 4
+    unit, place = fit(x.exponent, bits) - F, fit(y.exponent, bits) - low.fraction_bits
+    kept = at_least(aligned, unit, y.significand, place)
+    return z3.And(x_number, y_number, z3.UGE(x.exponent, y.exponent), z3.Not(kept))
+
+
+def _symbolic(kinds: Sequence[Kind]) -> list[list[z3.BitVecRef]]:
+    return [
+        [z3.BitVec(f"{name}{i}", fmt.storage_bits) for i, fmt in enumerate(kind.formats)]
+        for name, kind in zip("xy", kinds, strict=True)
+    ]
+
+
+def prove(proving: Proving, a: Format, b: Format, c: Format | None) -> Width:
+    """Prove that the width is enough, for all codes of each pair of terms, and that one bit fewer is not.
+
+    Raises NotProvedError.
+    """
+    width = width_of(a, b, c)
+    for top, low in pairs_of(a, b, c):
+        formats = " · ".join(map(str, low.formats))
+        text = f"{width.F} fractional bits hold every bit of a {low.name} ({formats}) under any larger {top.name}"
+        claim = z3.Not(loses(top, low, width.F, _symbolic((top, low))))
+        proving.claim(f"{low.name} under {top.name}", text, claim)
+    if not loses_at(width, width.F - 1):
+        raise NotProvedError(f"{width.F - 1} fractional bits are too few", "sat", "")
+    return width
+
+
+def witness(width: Width) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Codes of two terms that need `width.F` bits: the largest exponent there is, and the lowest bit there is."""
+    top = tuple(fmt.code(str(Fraction(2) ** fmt.max_exponent)) for fmt in width.top.formats)
+    low = tuple(1 << fmt.ignored_low_bits for fmt in width.low.formats)
+    return top, low
+
+
+def loses_at(width: Width, F: int) -> bool:
+    """Whether F fractional bits lose a bit of the witness' smaller term, by the alignment of the SMT wing."""
+    codes = [
+        [z3.BitVecVal(code, fmt.storage_bits) for code, fmt in zip(side, kind.formats, strict=True)]
+        for side, kind in zip(witness(width), (width.top, width.low), strict=True)
+    ]
+    return bool(z3.is_true(z3.simplify(loses(width.top, width.low, F, codes))))
+
+
+# ---- Table I ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """Widths of a data path, without carries: proved, and as the paper has them (None: it does not have the format)."""
+
+    fmt: Format
+    separated: Width
+    fused: Width  #: with an fp32 c
+    paper: tuple[int, int] | None  #: separated, fused
+
+    @property
+    def agrees(self) -> tuple[bool, bool] | None:
+        ours = self.separated.data_path, self.fused.data_path
+        return None if self.paper is None else (ours[0] == self.paper[0], ours[1] == self.paper[1])
+
+
+TABLE_I: tuple[tuple[Format, tuple[int, int] | None], ...] = (
+    (bf16, (522, 522)),
+    (fp16, (80, 178)),
+    (e5m3, (66, 164)),
+    (e5m2, None),
+    (e4m3, None),
+    (e2m1, (6, 132)),
+)
+
+
+def table(proving: Proving) -> Iterator[Row]:
+    """Table I again, every width proved and tight.  Raises NotProvedError."""
+    for fmt, paper in TABLE_I:
+        yield Row(fmt, prove(proving, fmt, fmt, None), prove(proving, fmt, fmt, fp32), paper)
+
+
+# ---- the property ----------------------------------------------------------------------------------------------------
+
+
+def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
+    """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable wing; finite inputs."""
+    p = spec.parameters
+    if isinstance(p, Lowered):
+        order = [start + k for start in range(0, spec.k, len(p.order)) for k in p.order]
+        a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
+        trace = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c)
+        steps = [step for step in trace.steps if hasattr(step, "e_max")]
+        c, inner = Fraction(0), p.inner
+    else:
+        a, b = list(codes.a), list(codes.b)
+        scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
+        steps = list(executable.dot_add(spec, a, b, codes.c, *scales).steps)
+        c, inner = spec.c_format.value(codes.c), p  # type: ignore[assignment]
+    L = inner.step_products
+    per_instruction = len(p.order) // L if isinstance(p, Lowered) else len(steps)
+    F = inner.dot_bits if isinstance(inner, Fdrda) else inner.F  # type: ignore[attr-defined]
+    for i, step in enumerate(steps):
+        if i % per_instruction == 0 and i:
+            c = Fraction(0)
+        total = c
+        for k in range(i * L, (i + 1) * L):
+            product = spec.a_format.value(a[k]) * spec.b_format.value(b[k])
+            if product and spec.scale_format is not None:
+                block = k // spec.scale_block
+                product *= spec.scale_format.value(codes.scale_a[block])
+                product *= spec.scale_format.value(codes.scale_b[block])
+            total += product
+        yield Fraction(step.total) * Fraction(2) ** (step.e_max - F), total
+        if not spec.d_format.is_finite(step.result):
+            return
+        c = spec.d_format.value(step.result)
+
+
+def _breaks(spec: DotAdd, codes: Codes, result: int) -> bool:
+    return spec.d_format.is_finite(result) and any(kept != whole for kept, whole in sums(spec, codes))
+
+
+def settle(instruction: Instruction, asker: Asker) -> Answer:
+    spec, p = instruction.spec, instruction.parameters
+    if isinstance(p, (Sfma, Efda, Gps)):  # these align nothing for good: a step is exact, or it is not
+        return STEP.settle(instruction, asker)
+    question = f"{instruction.label}: alignment loses no bit of any input"
+    proving = Proving(asker)
+    if isinstance(p, Fda) and spec.scale_format is None:
+        width = width_of(spec.a_format, spec.b_format, spec.c_format)
+        question += f" (it needs F = {width.F} fractional bits)"
+        if width.F <= p.F:
+            try:
+                prove(proving, spec.a_format, spec.b_format, spec.c_format)
+            except NotProvedError as error:
+                return Unknown(question, str(error), proving.obligations, asker.elapsed)
+            return Holds(question, Proof(proving.obligations), asker.elapsed)
+    codes = find_case(instruction, partial(_breaks, spec))
+    if codes is None:
+        return Unknown(question, "no input was found that loses one", (), asker.elapsed)
+    result, value = run_both(instruction, codes), exact(spec, codes)
+    lost = next((kept, whole) for kept, whole in sums(spec, codes) if kept != whole)
+    notes = (f"the aligned terms add up to {number_text(lost[0])}, exactly {number_text(lost[1])}",)
+    minimal = ("made smaller step by step, not proved minimal",)
+    why = "a term has a bit below the last place that alignment keeps"
+    return Fails(question, Shown(instruction, codes, result, value, notes, minimal), why, asker.elapsed)
+
+
+PROPERTY = Property(
+    "lossless-width", "no step loses a bit of its terms before it rounds their sum once", settle
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The property for an instruction, or without arguments Table I."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments:
+        return PROPERTY.main(arguments)
+    with Relay() as portfolio:
+        proving = Proving(Asker(portfolio, 600.0))
+        print("format   SDA  paper   FDA  paper    (bits of the data path, without carries)")
+        for row in table(proving):
+            paper = row.paper or ("–", "–")
+            widths = row.separated.data_path, row.fused.data_path
+            print(f"{row.fmt!s:6} {widths[0]:5} {paper[0]:>6} {widths[1]:5} {paper[1]:>6}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
