@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import EnumMeta
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
@@ -71,7 +74,7 @@ def driver(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile a function that drivers are made of."""
+    """Compile a function that drivers are made of.  No two arrays that it is given may overlap."""
     compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled
 
@@ -193,18 +196,17 @@ def _select(flag: Any, x: Any, y: Any) -> Any:
     )
 
 
-_STAGES: tuple[tuple[Any, str], ...] = (
-    (blocks, "invert maximum minimum clamp decode is_zero"),
-    (blocks, "classify_product classify_addend classify_scale merge_special resolve_special"),
-    (blocks, "multiply term with_scales with_zero_exponent align shift_right shift_right_sticky signed add"),
-    (blocks, "normalise_and_round encode select_special round_sum ieee_add"),
-    (limbs, "carry is_zero add signed shift_left shift_right_sticky_wide multiply narrow add_term"),
-    (fdrda, "add_c round_total"),
-    (efda, "normalise normalise_sum sorted_pair sorted_sum"),
-)
-for _module, _names in _STAGES:
-    for _name in _names.split():
-        register_jitable(getattr(_module, _name))
+#: functions that have a compiled form of their own above
+_OWN = (blocks.where, blocks.bit_length, blocks.sign_word, efda.select)
+
+for _module in (blocks, limbs, fdrda, efda):
+    for _function in vars(_module).values():
+        if (
+            isinstance(_function, FunctionType)
+            and _function.__module__ == _module.__name__
+            and _function not in _OWN
+        ):
+            register_jitable(_function)  # compiled when compiled code calls it
 
 
 # ---- the processor's floating point ------------------------------------------------------------------------
@@ -224,6 +226,30 @@ def _float64_of_bits(typing: Any, bits: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+
+
+_DATA = re.compile(r"arg\.\w+\.4")  #: numba's name of the pointer to an array argument's data
+
+
+@intrinsic
+def vectorised(typing: Any) -> Any:
+    """What LLVM must know to make good vectors of the loops of this function, a `part`.
+
+    That the data of its array arguments do not overlap, so that it need not compare their addresses first; and that
+    vectors may have 512 bits where the processor has them, since it would rather use half of that.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for argument in builder.function.args:
+            if _DATA.fullmatch(argument.name):
+                argument.add_attribute("noalias")
+        if llvm.get_host_cpu_features().get("avx512f"):
+            set.add(
+                builder.function.attributes, '"prefer-vector-width"="512"'
+            )  # llvmlite knows no such attribute
+        return context.get_dummy_value()
+
+    return types.none(), generate
 
 
 @intrinsic

@@ -22,7 +22,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, driver, part
+from mmaformal.kernels.compiled import Ends, driver, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
 
@@ -30,6 +30,7 @@ from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
 @driver
 def significands(fmt: Any, codes: Any, out: Any) -> None:
     """The signed significand of every code; 0 for special values."""
+    vectorised()
     layout = fmt.layout
     for i in range(codes.size):
         x = decode(np.int64(codes[i]), layout)
@@ -51,6 +52,7 @@ def add_products(
     ea: Any, sa: Any, eb: Any, sb: Any, start: Any, stop: Any, lift: Any, high: Any, low: Any
 ) -> None:
     """The exact sum of the products in fixed point, `efda.fixed_point_sum`, in two limbs."""
+    vectorised()
     for j in range(high.size):
         high[j] = 0
         low[j] = 0
@@ -68,6 +70,7 @@ def finish_fixed(
     spec: Any, rho: Any, nan: Any, top: Any, frame: Any, high: Any, low: Any, flags: Any, d: Any
 ) -> None:
     """The stages of efda after the sum in fixed point."""
+    vectorised()
     least = rho.format.min_exponent
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
@@ -96,6 +99,7 @@ def finish_sorted(
     d: Any,
 ) -> None:
     """The stages of efda for one or two products anywhere."""
+    vectorised()
     p = rho.fraction_bits
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
@@ -132,6 +136,7 @@ def run_efda(
     stop: Any,
 ) -> None:
     """Steps `start` … `stop - 1` of efda on the rows of d, in place."""
+    vectorised()
     ea, va, ka, sa, special_a = a
     eb, vb, kb, sb, special_b = b
     m, n = d.shape

@@ -40,7 +40,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.fdrda import add_c, round_total
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, cast, driver, part, power_of_two
+from mmaformal.kernels.compiled import Ends, cast, driver, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
 from mmaformal.kernels.widths import Widths, widths
 
@@ -62,6 +62,7 @@ class Sums(NamedTuple):
 @driver
 def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, values: Any, kinds: Any) -> None:
     """Exponent, value and kind of every code; a special value has the exponent and value of a zero."""
+    vectorised()
     layout = fmt.layout
     for i in range(codes.size):
         x = decode(np.int64(codes[i]), layout)
@@ -86,6 +87,7 @@ def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, value
 @part
 def largest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
     """out[j] = the largest of ea[k] + eb[k, j]."""
+    vectorised()
     n = out.size
     like = out[0]
     first = ea[start]
@@ -115,6 +117,7 @@ def largest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
 @part
 def smallest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
     """out[j] = the smallest of ea[k] + eb[k, j]."""
+    vectorised()
     n = out.size
     like = out[0]
     for j in range(n):
@@ -131,33 +134,44 @@ def aligned_sum(
     va: Any, vb: Any, start: Any, stop: Any, chunk: Any, scale: Any, some: Any, total: Any
 ) -> None:
     """total[j] = Σ of va[k]·vb[k, j]·scale[j], each cut toward zero; `some` is room for sums of `chunk` terms."""
+    vectorised()
     n = total.size
-    zero = some[0]
-    for j in range(n):
-        total[j] = 0
+    like = some[0]
     for begin in range(start, stop, chunk):
         end = min(begin + chunk, stop)
-        for j in range(n):
-            some[j] = 0
         k = begin
+        while k + 8 <= end:
+            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
+            x4, x5, x6, x7 = va[k + 4], va[k + 5], va[k + 6], va[k + 7]
+            for j in range(n):
+                s = scale[j]
+                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
+                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
+                t4 = cast(x4 * vb[k + 4, j] * s, like) + cast(x5 * vb[k + 5, j] * s, like)
+                t6 = cast(x6 * vb[k + 6, j] * s, like) + cast(x7 * vb[k + 7, j] * s, like)
+                t0 = (t0 + t2) + (t4 + t6)
+                some[j] = t0 if k == begin else some[j] + t0
+            k += 8
         while k + 4 <= end:
             x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
             for j in range(n):
                 s = scale[j]
-                some[j] += (
-                    cast(x0 * vb[k, j] * s, zero)
-                    + cast(x1 * vb[k + 1, j] * s, zero)
-                    + cast(x2 * vb[k + 2, j] * s, zero)
-                    + cast(x3 * vb[k + 3, j] * s, zero)
-                )
+                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
+                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
+                some[j] = t0 + t2 if k == begin else some[j] + (t0 + t2)
             k += 4
         while k < end:
             x0 = va[k]
             for j in range(n):
-                some[j] += cast(x0 * vb[k, j] * scale[j], zero)
+                t0 = cast(x0 * vb[k, j] * scale[j], like)
+                some[j] = t0 if k == begin else some[j] + t0
             k += 1
-        for j in range(n):
-            total[j] += some[j]
+        if begin == start:
+            for j in range(n):
+                total[j] = some[j]
+        else:
+            for j in range(n):
+                total[j] += some[j]
 
 
 @part
@@ -172,6 +186,7 @@ def special_values(
     ka: Any, kb: Any, va: Any, vb: Any, start: Any, stop: Any, overflow: Any, flags: Any
 ) -> None:
     """Merge into `flags` the special values that products are, those of magnitude ≥ `overflow` as infinities."""
+    vectorised()
     for k in range(start, stop):
         x = operand(ka[k])
         u = np.float64(va[k])
@@ -206,30 +221,54 @@ def begin_fda(
     largest: Any,
     e_max: Any,
     scale: Any,
-) -> None:
-    """e_max of the products and c, and 2^(F - e_max) for products without their block scales."""
+) -> Any:
+    """e_max of the products and c, and 2^(F - e_max) for products without their block scales.
+
+    Returns whether some c is a special value.
+    """
+    vectorised()
+    special = False
     for j in range(d.size):
-        c = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
+        x = decode(np.int64(d[j]), c_format.layout)
+        special |= x.nan | x.infinite
+        c = with_zero_exponent(term(x), e_zero)
         blocks = sa + sb[j]
         e = np.int64(largest[j])
         e = maximum(where(e < least, FAR, e + blocks), c.exponent)
         e_max[j] = e
         scale[j] = power_of_two(F - (e - blocks), scale[j])
+    return special
 
 
 @part
 def finish_fda(
-    rho: Any, c_format: Any, F: Any, e_zero: Any, nan: Any, e_max: Any, total: Any, flags: Any, d: Any
+    rho: Any,
+    c_format: Any,
+    F: Any,
+    e_zero: Any,
+    nan: Any,
+    e_max: Any,
+    total: Any,
+    special: Any,
+    flags: Any,
+    d: Any,
 ) -> None:
-    """The stages of fda after the products'."""
+    """The stages of fda after the products'; without `special`, no product and no c is a special value."""
+    vectorised()
     bits = c_format.fraction_bits
+    if not special:
+        for j in range(d.size):
+            addend = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
+            e = np.int64(e_max[j])
+            rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
+            d[j] = encode(rounded, rho)
+        return
     for j in range(d.size):
         x = decode(np.int64(d[j]), c_format.layout)
         addend = with_zero_exponent(term(x), e_zero)
         e = np.int64(e_max[j])
-        special = special_of(flags[j], x)
         rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
-        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+        d[j] = select_special(special_of(flags[j], x), encode(rounded, rho), rho, nan)
 
 
 @driver
@@ -251,6 +290,7 @@ def run_fda(
     stop: Any,
 ) -> None:
     """Steps `start` … `stop - 1` of fda on the rows of d, in place."""
+    vectorised()
     ea, va, ka, special_a, scale_a, nan_a = a
     eb, vb, kb, special_b, scale_b, nan_b = b
     m, n = d.shape
@@ -272,7 +312,7 @@ def run_fda(
                 if scaled:
                     sa, sb = np.int64(scale_a[i, s]), scale_b[p, s, :w]
                 largest_exponent(ea[i], eb[p], k0, k1, largest)
-                begin_fda(c_format, F, e_zero, least, sa, sb, row, largest, e_max, scale)
+                some_c = begin_fda(c_format, F, e_zero, least, sa, sb, row, largest, e_max, scale)
                 if zeros_count:
                     smallest_exponent(ea[i], eb[p], k0, k1, smallest)
                     for j in range(w):
@@ -286,7 +326,7 @@ def run_fda(
                     if scaled:
                         for j in range(w):
                             flags[j] |= where(nan_a[i, s] | nan_b[p, s, j], FLAG_NAN, 0)
-                finish_fda(rho, c_format, F, e_zero, nan, e_max, total, flags, row)
+                finish_fda(rho, c_format, F, e_zero, nan, e_max, total, special | some_c, flags, row)
                 if special:
                     flags[:] = 0
 
@@ -297,6 +337,7 @@ def run_fda(
 @part
 def begin_dot(F: Any, least: Any, skipped: Any, largest: Any, e_dot: Any, scale: Any) -> Any:
     """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
+    vectorised()
     top = np.int64(FAR)
     for j in range(largest.size):
         e = np.int64(largest[j])
@@ -321,37 +362,111 @@ def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
     return lambda parameters, total, e_max: round_total(parameters, total, e_max)[1]
 
 
-def finish_dots(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
-    """The stages of fdrda and gfdrda after the dot products: one of them in row 0, or even and odd in rows 0 and 1."""
+@part
+def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> Sums:
+    """`gfdrda.add_dots`."""
+    e = maximum(e_even, e_odd)
+    cut = parameters.cut
+    return Sums(e, shift_right(even, e - e_even, cut) + shift_right(odd, e - e_odd, cut))
+
+
+@part
+def any_special(c_format: Any, d: Any) -> Any:
+    """Whether some code is a special value."""
+    vectorised()
+    special = False
+    for j in range(d.size):
+        x = decode(np.int64(d[j]), c_format.layout)
+        special |= x.nan | x.infinite
+    return special
+
+
+def finish_dots(
+    spec: Any,
+    parameters: Any,
+    nan: Any,
+    e_even: Any,
+    even: Any,
+    e_odd: Any,
+    odd: Any,
+    special: Any,
+    flags: Any,
+    d: Any,
+) -> None:
+    """The stages of fdrda and gfdrda after the dot products: that of even and odd products, or of all and none."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(finish_dots, strict=False)
-def _finish_dots(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> Any:
+def _finish_dots(
+    spec: Any,
+    parameters: Any,
+    nan: Any,
+    e_even: Any,
+    even: Any,
+    e_odd: Any,
+    odd: Any,
+    special: Any,
+    flags: Any,
+    d: Any,
+) -> Any:
     return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
 
 
-def _finish_fdrda(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
+def _finish_fdrda(
+    spec: Any,
+    parameters: Any,
+    nan: Any,
+    e_dot: Any,
+    total: Any,
+    e_none: Any,
+    none: Any,
+    special: Any,
+    flags: Any,
+    d: Any,
+) -> None:
+    vectorised()
     rho = parameters.rho
+    if not special:
+        for j in range(d.size):
+            c = decode(np.int64(d[j]), spec.c_format.layout)
+            e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[j]), total[j]), c)
+            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
+        return
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
-        special = special_of(flags[j], c)
-        e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[0, j]), total[0, j]), c)
-        rounded = rounded_total(parameters, with_c, e_max)
-        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+        e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[j]), total[j]), c)
+        code = encode(rounded_total(parameters, with_c, e_max), rho)
+        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
 
 
-def _finish_gfdrda(spec: Any, parameters: Any, nan: Any, e_dot: Any, total: Any, flags: Any, d: Any) -> None:
-    rho, cut = parameters.rho, parameters.cut
+def _finish_gfdrda(
+    spec: Any,
+    parameters: Any,
+    nan: Any,
+    e_even: Any,
+    even: Any,
+    e_odd: Any,
+    odd: Any,
+    special: Any,
+    flags: Any,
+    d: Any,
+) -> None:
+    vectorised()
+    rho = parameters.rho
+    if not special:
+        for j in range(d.size):
+            c = decode(np.int64(d[j]), spec.c_format.layout)
+            dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
+            e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
+            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
+        return
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
-        special = special_of(flags[j], c)
-        even, odd = np.int64(e_dot[0, j]), np.int64(e_dot[1, j])
-        e = maximum(even, odd)
-        dot = shift_right(total[0, j], e - even, cut) + shift_right(total[1, j], e - odd, cut)
-        e_max, _, _, with_c = add_c(spec, parameters, Sums(e, dot), c, parameters.c_reach)
-        rounded = rounded_total(parameters, with_c, e_max)
-        d[j] = select_special(special, encode(rounded, rho), rho, nan)
+        dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
+        e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
+        code = encode(rounded_total(parameters, with_c, e_max), rho)
+        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
 
 
 @driver
@@ -375,17 +490,18 @@ def run_fdrda(
     stop: Any,
 ) -> None:
     """Steps `start` … `stop - 1` of fdrda, or of gfdrda with even and odd products apart, on the rows of d."""
+    vectorised()
     ea, va, ka, special_a = a
     eb, vb, kb, special_b = b
     m, n = d.shape
     width = eb.shape[2]
     size = L // groups
     largest_, scale_ = np.empty(width, ea.dtype), np.empty(width, va.dtype)
-    total_, e_dot_ = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
+    total, e_dot = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
     flags_ = np.zeros(width, np.uint8)
     for p in range((n + width - 1) // width):
         w = min(width, n - p * width)
-        largest, scale, total, e_dot = largest_[:w], scale_[:w], total_[:, :w], e_dot_[:, :w]
+        largest, scale = largest_[:w], scale_[:w]
         flags, sums = flags_[:w], some[:w]
         for s in range(start, stop):
             for i in range(m):
@@ -394,12 +510,23 @@ def run_fdrda(
                 for g in range(groups):
                     k0 = s * L + g * size
                     largest_exponent(ea[i], eb[p], k0, k0 + size, largest)
-                    top = maximum(top, begin_dot(F, least, skipped, largest, e_dot[g], scale))
-                    aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g])
+                    top = maximum(top, begin_dot(F, least, skipped, largest, e_dot[g, :w], scale))
+                    aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g, :w])
                 special = special_a[i, s] | special_b[p, s] | (top >= top_exponent)
                 if special:
                     special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, overflow, flags)
-                finish_dots(spec, parameters, nan, e_dot, total, flags, row)
+                finish_dots(
+                    spec,
+                    parameters,
+                    nan,
+                    e_dot[0, :w],
+                    total[0, :w],
+                    e_dot[groups - 1, :w],
+                    total[groups - 1, :w],
+                    special | any_special(spec.c_format, row),
+                    flags,
+                    row,
+                )
                 if special:
                     flags[:] = 0
 

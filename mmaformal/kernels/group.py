@@ -29,13 +29,14 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part
+from mmaformal.kernels.compiled import driver, part, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
 
 
 @driver
 def decode_integers(fmt: Any, codes: Any, out: Any) -> None:
     """Every code as a signed integer in units of the last place at exponent 0."""
+    vectorised()
     layout = fmt.layout
     for i in range(codes.size):
         x = decode(np.int64(codes[i]), layout)
@@ -45,6 +46,7 @@ def decode_integers(fmt: Any, codes: Any, out: Any) -> None:
 @part
 def group_sum(a: Any, b: Any, start: Any, stop: Any, out: Any) -> None:
     """out[j] = Σ a[k]·b[k, j], in 16 bits."""
+    vectorised()
     n = out.size
     for j in range(n):
         out[j] = 0
@@ -68,6 +70,7 @@ def group_exponents(
     e_zero: Any, by_fields: Any, ma: Any, sa: Any, ea: Any, mb: Any, sb: Any, eb: Any, out: Any, e_max: Any
 ) -> None:
     """The exponent of one group per output (`gdfs.scaled_group`), and the largest so far."""
+    vectorised()
     for j in range(out.size):
         empty = ((ma & mb[j]) == 0) | (sa == 0) | (sb[j] == 0)
         e = np.int64(ea) + np.int64(eb[j])
@@ -104,6 +107,7 @@ def run_gdfs(
     stop: Any,
 ) -> None:
     """Steps `start` … `stop - 1` of gdfs on the rows of d, in place."""
+    vectorised()
     va, ma, sa, ea, na = a
     vb, mb, sb, eb, nb = b
     m, n = d.shape

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from mmaformal.algorithms import DotAdd, Gps
 from mmaformal.encodings.executable.blocks import decode, quiet_nan, where
 from mmaformal.formats import Format, fp32, fp64
-from mmaformal.kernels.compiled import driver, fma, part, power_of_two
+from mmaformal.kernels.compiled import driver, fma, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
@@ -53,6 +53,7 @@ def check_processor() -> None:
 @driver
 def run_sfma(fmt: Any, nan: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
     """d = fma(a_k, b_k, d) for k = start … stop - 1, on floats; NaNs become `nan`."""
+    vectorised()
     m, n = d.shape
     width = b.shape[2]
     for p in range((n + width - 1) // width):
@@ -135,6 +136,7 @@ def flush(x: Any) -> Any:
 @driver
 def flushed_values(fmt: Any, codes: Any, values: Any) -> None:
     """Operands as fp32, those below the format's least normal number +0."""
+    vectorised()
     layout = fmt.layout
     for i in range(codes.size):
         x = decode(np.int64(codes[i]), layout)
@@ -147,6 +149,7 @@ def flushed_values(fmt: Any, codes: Any, values: Any) -> None:
 @driver
 def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
     """The instructions start … stop - 1, of k products each; NaNs become `nan`."""
+    vectorised()
     m, n = d.shape
     width = b.shape[2]
     for p in range((n + width - 1) // width):
