@@ -10,17 +10,20 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Sfma
 from mmaformal.encodings.executable import blocks as executable
 from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.smt import efda as smt_efda
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.encodings.smt import fdrda as smt_fdrda
 from mmaformal.encodings.smt import gdfs as smt_gdfs
+from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.queries.lemmas import Argument, Idle, Link, number
 from mmaformal.queries.stages import (
     OperandLinks,
     TermLinks,
     add_codes,
+    add_long,
     addends,
     align,
     classify,
@@ -28,10 +31,13 @@ from mmaformal.queries.stages import (
     decode_flushed,
     flags_and_zeros,
     inputs,
+    least_excluded,
+    long_product,
     multiply,
     round_and_encode,
     same_code,
     summands,
+    wide_number,
 )
 from mmaformal.queries.wings import Traces
 
@@ -320,7 +326,7 @@ def gps(argument: Argument, traces: Traces) -> None:
     assert isinstance(parameters, Gps)
     a, b, d, *_ = inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        level = []
+        level: list[Link] = []
         for k, product in enumerate(mine.products):
             operands = (
                 (a, product.a, other.a[k], spec.a_format),
@@ -376,6 +382,189 @@ def lowered(argument: Argument, traces: Traces) -> None:
     argument.conclude(c)
 
 
+# ---- sfma ------------------------------------------------------------------------------------------------------
+
+
+def sfma(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Sfma)
+    rho = parameters.rho
+    frame = smt_sfma.frame_bits(rho.fraction_bits + 1)
+    a, b, c, *_ = inputs(argument, traces)
+    for k, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        x = decode(argument, a[k], mine.a, other.a, spec.a_format)
+        y = decode(argument, b[k], mine.b, other.b, spec.b_format)
+        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        special = classify(argument, flags_and_zeros([x, y, z]), mine.special, other.special)
+        low = smt_sfma.exponents_of(rho.format).low
+        addend = multiply(argument, [z], mine.addend, other.addend, low)
+        total = (_long_fma if mine.long else _fma)(argument, x, y, addend, mine, other, low, frame)
+        c = round_and_encode(
+            argument,
+            [*total, number(mine.product.sign, other.product.sign), addend.sign],
+            special,
+            mine.rounded,
+            other.rounded,
+            rho,
+            (mine.result, other.result),
+        )
+    argument.conclude(c)
+
+
+def _fma(
+    argument: Argument,
+    x: OperandLinks,
+    y: OperandLinks,
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+    frame: int,
+) -> list[Link]:
+    """The links of the exact sum and its exponent, where product and sum fit in a lane."""
+    product = multiply(argument, [x, y], mine.product, other.product, low)
+    total = number(mine.total.total, other.sum.total, signed=True)
+    unit = number(mine.total.unit, other.sum.e_max, low=low - frame)
+    return [*argument.derive("align", "aligned terms have the same sum", [total, unit], [*product, *addend])]
+
+
+def _long_fma(
+    argument: Argument,
+    x: OperandLinks,
+    y: OperandLinks,
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+    frame: int,
+) -> list[Link]:
+    """The same, where they do not."""
+    product, sum_, wide = other.product, other.sum, mine.wide
+    significand = long_product(
+        argument,
+        (x.significand, y.significand),
+        mine.long,
+        product.significand,
+        frame - product.significand.size() + 2,
+    )
+    sign, exponent = (
+        number(mine.product.sign, product.sign),
+        number(mine.product.exponent, product.exponent, low=low),
+    )
+    given = [link for z in (x, y) for link in (z.sign, z.exponent, z.significand)]
+    argument.derive("multiply", "signs and exponents of products are the same", [sign, exponent], given)
+    signs = product.sign, other.addend.sign
+    return add_long(argument, [sign, exponent, significand], addend, wide, signs, sum_, low)
+
+
+# ---- efda ------------------------------------------------------------------------------------------------------
+
+
+def efda(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Efda)
+    rho = parameters.rho
+    a, b, c, *_ = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        products = range(i * parameters.L, (i + 1) * parameters.L)
+        x = [
+            decode(argument, a[k], u, v, spec.a_format)
+            for k, u, v in zip(products, mine.a, other.a, strict=True)
+        ]
+        y = [
+            decode(argument, b[k], u, v, spec.b_format)
+            for k, u, v in zip(products, mine.b, other.b, strict=True)
+        ]
+        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        special = classify(argument, flags_and_zeros([*x, *y, z]), mine.special, other.special)
+        fixed = isinstance(other, smt_efda.FixedStep)
+        own = smt.product_range(spec.a_format, spec.b_format)
+        low = own.low if fixed else smt_efda.exponents_of(spec).low
+        terms = [
+            multiply(argument, pair, u, v, low)
+            for pair, u, v in zip(zip(x, y, strict=True), mine.products, other.products, strict=True)
+        ]
+        c_low = spec.c_format.min_exponent if fixed else low
+        addend = multiply(argument, [z], mine.addend, other.addend, c_low)
+        total = (_fixed_sum if fixed else _sorted_sum)(argument, spec, terms, addend, mine, other, low)
+        rounding = mine.rounded, other.rounded, rho, (mine.result, other.result)
+        c = round_and_encode(argument, total, special, *rounding)
+    argument.conclude(c)
+
+
+def _fixed_sum(
+    argument: Argument,
+    spec: DotAdd,
+    terms: Sequence[TermLinks],
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+) -> list[Link]:
+    """Products in fixed point.  The executable's unit lies below the SMT wing's by the places that c may need."""
+    assert isinstance(spec.parameters, Efda)
+    fixed, below = mine.sum, smt_efda.places_below(smt_efda.precision(spec, spec.parameters))
+    placed: list[Link] = []
+    bits = other.placed[0].size()
+    for term, lanes, summand in zip(terms, fixed.placed, summands(other.dot, len(terms)), strict=True):
+        link = wide_number(lanes, summand, signed=True, below=below)
+        inside = Link(z3.And(summand < 1 << bits, summand > -(1 << bits)), (summand,))
+        text = "products in fixed point are the same"
+        placed += argument.derive("align", text, [link, inside], term)
+    dot = wide_number(fixed.dot, other.dot, signed=True, below=below)
+    sums = argument.derive(
+        "accumulate", "the sums of products are equal", [dot, least_excluded(other.dot)], placed
+    )
+    u, v, least = fixed.term, other.term, spec.c_format.min_exponent
+    significand = wide_number(u.significand, v.significand, below=below)
+    product = [number(u.sign, v.sign), number(u.exponent, v.exponent, low=least), significand]
+    argument.derive("accumulate", "the sum of products is the same term", product, sums)
+    signs = v.sign, other.addend.sign
+    return add_long(argument, product, addend, fixed.wide, signs, other.sum, least)
+
+
+def _sorted_sum(
+    argument: Argument,
+    spec: DotAdd,
+    terms: Sequence[TermLinks],
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+) -> list[Link]:
+    exponents = smt_efda.exponents_of(spec)
+    zero = exponents.constant(smt_efda.lowest(spec))
+
+    def link(u: executable.Term, v: smt.Term) -> list[Link]:
+        exponent = number(u.exponent, v.exponent, low=low)
+        above = Link(z3.UGE(v.exponent, zero), (v.exponent,))
+        return [number(u.sign, v.sign), exponent, number(u.significand, v.significand), above]
+
+    def sum_links(u: executable.Sum, v: smt.StickySum, frame: int) -> list[Link]:
+        total, unit = number(u.total, v.total, signed=True), number(u.unit, v.e_max, low=low - frame)
+        return [total, unit, least_excluded(v.total), Link(z3.UGE(v.e_max, zero), (v.e_max,))]
+
+    sum_, p = mine.sum, spec.parameters["rho"].fraction_bits
+    none = argument.derive("align", "both wings have the same zero", [Link(z3.BoolVal(True), ())])
+    normal: list[Link] = []
+    given = [*terms, *[none] * (2 - len(terms)), addend]
+    for term, u, v in zip(given, sum_.terms, other.terms, strict=True):
+        normal += argument.derive("align", "terms are normalised alike", link(u, v), term)
+    links = [link(u, v) for u, v in zip(sum_.sorted, other.sorted, strict=True)]
+    first, second, _ = (term.exponent for term in other.sorted)
+    in_order = [each for term in links for each in term] + [Link(z3.ULE(second, first), ())]
+    argument.derive("align", "terms are sorted alike", in_order, normal)
+    partial = sum_links(sum_.partial, other.partial, p + smt_efda.NEAR)
+    argument.derive("accumulate", "partial sums are equal", partial, in_order)
+    carried = link(sum_.normal, other.normal)[
+        :3
+    ]  # far below all terms, if not for what the terms are made of
+    argument.derive("accumulate", "partial sums are normalised alike", carried, partial)
+    total = sum_links(sum_.total, other.sum, p + smt_efda.NEAR + 2)[:3]
+    argument.derive("accumulate", "the sums are equal", total, [*carried, *in_order])
+    return total
+
+
 ARGUMENTS: dict[str, Callable[[Argument, Traces], None]] = {
     "fda": fda,
     "gdfs": gdfs,
@@ -383,4 +572,6 @@ ARGUMENTS: dict[str, Callable[[Argument, Traces], None]] = {
     "gfdrda": fdrda,
     "gps": gps,
     "lowered": lowered,
+    "sfma": sfma,
+    "efda": efda,
 }

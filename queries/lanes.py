@@ -574,16 +574,23 @@ def _kept_part_of(x: Lane, y: Lane) -> Lane | None:
     return None
 
 
-def _refine(lane: Lane, facts: Facts) -> tuple[Range, list[Node]]:
-    """The range of a lane under what is known of others; and what it is then to be told in terms of."""
-    better, below = lane.range, [lane]
-    operands = [x for x in lane.operands if isinstance(x, Lane)]
+def _refine(lane: Lane, facts: Facts, depth: int = 3) -> tuple[Range, list[Node]]:
+    """The range of a lane under what is known of others; and what it is then to be told in terms of.
+
+    Sums and differences are looked into `depth` operations deep.
+    """
+    better: Range = lane.range
+    below: list[Node] = [lane]
     if lane in facts:
         better = facts[lane].meet(lane.range)
-    elif lane.op in _INTERVALS and any(x in facts for x in operands):
-        x, y = (facts.get(z, z.range) for z in operands)
+    elif lane.op in _INTERVALS:
+        depth = depth - 1 if lane.op in ("+", "-") else 0
+        operands = [x for x in lane.operands if isinstance(x, Lane)]
+        parts = [_refine(x, facts, depth) if depth or x in facts else (x.range, [x]) for x in operands]
+        x, y = (range_ for range_, _ in parts)
         if lane.op not in ("<<", ">>") or y.inside(_AMOUNTS):
-            better, below = _INTERVALS[lane.op](x, y).meet(lane.range), operands
+            better = _INTERVALS[lane.op](x, y).meet(lane.range)
+            below = [leaf for _, leaves in parts for leaf in leaves]
     if better == lane.range or better.low > better.high:  # no news, or a branch that is never taken
         return lane.range, [lane]
     return better, [*below]

@@ -98,7 +98,7 @@ def condition(mine: Flag, other: z3.BoolRef) -> Link:
     return Link(mine.term == other, (other,), ((mine.term, other),))
 
 
-def _at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+def at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
     return Link(z3.ULE(x, y), (x, y))
 
 
@@ -150,11 +150,12 @@ class Argument:
         given: Iterable[Link] = (),
         inputs: Iterable[z3.ExprRef] = (),
         each_value_of: z3.BitVecRef | None = None,
+        alone: bool = False,
     ) -> Sequence[Link]:
         """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
 
         The terms of `given`, and `inputs`, are cut; but for `each_value_of` one of them, a narrow one, there is a
-        lemma of its own.
+        lemma of its own.  A lemma that is to be asked `alone` is easy, but not in company.
         """
         given = list(given)
         lanes = {id(lane): lane for link in given for lane in link.lanes}
@@ -165,7 +166,7 @@ class Argument:
         ]
         goal = z3.Implies(_all(premises), _all(claims))
         if each_value_of is None:
-            self._add(Lemma(stage, statement, _cut(goal, inputs, given)))
+            self._add(Lemma(stage, statement, _cut(goal, inputs, given), hard=alone))
         else:
             for value in range(1 << each_value_of.size()):
                 pair = (each_value_of, z3.BitVecVal(value, each_value_of.size()))
@@ -279,10 +280,10 @@ class Argument:
         self, stage: str, what: str, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef]
     ) -> list[Link]:
         """That each term is at most a maximum of all, from the top of its tree down."""
-        links = [_at_most(term, tree) for term in terms]
+        links = [at_most(term, tree) for term in terms]
         if not _is_maximum(tree, terms):
             return [*self.derive(stage, f"{what}: none is above the largest", links, inputs=terms)]
-        stack = [(tree, self.derive(stage, f"{what}: x ≤ x", [_at_most(tree, tree)], inputs=[tree])[0])]
+        stack = [(tree, self.derive(stage, f"{what}: x ≤ x", [at_most(tree, tree)], inputs=[tree])[0])]
         leaves = {term.get_id() for term in terms}
         while stack:
             node, below = stack.pop()
@@ -291,10 +292,10 @@ class Argument:
             operands = node.arg(1), node.arg(2)
             for x in operands:
                 text = f"{what}: neither of two is above the larger"
-                (step,) = self.derive(stage, text, [_at_most(x, node)], inputs=operands)
+                (step,) = self.derive(stage, text, [at_most(x, node)], inputs=operands)
                 if node is not tree:
                     (step,) = self.derive(
-                        stage, f"{what}: ≤ is transitive", [_at_most(x, tree)], [step, below]
+                        stage, f"{what}: ≤ is transitive", [at_most(x, tree)], [step, below]
                     )
                 stack.append((x, step))
         return links
@@ -307,7 +308,7 @@ class Argument:
             return below[tree.get_id()]
         parts = [self._not_above(stage, what, tree.arg(i), bound, below) for i in (1, 2)]
         return self.derive(
-            stage, f"{what}: the larger of two is not above a bound of both", [_at_most(tree, bound)], parts
+            stage, f"{what}: the larger of two is not above a bound of both", [at_most(tree, bound)], parts
         )[0]
 
 

@@ -5,6 +5,7 @@ No statement here is trusted: a wrong or missing one leaves a lemma that does no
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -13,11 +14,12 @@ import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.encodings.executable import blocks as executable
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.encodings.smt import ieee
 from mmaformal.formats import Format
 from mmaformal.queries.lanes import BITS, Lane, fit
-from mmaformal.queries.lemmas import Argument, Idle, Link, condition, number
+from mmaformal.queries.lemmas import Argument, Idle, Link, at_most, condition, number
 from mmaformal.queries.wings import Traces
 
 
@@ -266,3 +268,100 @@ def add_codes(
     return round_and_encode(
         argument, [total, unit, zero], special, mine.rounded, other.rounded, rho, (mine.result, other.result)
     )
+
+
+def least_excluded(total: z3.BitVecRef) -> Link:
+    """That a two's complement sum is not the least number of its width, whose negation would not fit."""
+    return Link(total != 1 << (total.size() - 1), (total,))
+
+
+# ---- numbers of two limbs ---------------------------------------------------------------------------------------
+
+
+def wide_number(mine: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, below: int = 0) -> Link:
+    """That two limbs hold the number `term · 2^below`."""
+    high, low = mine
+    bits = max(high.term.size() + limbs.BITS, term.size() + below) + 2
+    right = fit(term, signed, bits) << below
+    low_part = fit(z3.Extract(limbs.BITS - 1, 0, right), False, low.term.size())
+    high_part = fit(right >> limbs.BITS, True, high.term.size())
+    return Link(
+        z3.And((high.fit(bits) << limbs.BITS) + low.fit(bits) == right, low.fit(bits) >= 0),
+        (term,),
+        ((high.term, high_part), (low.term, low_part)),
+        (high, low),
+    )
+
+
+def signed_wide(mine: limbs.Wide, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+    """That two limbs hold a magnitude with a sign."""
+    high, _ = mine
+    bits = max(high.term.size() + limbs.BITS, magnitude.size()) + 2
+    wide = fit(magnitude, False, bits)
+    link = wide_number(mine, z3.If(sign == 1, -wide, wide), signed=True)
+    return Link(link.claim, (sign, magnitude), link.defined, link.lanes)
+
+
+def long_product(
+    argument: Argument,
+    factors: tuple[Link, Link],
+    mine: limbs.LongProduct,
+    product: z3.BitVecRef,
+    shift: int,
+) -> Link:
+    """That two limbs hold `product · 2^shift`, where `product` is the bit-vector product of the extended factors.
+
+    No solver multiplies: the halves of the factors are cut, and their products are then too, so that what is left is
+    an identity of polynomials, and sums.
+    """
+    half, bits = mine.x.low.term.size(), product.size()
+    halves = []
+    for link, lanes, factor in zip(factors, (mine.x, mine.y), product.children(), strict=True):
+        cut = z3.Extract(link.term.size() - 1, half, link.term), z3.Extract(half - 1, 0, link.term)
+        high, low = (z3.ZeroExt(bits - part.size(), part) for part in cut)
+        whole = Link(factor == (high << half) + low, (high, low), ((factor, (high << half) + low),))
+        each = [number(lanes.high, cut[0]), number(lanes.low, cut[1]), whole]
+        halves.append(argument.derive("multiply", "factors are cut in halves alike", each, [link]))
+    parts: list[Link] = []
+    for lane, (u, v) in zip(mine.parts, itertools.product(*(pair[:2] for pair in halves)), strict=True):
+        x, y = (z3.ZeroExt(bits - z.term.size(), z.term) for z in (u, v))
+        part = number(lane, x * y)
+        text = "products of halves are the same"
+        parts += argument.derive("multiply", text, [part], [u, v], alone=True)
+    high, *middle, low = (part.term for part in parts)
+    sum_ = (high << 2 * half) + ((middle[0] + middle[1]) << half) + low
+    expanded = Link(product == sum_, tuple(part.term for part in parts), ((product, sum_),))
+    wholes = [pair[2] for pair in halves]
+    text = "the product is the sum of the products of halves"
+    argument.derive("multiply", text, [expanded], wholes, alone=True)
+    link = wide_number(mine.product, product, below=shift)
+    return argument.derive(
+        "multiply", "the products of halves add up to the same", [link], [*parts, expanded]
+    )[0]
+
+
+def add_long(
+    argument: Argument,
+    x: Sequence[Link],
+    y: Sequence[Link],
+    mine: limbs.WideSum,
+    signs: tuple[z3.BitVecRef, z3.BitVecRef],
+    other: smt.StickySum,
+    low: int,
+) -> list[Link]:
+    """The links of the sum of two terms and of its exponent, from those of sign, exponent and significand of each."""
+    e_max = number(mine.e_max, other.e_max, low=low)
+    exponents = [x[1], y[1]]
+    argument.derive("align", "the larger exponents are equal", [e_max], exponents)
+    below = [at_most(each.term, other.e_max) for each in exponents]
+    text = "neither exponent is above the larger"
+    argument.derive("align", text, below, inputs=[each.term for each in exponents])
+    aligned = []
+    for term, sign, lanes, magnitude, order in zip(
+        (x, y), signs, (mine.x, mine.y), (other.x, other.y), below, strict=True
+    ):
+        link = signed_wide(lanes, sign, magnitude)
+        aligned += argument.derive("align", "the aligned terms are the same", [link], [*term, e_max, order])
+    total = [wide_number(mine.total, other.total, signed=True), least_excluded(other.total)]
+    argument.derive("accumulate", "the sums of two limbs are equal", total, aligned)
+    return [*total, e_max]

@@ -293,7 +293,7 @@ WIDE = st.integers(0, 2**112 - 1)
 
 @given(st.integers(0, 2**53 - 1), st.integers(0, 2**53 - 1), st.integers(2, 5))
 def test_wide_product(x: int, y: int, shift: int) -> None:
-    assert value(limbs.multiply(Checked(x), Checked(y), shift)) == x * y << shift
+    assert value(limbs.multiply(Checked(x), Checked(y), shift).product) == x * y << shift
 
 
 @given(st.integers(0, 2**56 - 1), st.integers(0, 112))
@@ -428,7 +428,7 @@ def test_fma_of_all_codes_of_a_tiny_format() -> None:
     step = sfma.step(SimpleNamespace(a_format=TINY), sfma.Sfma(RNE_TINY), a, b, c)  # type: ignore[arg-type]
     assert_codes_are(step.result, wanted, TINY)
 
-    significand = limbs.multiply(step.a.significand, step.b.significand, 3)
+    significand = limbs.multiply(step.a.significand, step.b.significand, 3).product
     product = limbs.WideTerm(step.product.sign, step.product.exponent, significand)
     total = limbs.add_term(product, step.addend, 2, 2 * 2 + 3)
     in_limbs = blocks.round_sum(total.narrowed, product.sign & step.addend.sign, RNE_TINY)

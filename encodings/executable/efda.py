@@ -46,7 +46,6 @@ from mmaformal.encodings.executable.blocks import (
     Term,
     Trace,
     add,
-    bit_length,
     classify_addend,
     classify_product,
     decode,
@@ -122,17 +121,22 @@ def fixed_point_sum(
         for p in products
     )
     dot = reduce(limbs.add, placed)
-    sign = where(dot.high < 0, 1, 0)
-    term = limbs.WideTerm(sign, where(limbs.is_zero(dot), least, top), limbs.signed(sign, dot))
+    sign, magnitude = limbs.magnitude(dot)
+    term = limbs.WideTerm(sign, where(limbs.is_zero(dot), least, top), magnitude)
     return FixedSum(placed, dot, term, limbs.add_term(term, addend, addend_bits, frame))
 
 
 def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:
-    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`."""
-    length = bit_length(x.significand)
-    zero = x.significand == 0
-    significand = x.significand << where(zero, 0, bits + 1 - length)
-    return Term(x.sign, where(zero, lowest, x.exponent + length - 1 - x_bits), significand)
+    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`.
+
+    The significand is given below 2^(bits + 1), bits < 32.
+    """
+    significand, exponent = x.significand, x.exponent + (bits - x_bits)
+    for step in (step for step in (16, 8, 4, 2, 1) if step <= bits):
+        small = significand < 1 << (bits + 1 - step)
+        significand = where(small, significand << step, significand)
+        exponent = where(small, exponent - step, exponent)
+    return Term(x.sign, where(significand == 0, lowest, exponent), significand)
 
 
 def normalise_sum(x: Sum, bits: int, lowest: int) -> Term:

@@ -56,6 +56,14 @@ def signed(sign: Lane, magnitude: Wide) -> Wide:
     )
 
 
+def magnitude(x: Wide) -> tuple[Lane, Wide]:
+    """The sign and the magnitude of a signed x."""
+    negative, negated = x.high < 0, carry(-x.high, -x.low)
+    return where(negative, 1, 0), Wide(
+        where(negative, negated.high, x.high), where(negative, negated.low, x.low)
+    )
+
+
 def shift_left(x: Lane, n: Lane) -> Wide:
     """x · 2^n, which must be below 2^112, for 0 ≤ x < 2^56 and n ≥ 0."""
     split = clamp(BITS - n, 0, BITS)  # the bits of x from `split` on land in the high limb
@@ -79,34 +87,43 @@ def shift_right_sticky_wide(x: Wide, n: Lane) -> Wide:
     return Wide(kept_high, where(exact, low, low | 1))
 
 
-def multiply(x: Lane, y: Lane, shift: int) -> Wide:
+class LongProduct(NamedTuple):
+    """The interfaces of one product."""
+
+    x: Wide  #: the factors in halves of 27 bits
+    y: Wide
+    parts: tuple[Lane, Lane, Lane, Lane]  #: high·high, high·low, low·high, low·low
+    product: Wide
+
+
+def multiply(x: Lane, y: Lane, shift: int) -> LongProduct:
     """x · y · 2^shift for 0 ≤ x, y < 2^53 and 2 ≤ shift ≤ 5, from products of parts of 26 and 27 bits."""
     half = 27
-    x_high, x_low = x >> half, x & ((1 << half) - 1)
-    y_high, y_low = y >> half, y & ((1 << half) - 1)
+    (x_high, x_low), (y_high, y_low) = halves = tuple(Wide(z >> half, z & ((1 << half) - 1)) for z in (x, y))
     top = x_high * y_high  # below 2^52, in units of 2^54
-    middle = x_high * y_low + x_low * y_high  # below 2^54, in units of 2^27
-    bottom = x_low * y_low  # below 2^54
+    parts = top, x_high * y_low, x_low * y_high, x_low * y_low
+    middle = parts[1] + parts[2]  # below 2^54, in units of 2^27
     split = BITS - half - shift  # the bits of `middle` from here on belong to the high limb
     high = (top << (2 * half + shift - BITS)) + (middle >> split)
-    return carry(high, ((middle & ((1 << split) - 1)) << (half + shift)) + (bottom << shift))
+    low = ((middle & ((1 << split) - 1)) << (half + shift)) + (parts[3] << shift)
+    return LongProduct(x_halves, y_halves, parts, carry(high, low))
 
 
 def narrow(x: Wide, unit: Lane) -> Sum:
     """A signed x · 2^unit as a `Sum`: its leading 60 bits, the last one sticky."""
-    negative = x.high < 0
-    magnitude = signed(where(negative, 1, 0), x)
-    length = where(magnitude.high == 0, bit_length(magnitude.low), bit_length(magnitude.high) + BITS)
+    sign, whole = magnitude(x)
+    length = where(whole.high == 0, bit_length(whole.low), bit_length(whole.high) + BITS)
     drop = maximum(length - 60, 0)
-    kept = shift_right_sticky_wide(magnitude, drop)
+    kept = shift_right_sticky_wide(whole, drop)
     lane = (kept.high << BITS) + kept.low
-    return Sum(where(negative, -lane, lane), unit + drop)
+    return Sum(where(sign == 1, -lane, lane), unit + drop)
 
 
 class WideSum(NamedTuple):
     """The interfaces of one addition."""
 
-    x: Wide  #: align; signed
+    e_max: Lane  #: align
+    x: Wide  #: signed
     y: Wide
     total: Wide  #: accumulate
     narrowed: Sum  #: its leading bits
@@ -124,4 +141,4 @@ def add_term(x: WideTerm, y: Term, y_bits: int, frame: int) -> WideSum:
     y_magnitude = shift_left(shift_right_sticky(y.significand, -left), clamp(left, 0, frame))
     y_aligned = signed(y.sign, y_magnitude)
     total = add(x_aligned, y_aligned)
-    return WideSum(x_aligned, y_aligned, total, narrow(total, e_max - frame))
+    return WideSum(e_max, x_aligned, y_aligned, total, narrow(total, e_max - frame))

@@ -30,6 +30,7 @@ from mmaformal.encodings.executable.blocks import (
     classify_product,
     decode,
     encode,
+    is_zero,
     merge_special,
     multiply,
     quiet_nan,
@@ -52,8 +53,9 @@ class Step:
     special: Special  #: classify
     product: Term | limbs.WideTerm  #: multiply
     addend: Term
-    wide: limbs.WideSum | None  #: align, accumulate: in limbs, where a lane does not do
-    total: Sum
+    total: Sum  #: align, accumulate
+    long: limbs.LongProduct | None  #: how product and total came about, where a lane is too short
+    wide: limbs.WideSum | None
     rounded: Rounded  #: normalise & round
     result: Lane  #: encode
 
@@ -65,20 +67,21 @@ def step(spec: DotAdd, parameters: Sfma, a: Lane, b: Lane, c: Lane) -> Step:
 
     frame, least = 2 * bits + 3, rho.format.min_exponent
     product: Term | limbs.WideTerm
+    long: limbs.LongProduct | None = None
     wide: limbs.WideSum | None = None
     if frame + 3 <= 61:  # two terms below 2^(frame + 2) add up to a `Sum`
         product = with_zero_exponent(multiply(x, y), least)
         total = add(product, 2 * bits, term(addend), bits, frame)
     else:
-        significand = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
-        exponent = where(limbs.is_zero(significand), least, x.exponent + y.exponent)
-        product = limbs.WideTerm(x.sign ^ y.sign, exponent, significand)
+        long = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
+        exponent = where(is_zero(x) | is_zero(y), least, x.exponent + y.exponent)
+        product = limbs.WideTerm(x.sign ^ y.sign, exponent, long.product)
         wide = limbs.add_term(product, term(addend), bits, frame)
         total = wide.narrowed
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(x, y, addend, special, product, term(addend), wide, total, rounded, result)
+    return Step(x, y, addend, special, product, term(addend), total, long, wide, rounded, result)
 
 
 def dot_add(

@@ -12,7 +12,7 @@ than a quarter of the number's last place; the sum is more than half of that pla
 between multiples of 2^-(q+1) of it: the place above the sticky one.  One place less would be too few.
 
 Three terms (more exponent bits, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Every term is normalised to
-2^e ≤ |t| < 2^(e+1) with w = 24 significand bits, zero to the least exponent there is, and they are sorted by exponent.
+2^e ≤ |t| < 2^(e+1) with w = 24 significand bits, zero to the least exponent of all, and they are sorted by exponent.
 - If the first two are at most 2 binades apart they are added first, exactly: w + 2 bits and a carry.
 - If not, the last two are: with 2 places below the last of the larger one, the second sticky.
 That sum, normalised to its w + 3 bits, is added to the remaining term with 4 places below its last one, again sticky.
@@ -140,18 +140,20 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     own = product_range(a_format, b_format)
     bias = a_format.bias + b_format.bias
     products = tuple(multiply(y, z, bias, own, e_zero=None) for y, z in zip(x.a, x.b, strict=True))
-    highest = a_format.max_exponent + b_format.max_exponent
-    largest = ((2 << a_format.fraction_bits) - 1) * ((2 << b_format.fraction_bits) - 1) << (highest - own.low)
-    product_bits, bits = largest.bit_length(), (len(products) * largest).bit_length()
+    largest = ((2 << a_format.fraction_bits) - 1) * ((2 << b_format.fraction_bits) - 1)
+    finite = largest << (a_format.max_exponent + b_format.max_exponent - own.low)
+    # Wider than any finite product: for the exponents of infinities, too, the interfaces are numbers.
+    product_bits = (largest << (own.high - own.low)).bit_length()
     placed = tuple(resize(p.significand, product_bits) << resize(p.exponent, product_bits) for p in products)
-    dot = signed_sum([(p.sign, y) for p, y in zip(products, placed, strict=True)], bits + 1)
+    sum_bits = product_bits + (len(products) - 1).bit_length()
+    dot = signed_sum([(p.sign, y) for p, y in zip(products, placed, strict=True)], sum_bits + 1)
 
-    singles = exponent_range(spec.c_format)
+    bits, singles = (len(products) * finite).bit_length(), exponent_range(spec.c_format)
     top = own.low - fraction_bits(spec) + bits
     exponents = singles.union(top)
-    sign = z3.Extract(bits, bits, dot)
+    sign = z3.Extract(sum_bits, sum_bits, dot)
     at = z3.If(dot == 0, exponents.constant(singles.low), exponents.constant(top))
-    term = Term(sign, at, resize(negate_if(sign, dot), bits))
+    term = Term(sign, at, resize(negate_if(sign, dot), sum_bits))
     c_term = addend(x.c, spec.c_format.bias, exponents, e_zero=None)
     frame = bits + places_below(precision(spec, parameters))
     sum_ = sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame)
@@ -163,22 +165,28 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
 # ---- three terms ------------------------------------------------------------------------------------------------
 
 
-def exponents_of(spec: DotAdd) -> ExponentRange:
-    """From the least a normalised term may have to one more than a product's, for the carry of a sum."""
+def lowest(spec: DotAdd) -> int:
+    """The exponent of a zero: no number here is below, for all are multiples of this power of two."""
     own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
-    return ExponentRange(own.low - fraction_bits(spec), own.high + 2).union(
-        c.low - spec.c_format.fraction_bits, c.high + 2
-    )
+    return min(own.low - fraction_bits(spec), c.low - spec.c_format.fraction_bits)
 
 
-def normalised(sign: BitVec, exponent: BitVec, significand: BitVec, w: int, exponents: ExponentRange) -> Term:
-    """A number with its leading one on top, in w bits; zero takes the least exponent.
+def exponents_of(spec: DotAdd) -> ExponentRange:
+    """Of all terms, with room above for carries, and below so that normalising is never stopped."""
+    own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
+    return ExponentRange(lowest(spec) - 32, max(own.high, c.high) + 2)
 
-    `exponent` is that of the significand's highest place, far enough from the least for any shift.
+
+def normalised(
+    sign: BitVec, exponent: BitVec, significand: BitVec, w: int, exponents: ExponentRange, zero: int
+) -> Term:
+    """A number with its leading one on top, in w bits, at most 32; a zero has the exponent `zero`.
+
+    `exponent` is that of the significand's highest place.
     """
     magnitude, left = normalise(significand, exponent)
-    least = exponents.constant(exponents.low)
-    return Term(sign, z3.If(significand == 0, least, left), pad(magnitude, w - magnitude.size()))
+    exponent = z3.If(significand == 0, exponents.constant(zero), left)
+    return Term(sign, exponent, pad(magnitude, w - magnitude.size()))
 
 
 def select(condition: Bool, x: Term, y: Term) -> Term:
@@ -199,18 +207,18 @@ def sorted_terms(x: Term, y: Term, z: Term) -> tuple[Term, Term, Term]:
 
 def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     """One step of at most three terms."""
-    rho, c_format, exponents = parameters.rho, spec.c_format, exponents_of(spec)
+    rho, c_format = parameters.rho, spec.c_format
+    exponents, zero = exponents_of(spec), lowest(spec)
     w = max(fraction_bits(spec) + 2, c_format.fraction_bits + 1, rho.fraction_bits + 1)
     bias = spec.a_format.bias + spec.b_format.bias
     products = tuple(multiply(y, z, bias, exponents, None) for y, z in zip(x.a, x.b, strict=True))
     c_term = addend(x.c, c_format.bias, exponents, None)
     # The highest place of a product is 2^(e + 1).
-    terms = [normalised(p.sign, p.exponent + 1, p.significand, w, exponents) for p in products]
+    terms = [normalised(p.sign, p.exponent + 1, p.significand, w, exponents, zero) for p in products]
     while len(terms) < 2:
-        none = exponents.constant(exponents.low)
-        terms.append(Term(z3.BitVecVal(0, 1), none, z3.BitVecVal(0, w)))
+        terms.append(Term(z3.BitVecVal(0, 1), exponents.constant(zero), z3.BitVecVal(0, w)))
     first, second = terms
-    last = normalised(c_term.sign, c_term.exponent, c_term.significand, w, exponents)
+    last = normalised(c_term.sign, c_term.exponent, c_term.significand, w, exponents, zero)
     one, two, three = sorted_terms(first, second, last)
 
     near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))
@@ -219,7 +227,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     bits = partial.total.size() - 1
     sign = z3.Extract(bits, bits, partial.total)
     magnitude = resize(negate_if(sign, partial.total), bits)
-    normal = normalised(sign, partial.e_max + 1, magnitude, bits, exponents)
+    normal = normalised(sign, partial.e_max + 1, magnitude, bits, exponents, zero)
     sum_ = sticky_sum(normal, bits - 1, select(near, three, one), w - 1, bits)
 
     # ρ has no places below those at its least exponent.

@@ -26,6 +26,7 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.encodings.smt.blocks import (
     BitVec,
+    ExponentRange,
     Operand,
     Rounded,
     Special,
@@ -44,6 +45,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sticky_sum,
 )
+from mmaformal.formats import Format
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,12 @@ def frame_bits(precision: int) -> int:
     return 2 * precision + 1
 
 
+def exponents_of(fmt: Format) -> ExponentRange:
+    """From the least exponent of a product to the greatest; c's are among them."""
+    c = exponent_range(fmt)
+    return product_range(fmt, fmt).union(c.low, c.high)
+
+
 def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept.
 
@@ -76,13 +84,12 @@ def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
     x, y, z = (decode(code, fmt) for code in (a, b, c))
     special = classify([(x, y)], [z])
 
-    singles = exponent_range(fmt)
-    exponents = product_range(fmt, fmt).union(singles.low, singles.high)
-    product = multiply(x, y, 2 * fmt.bias, exponents, e_zero=singles.low)
+    exponents, lowest = exponents_of(fmt), fmt.min_exponent
+    product = multiply(x, y, 2 * fmt.bias, exponents, e_zero=lowest)
     c_term = addend(z, fmt.bias, exponents, e_zero=None)
 
     sum_ = sticky_sum(product, 2 * M, c_term, M, frame)
-    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, singles.low)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, lowest)
     sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
     rounded = rounded._replace(sign=sign)
     result = select_special(special, encode(rounded, rho), fmt, quiet_nan(fmt))
