@@ -356,7 +356,7 @@ def add_long(
     below = [at_most(each.term, other.e_max) for each in exponents]
     text = "neither exponent is above the larger"
     argument.derive("align", text, below, inputs=[each.term for each in exponents])
-    aligned = []
+    aligned: list[Link] = []
     for term, sign, lanes, magnitude, order in zip(
         (x, y), signs, (mine.x, mine.y), (other.x, other.y), below, strict=True
     ):

@@ -99,7 +99,8 @@ class LongProduct(NamedTuple):
 def multiply(x: Lane, y: Lane, shift: int) -> LongProduct:
     """x · y · 2^shift for 0 ≤ x, y < 2^53 and 2 ≤ shift ≤ 5, from products of parts of 26 and 27 bits."""
     half = 27
-    (x_high, x_low), (y_high, y_low) = halves = tuple(Wide(z >> half, z & ((1 << half) - 1)) for z in (x, y))
+    x_high, x_low = x_halves = Wide(x >> half, x & ((1 << half) - 1))
+    y_high, y_low = y_halves = Wide(y >> half, y & ((1 << half) - 1))
     top = x_high * y_high  # below 2^52, in units of 2^54
     parts = top, x_high * y_low, x_low * y_high, x_low * y_low
     middle = parts[1] + parts[2]  # below 2^54, in units of 2^27
