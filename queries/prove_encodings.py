@@ -28,6 +28,7 @@ from mmaformal.queries.correspondence import ARGUMENTS
 from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.queries.lanes import LaneError, Tracer
 from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Relay, UnprovedError
+from mmaformal.queries.stages import same_code
 from mmaformal.queries.wings import WingWitness, cases, codes_of, compare, results, trace
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -61,6 +62,8 @@ def argue(spec: DotAdd) -> Argument:
     traces = trace(spec, symbolic_inputs(spec), tracer)
     argument = Argument(tracer)
     ARGUMENTS[algorithm](argument, traces)
+    # Whatever an argument ends with: it is the code of d that has to be the same.
+    argument.conclude(same_code(traces.executable.result, traces.smt.result))
     return argument
 
 

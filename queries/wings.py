@@ -152,8 +152,10 @@ def compare(instruction: Instruction, codes: Codes) -> WingWitness | None:
 
 
 def cases(spec: DotAdd, count: int) -> list[Codes]:
-    """Codes of many moods: any bits; products near each other, equal, cancelling, or few; special values."""
+    """Codes of many moods: any bits; products near each other, equal, cancelling, or few; results near the least and
+    the largest there are; special values."""
     rng = random.Random(0)
+    least = spec.d_format.min_exponent - spec.d_format.fraction_bits
 
     def near(fmt: Format, exponent: int) -> int:
         """A code whose exponent is near the given one."""
@@ -173,8 +175,17 @@ def cases(spec: DotAdd, count: int) -> list[Codes]:
 
     def case() -> Codes:
         K, scale = spec.k, spec.scale_format
+        mood = rng.choice(("bits", "near", "equal", "cancel", "few", "special", "least", "largest"))
         e_a, e_b = (rng.randint(f.min_exponent, f.max_exponent) for f in (spec.a_format, spec.b_format))
-        mood = rng.choice(("bits", "near", "equal", "cancel", "few", "special"))
+        if mood in ("least", "largest"):
+            e = (
+                least + rng.randint(-8, 8)
+                if mood == "least"
+                else spec.d_format.max_exponent - rng.randint(-1, 3)
+            )
+            low, high = e - spec.b_format.max_exponent, e - spec.b_format.min_exponent
+            e_a = min(max(rng.randint(low, high), spec.a_format.min_exponent), spec.a_format.max_exponent)
+            e_b = min(max(e - e_a, spec.b_format.min_exponent), spec.b_format.max_exponent)
         a, b = [near(spec.a_format, e_a) for _ in range(K)], [near(spec.b_format, e_b) for _ in range(K)]
         c = near(spec.c_format, e_a + e_b + rng.choice((0, 1, 2, 24, -24, rng.randint(-60, 60))))
         scales = [near(scale, rng.randint(-8, 8)) for _ in range(2 * spec.scales)] if scale else []
@@ -187,8 +198,11 @@ def cases(spec: DotAdd, count: int) -> list[Codes]:
             a[1::2], b[1::2] = [x ^ spec.a_format.sign_mask for x in a[: K // 2 * 2 : 2]], b[: K // 2 * 2 : 2]
         elif mood == "few":
             a, b = ([x if rng.random() < 2 / K else 0 for x in side] for side in (a, b))
+        elif mood == "least":
+            c = rng.choice((c, 0, spec.c_format.sign_mask))
         elif mood == "special":
             k = rng.randrange(K)
+            scales = [special(scale) if scale and rng.random() < 0.1 else x for x in scales]
             a[k], b[k], c = (
                 special(spec.a_format),
                 special(spec.b_format),
