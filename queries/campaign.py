@@ -41,7 +41,7 @@ _TOGETHER = 16
 _AHEAD = 3
 
 #: Seconds between two calls of `told` while nothing happens.
-_BEAT = 1.0
+_BEAT = 0.5
 
 
 # ---- in a worker -----------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Campaign:
     """The instructions to prove, and what is known so far; `run` goes on from there, also after it was broken off.
 
     `timeout` is in seconds, for each lemma and for each search for a witness; `memory` in megabytes for each solver's
-    process.  `told` is called after everything that happens, and about once a second.
+    process.  `told` is called after everything that happens, and twice a second.
     """
 
     def __init__(

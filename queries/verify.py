@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
     with EvidenceStore(args.evidence or default_path()) as store, _Progress(args.json) as progress:
         campaign = Campaign(instructions, store, timeout=args.timeout, memory=args.memory, told=progress.show)
         try:
-            _work(campaign, args, jobs, progress)
+            with progress.interruptible():
+                _work(campaign, args, jobs, progress)
         except KeyboardInterrupt:
             progress.note(f"interrupted; what was proved is kept in {store.path}, and is not asked again")
             raise
@@ -163,6 +165,7 @@ class _Progress:
     def __init__(self, silent: bool) -> None:
         self.silent, self.tty = silent, sys.stderr.isatty()
         self.start = self.told = time.monotonic()
+        self.interrupted = False
         self.said: set[int] = set()  # ids of the goals that were told
 
     def __enter__(self) -> _Progress:
@@ -170,6 +173,18 @@ class _Progress:
 
     def __exit__(self, *_: object) -> None:
         self._clear()
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C is seen by `show`, between two events, so that nothing is broken off half-way, however often."""
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self, *_: object) -> None:
+        self.interrupted = True
 
     @property
     def elapsed(self) -> float:
@@ -186,6 +201,8 @@ class _Progress:
     def show(self, campaign: Campaign) -> None:
         from mmaformal.solver.answers import Fails, Holds
 
+        if self.interrupted:
+            raise KeyboardInterrupt
         for goal in campaign.goals.values():
             if not goal.done or id(goal) in self.said:
                 continue

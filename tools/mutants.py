@@ -69,14 +69,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "executable/blocks.py",
-        "an infinity with a payload is infinite",
-        _FP16,
-        "infinite, nan = top & (fraction == 0), top & (fraction != 0)",
-        "infinite, nan = top, top & (fraction != 0)",
-        "an operand that is also NaN makes the result NaN whatever else it is",
-    ),
-    Mutant(
-        "executable/blocks.py",
         "the exponent of a scale is one higher",
         _MX,
         "return Operand(sign, field - layout.bias, field * 0 + 1, infinite, nan)",
@@ -143,21 +135,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "executable/fda.py",
         "zero products keep the exponent of their fields",
-        _FP32,
+        _FP16,
         "products = [with_zero_exponent(p, parameters.e_zero) for p in products]",
         "products = list(products)",
     ),
     Mutant(
         "executable/fda.py",
         "a zero c keeps the exponent of its fields",
-        _FP32,
+        _FP16,
         "addend = with_zero_exponent(term(c_operand), parameters.e_zero)",
         "addend = term(c_operand)",
     ),
     Mutant(
         "executable/blocks.py",
         "e_zero is one higher",
-        _FP32,
+        _BF16,
         "where(x.significand == 0, e_zero, x.exponent)",
         "where(x.significand == 0, e_zero + 1, x.exponent)",
     ),
@@ -594,7 +586,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "smt/blocks.py",
         "only a product of two zeros takes e_zero",
-        _FP32,
+        _BF16,
         "exponent = z3.If(z3.Or(is_zero(a), is_zero(b)), exponents.constant(e_zero), exponent)",
         "exponent = z3.If(z3.And(is_zero(a), is_zero(b)), exponents.constant(e_zero), exponent)",
     ),
@@ -608,7 +600,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "smt/fda.py",
         "a zero c keeps the exponent of its fields",
-        _FP32,
+        _FP16,
         "c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)",
         "c_term = addend(c_operand, spec.c_format.bias, exponents, None)",
     ),

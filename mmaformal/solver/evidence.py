@@ -133,7 +133,7 @@ class EvidenceStore:
 
     def add(self, sha256: str, name: str, statement: str, outcome: Outcome) -> None:
         """Record what came of a question, on disk when this returns."""
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        date = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         cost = outcome.seconds, outcome.memory, date
         said = sha256, outcome.solver, outcome.version, outcome.verdict, name, statement
         try:

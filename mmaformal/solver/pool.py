@@ -71,7 +71,7 @@ def _begin() -> None:
 
 def _end(number: int = 0, frame: FrameType | None = None) -> None:
     for portfolio in _all:
-        portfolio.close()
+        portfolio.kill()
     os._exit(0)
 
 

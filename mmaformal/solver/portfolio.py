@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -163,6 +164,12 @@ class Portfolio:
     def close(self) -> None:
         while self._workers:
             self._workers.popitem()[1].stop()
+
+    def kill(self) -> None:
+        """Kill every process without waiting for any, for a process that is about to end, in whatever state it is."""
+        for worker in [*self._workers.values()]:
+            with contextlib.suppress(OSError):
+                os.kill(worker.process.pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
     def _start(self, backends: Sequence[str], query: str, racing: dict[str, _Worker]) -> None:
         for backend in backends:
