@@ -35,8 +35,8 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.witness import WitnessError
 
-#: Cases that are run before a solver is asked for one.
-_CASES = 300
+#: Numbers of cases that are run before a solver is asked for one: a few hundred show most errors, thousands more.
+_CASES = (500, 20_000)
 
 #: Seconds for each kind of input in the search for a witness, before those left open are asked for longer.
 _PATIENCE = (5.0, 30.0, 1e9)
@@ -148,10 +148,11 @@ def _sample(instruction: Instruction) -> WingWitness | None:
     """Run both wings on codes of many moods."""
     spec = instruction.spec
     traces = trace(spec, symbolic_inputs(spec), Tracer(strict=False))
-    codes = cases(spec, _CASES)
-    for each, (mine, other) in zip(codes, results(spec, traces, codes), strict=True):
-        if mine != other:
-            return _with_fewer_products(instruction, each)
+    for count in _CASES:
+        codes = cases(spec, count)
+        for each, (mine, other) in zip(codes, results(spec, traces, codes), strict=True):
+            if mine != other:
+                return _with_fewer_products(instruction, each)
     return None
 
 

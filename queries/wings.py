@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from mmaformal.encodings import executable, smt
 from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.queries.evaluate import evaluate
 from mmaformal.queries.inputs import Codes, Inputs
 from mmaformal.queries.lanes import Lane, LaneError, Sample, Tracer
 from mmaformal.solver.asking import constants_of
@@ -217,17 +218,19 @@ def _flat(x: Codes | Inputs) -> list[Any]:
     return [*x.a, *x.b, x.c, *x.scale_a, *x.scale_b]
 
 
-def results(spec: DotAdd, traces: Traces, codes: Sequence[Codes]) -> Iterator[tuple[int, int]]:
-    """The codes of d, (executable, SMT), one case after another; the latter from the terms of `traces`."""
-    constants = _flat(traces.inputs)
-    columns = np.array([_flat(x) for x in codes], np.uint64).astype(np.int64).T
-    a, b, c, scale_a, scale_b = np.split(columns, np.cumsum([spec.k, spec.k, 1, spec.scales]))
+def results(spec: DotAdd, traces: Traces, codes: Sequence[Codes]) -> list[tuple[int, int]]:
+    """The codes of d, (executable, SMT); the latter from the terms of `traces`, whose inputs are constants."""
+    columns = np.array([_flat(x) for x in codes], np.uint64).T
+    a, b, c, scale_a, scale_b = np.split(
+        columns.astype(np.int64), np.cumsum([spec.k, spec.k, 1, spec.scales])
+    )
     with np.errstate(all="ignore"):
         mine = executable.dot_add(spec, [*a], [*b], c[0], [*scale_a], [*scale_b]).result
-    for x, result in zip(codes, mine, strict=True):
-        values = [(t, z3.BitVecVal(v, t.size())) for t, v in zip(constants, _flat(x), strict=True)]
-        other: int = z3.simplify(z3.substitute(traces.smt.result, *values)).as_long()
-        yield int(result) % spec.d_format.codes, other
+    values = {
+        str(term): column.astype(object) for term, column in zip(_flat(traces.inputs), columns, strict=True)
+    }
+    other = evaluate(traces.smt.result, values)
+    return [(int(x) % spec.d_format.codes, int(y)) for x, y in zip(mine, other, strict=True)]
 
 
 def codes_of(inputs: Inputs, model: Mapping[str, int]) -> Codes:

@@ -729,7 +729,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "smt/fda.py",
         "e_max is thought never to be below the least exponent",
-        _FP32,
+        _BF16,
         "return low if e_zero is None else min(low, e_zero)",
         "return low",
     ),

@@ -1,0 +1,127 @@
+"""z3 terms on many values at once, to try cases by the thousand; nothing that is proved rests on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+Column: TypeAlias = "NDArray[Any]"  # Python's integers, unsigned, a row per case; or Booleans
+
+
+def evaluate(term: z3.ExprRef, values: Mapping[str, Column]) -> Column:
+    """The term for each row of the values of its constants, by name: object arrays of unsigned integers.
+
+    Raises KeyError for a constant without values, ValueError for an operation that is not of bit-vectors.
+    """
+    done: dict[int, Column] = {}
+    stack = [term]
+    while stack:
+        t = stack[-1]
+        todo = [x for x in t.children() if x.get_id() not in done]
+        if todo:
+            stack += todo
+            continue
+        stack.pop()
+        done[t.get_id()] = _apply(t, [done[x.get_id()] for x in t.children()], values)
+    return done[term.get_id()]
+
+
+def _apply(term: z3.ExprRef, operands: list[Column], values: Mapping[str, Column]) -> Column:
+    if isinstance(term, z3.BitVecNumRef):
+        return np.array(term.as_long(), object)
+    kind = term.decl().kind()
+    if not operands and kind == z3.Z3_OP_UNINTERPRETED:
+        return values[str(term.decl().name())]
+    if kind not in _FUNCTIONS:
+        raise ValueError(f"not an operation on bit-vectors: {term.decl().name()}")
+    if kind in _FOLDED and len(operands) > 1:
+        out = operands[0]
+        for operand in operands[1:]:
+            out = _FUNCTIONS[kind](term, out, operand)
+    else:
+        out = _FUNCTIONS[kind](term, *operands)
+    return out & _ones(term.size()) if isinstance(term, z3.BitVecRef) else out
+
+
+def _ones(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def _signed(x: Column, bits: int) -> Column:
+    return x - ((x >> (bits - 1)) << bits)
+
+
+def _order(compare: Callable[[Column, Column], Any], signed: bool) -> Callable[..., Column]:
+    def apply(term: z3.ExprRef, x: Column, y: Column) -> Column:
+        bits = term.arg(0).size()
+        u, v = (_signed(z, bits) if signed else z for z in (x, y))
+        return np.asarray(compare(u, v), bool)
+
+    return apply
+
+
+def _shift(shift: Callable[[Column, Column], Column], signed: bool = False) -> Callable[..., Column]:
+    def apply(term: z3.BitVecRef, x: Column, n: Column) -> Column:
+        bits = term.size()
+        return shift(_signed(x, bits) if signed else x, np.minimum(n, bits))
+
+    return apply
+
+
+def _concat(term: z3.BitVecRef, *parts: Column) -> Column:
+    out = parts[0]
+    for part, operand in zip(parts[1:], term.children()[1:], strict=True):
+        out = (out << operand.size()) | part
+    return out
+
+
+def _all(term: z3.BoolRef, *flags: Column) -> Column:
+    return np.logical_and.reduce(np.broadcast_arrays(*flags)) if flags else np.array(True)
+
+
+def _any(term: z3.BoolRef, *flags: Column) -> Column:
+    return np.logical_or.reduce(np.broadcast_arrays(*flags)) if flags else np.array(False)
+
+
+_FUNCTIONS: dict[int, Callable[..., Column]] = {
+    z3.Z3_OP_TRUE: lambda t: np.array(True),
+    z3.Z3_OP_FALSE: lambda t: np.array(False),
+    z3.Z3_OP_AND: _all,
+    z3.Z3_OP_OR: _any,
+    z3.Z3_OP_NOT: lambda t, x: ~x,
+    z3.Z3_OP_XOR: lambda t, x, y: x ^ y,
+    z3.Z3_OP_IMPLIES: lambda t, x, y: ~x | y,
+    z3.Z3_OP_EQ: lambda t, x, y: np.asarray(x == y, bool),
+    z3.Z3_OP_DISTINCT: lambda t, x, y: np.asarray(x != y, bool),
+    z3.Z3_OP_ITE: lambda t, c, x, y: np.where(c, x, y),
+    z3.Z3_OP_BADD: lambda t, x, y: x + y,
+    z3.Z3_OP_BSUB: lambda t, x, y: x - y,
+    z3.Z3_OP_BMUL: lambda t, x, y: x * y,
+    z3.Z3_OP_BNEG: lambda t, x: -x,
+    z3.Z3_OP_BNOT: lambda t, x: ~x,
+    z3.Z3_OP_BAND: lambda t, x, y: x & y,
+    z3.Z3_OP_BOR: lambda t, x, y: x | y,
+    z3.Z3_OP_BXOR: lambda t, x, y: x ^ y,
+    z3.Z3_OP_BSHL: _shift(lambda x, n: x << n),
+    z3.Z3_OP_BLSHR: _shift(lambda x, n: x >> n),
+    z3.Z3_OP_BASHR: _shift(lambda x, n: x >> n, signed=True),
+    z3.Z3_OP_CONCAT: _concat,
+    z3.Z3_OP_EXTRACT: lambda t, x: x >> t.params()[1],
+    z3.Z3_OP_ZERO_EXT: lambda t, x: x,
+    z3.Z3_OP_SIGN_EXT: lambda t, x: _signed(x, t.arg(0).size()),
+    z3.Z3_OP_ULEQ: _order(lambda x, y: x <= y, False),
+    z3.Z3_OP_ULT: _order(lambda x, y: x < y, False),
+    z3.Z3_OP_UGEQ: _order(lambda x, y: x >= y, False),
+    z3.Z3_OP_UGT: _order(lambda x, y: x > y, False),
+    z3.Z3_OP_SLEQ: _order(lambda x, y: x <= y, True),
+    z3.Z3_OP_SLT: _order(lambda x, y: x < y, True),
+    z3.Z3_OP_SGEQ: _order(lambda x, y: x >= y, True),
+    z3.Z3_OP_SGT: _order(lambda x, y: x > y, True),
+}
+
+#: z3 lets these take more than two operands.
+_FOLDED = frozenset((z3.Z3_OP_XOR, z3.Z3_OP_BADD, z3.Z3_OP_BMUL, z3.Z3_OP_BAND, z3.Z3_OP_BOR, z3.Z3_OP_BXOR))
