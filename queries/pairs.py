@@ -10,7 +10,7 @@ negated inputs: numbers are the negatives, NaNs stay NaNs, and the sign of a zer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.smt import efda as smt_efda
+from mmaformal.encodings.smt import fdrda as smt_fdrda
 from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
@@ -26,6 +27,7 @@ from mmaformal.encodings.smt.blocks import (
     all_of,
     any_of,
     negate_if,
+    product_range,
     resize,
 )
 from mmaformal.encodings.smt.gps import flush
@@ -206,6 +208,15 @@ class Same:
         return same(left, right)
 
 
+class Lenient(Same):
+    """The same, but terms that are zero may have either sign."""
+
+    def term(self, left: Term, right: Term) -> Link:
+        claim = z3.Or(left.sign == right.sign, left.significand == 0)
+        signs = Link(claim, (left.sign, right.sign, left.significand))
+        return together(signs, same(left.exponent, right.exponent), same(left.significand, right.significand))
+
+
 class Opposite:
     """The second run is on negated numbers."""
 
@@ -267,6 +278,9 @@ class Runs:
     left: Any
     right: Any
     match: Sequence[int]
+    dropped: Mapping[int, Link] = field(
+        default_factory=dict
+    )  #: products only of the first run: that each is zero
     nans_keep_sign: bool = False  #: whether the negative of a NaN code of a may be the same NaN
 
 
@@ -276,6 +290,26 @@ def _terms(*parts: Any) -> list[z3.ExprRef]:
     for part in parts:
         out += _terms(*part) if isinstance(part, (tuple, list)) else [part]
     return out
+
+
+def _extended(wide: z3.BitVecRef, narrow: z3.BitVecRef, extra: int, bound: int) -> Link:
+    """That two's complement terms are the same number, not beyond ±bound."""
+    same_number = z3.SignExt(extra, narrow)
+    claim = z3.And(wide == same_number, narrow <= bound, narrow >= -bound)
+    return Link(claim, (narrow,), ((wide, same_number),))
+
+
+def _within(x: z3.BitVecRef, bound: int) -> Link:
+    return Link(z3.And(x <= bound, x >= -bound), (x,))
+
+
+def _magnitude_bits(summand: z3.BitVecRef) -> int:
+    """The bits of the magnitude in `If(sign, -x, x)`, x with zeros above it; all but the sign if it is not so made."""
+    if z3.is_app_of(summand, z3.Z3_OP_ITE):
+        magnitude = summand.arg(2)
+        if z3.is_app_of(magnitude, z3.Z3_OP_ZERO_EXT):
+            return int(magnitude.arg(0).size())
+    return int(summand.size()) - 1
 
 
 @dataclass
@@ -288,6 +322,9 @@ class Step:
     right: Any
     c: Link  #: of the codes
     order: Sequence[int]  #: product j of the second run's step is this one of the first's
+    dropped: Mapping[int, Link] = field(
+        default_factory=dict
+    )  #: other products of the first's: that each is zero
     no_nan: dict[int, Link] = field(default_factory=dict)  #: that a flag is not set, where that is told apart
 
     @property
@@ -301,6 +338,46 @@ class Step:
 
     def _number(self, x: Operand) -> list[Link]:
         return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
+
+    # ---- products of the first run only
+
+    def zeros(self) -> dict[int, Link]:
+        """For each dropped product, that its factors are finite and one is zero."""
+        found = {}
+        for i, zero in self.dropped.items():
+            x, y = self.left.a[i], self.left.b[i]
+            flags = [flag for each in (x, y) for flag in (each.nan, each.infinite)]
+            claim = all_of([*(z3.Not(f) for f in flags), z3.Or(x.significand == 0, y.significand == 0)])
+            link = Link(claim, (*flags, x.significand, y.significand))
+            text = "a dropped product has finite factors, one of them zero"
+            found[i] = self.derive("decode", text, link, [zero], _inputs_of(x, y))
+        return found
+
+    def nothing(self, i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link) -> Link:
+        """That a dropped product adds nothing to a sum."""
+        x, y = self.left.a[i], self.left.b[i]
+        inputs = [x.field, y.field, x.sign, y.sign, *([] if e_max is None else [e_max])]
+        link = Link(summand == 0, (), ((summand, z3.BitVecVal(0, summand.size())),))
+        return self.derive("align", "a dropped product adds nothing", link, [zero], inputs)
+
+    def quiet(self, i: int, zero: Link) -> Link:
+        """That a dropped product is no infinity by its size."""
+        x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
+        link = Link(
+            z3.And(product.significand == 0, product.exponent == 0), (product.exponent, product.significand)
+        )
+        text = "a dropped product is zero, with the least exponent"
+        return self.derive("multiply", text, link, [zero], [x.field, y.field])
+
+    def not_largest(
+        self, i: int, product: Term, other: z3.BitVecRef, zero: Link, given: Sequence[Link], *inputs: Any
+    ) -> tuple[Any, Any, Link]:
+        """That a dropped product's exponent is at most another one of the first run's."""
+        text = "the exponent of a dropped product is not above another"
+        x, y = self.left.a[i], self.left.b[i]
+        link = _at_most(product.exponent, other)
+        self.derive("align", text, link, [zero, *given], [x.field, y.field, *_terms(*inputs)])
+        return product.exponent, other, link
 
     # ---- stages
 
@@ -352,17 +429,23 @@ class Step:
         given: Sequence[Sequence[Link]],
         shared: Sequence[Link] = (),
         bits: int | None = None,
+        nothing: Mapping[int, Callable[[z3.BitVecRef], Link]] | None = None,
     ) -> Link:
         """The link of two sums; summand j of the second is order[j] of the first, from the links given[j].
 
-        `bits`: of the terms' magnitudes, where it matters that a negated sum is in range.
+        `bits`: of the terms' magnitudes, where it matters that a negated sum is in range.  `nothing`: for summands
+        of the first alone, the link that they are zero.
         """
+        nothing = nothing or {}
         n = len(order)
-        xs, ys = summands(left, n), summands(right, n)
-        if len(xs) != n or len(ys) != n:
+        xs, ys = summands(left, n + len(nothing)), summands(right, n)
+        if len(xs) != n + len(nothing) or len(ys) != n:
             links = [link for each in given for link in each]
             text = "the sums are related"
             return self.derive("accumulate", text, self.kind.summand(left, right), [*links, *shared])
+        empty = {i: make(xs[i]) for i, make in nothing.items()}
+        if left.size() != right.size():
+            return self._wider_sum(xs, ys, order, [[*each, *shared] for each in given], empty)
         links = []
         for j, i in enumerate(order):
             text = "aligned terms are related"
@@ -372,8 +455,71 @@ class Step:
             else:
                 links.append(self.derive("align", text, link, [*given[j], *shared]))
         if isinstance(self.kind, Same):
-            return self.argument.permuted_sum(left, right, links)
+            return self.argument.permuted_sum(left, right, [*links, *empty.values()])
         return self.argument.opposite_sum(left, right, links, n, bits)
+
+    def _wider_sum(
+        self,
+        xs: Sequence[z3.BitVecRef],
+        ys: Sequence[z3.BitVecRef],
+        order: Sequence[int],
+        given: Sequence[Sequence[Link]],
+        empty: Mapping[int, Link],
+    ) -> Link:
+        """That the first run's sum, in more bits, is the same number as the second's: partial sum by partial sum.
+
+        The bits of a magnitude are those of the narrower run's summand that can be set.
+        """
+        place = {i: j for j, i in enumerate(order)}
+        extra = xs[0].size() - ys[0].size()
+        text = "a sum in more bits is the same number"
+        running: Link | None = None
+        x = y = None
+        bound = 0
+        for i, wide in enumerate(xs):
+            x = wide if x is None else x + wide
+            if i in empty:
+                link = empty[i]
+            else:
+                narrow = ys[place[i]]
+                y = narrow if y is None else y + narrow
+                most = (1 << _magnitude_bits(narrow)) - 1
+                bound += most
+                link = _extended(wide, narrow, extra, most)
+                self.derive("align", "aligned terms are the same numbers", link, given[place[i]])
+            assert y is not None, "the first summand is dropped"
+            running, before = _extended(x, y, extra, bound), running
+            self.derive("accumulate", text, running, [link] if before is None else [before, link])
+        assert running is not None
+        return running
+
+    def bounded(self, total: z3.BitVecRef, count: int) -> Link:
+        """That a sum is not beyond what its terms' magnitudes add up to: partial sum by partial sum."""
+        running: Link | None = None
+        x, bound = None, 0
+        for term in summands(total, count):
+            most = (1 << _magnitude_bits(term)) - 1
+            magnitudes = [term.arg(0), term.arg(2)] if z3.is_app_of(term, z3.Z3_OP_ITE) else [term]
+            link = _within(term, most)
+            inputs = [*magnitudes[:1], *(y.arg(0) if y.num_args() == 1 else y for y in magnitudes[1:])]
+            self.derive("accumulate", "a term is within its bits", link, [], inputs)
+            x, bound = term if x is None else x + term, bound + most
+            before, running = running, _within(x, bound)
+            text = "a partial sum is within the sum of bounds"
+            self.derive("accumulate", text, running, [link] if before is None else [before, link])
+        assert running is not None
+        return running
+
+    def bounded_groups(self, groups: Sequence[Link]) -> Link:
+        """That the sum of two groups' sums, cut, is within the sum of their bounds."""
+        right, bits = (
+            self.right,
+            _magnitude_bits(summands(self.right.groups[0], len(self.right.aligned[::2]))[0]),
+        )
+        bound = len(right.aligned) * ((1 << bits) - 1)
+        inputs = [*right.e_groups, right.e_products]
+        text = "a sum of groups is within the sum of their bounds"
+        return self.derive("accumulate", text, _within(right.dot, bound), groups, inputs)
 
     def largest(
         self,
@@ -382,8 +528,9 @@ class Step:
         right: z3.BitVecRef,
         rights: Sequence[Any],
         links: Sequence[Link],
+        below: Sequence[tuple[Any, Any, Link]] = (),
     ) -> Link:
-        return self.argument.maxima(left, lefts, right, rights, links)
+        return self.argument.maxima(left, lefts, right, rights, links, below)
 
     def result(self, total: Link, given: Sequence[Link], totals: tuple[Any, Any] | None = None) -> Link:
         """The link of the results, from that of the sums and whatever else they are made of."""
@@ -400,12 +547,18 @@ class Step:
         `whole`: all bits of it.  `bounded`: the sum is not the least number, so that it is zero if its magnitude is.
         """
         if isinstance(self.kind, Same):
-            return total
+            return self._same_size(left, right, total) if left.size() != right.size() else total
         (m, n), (other_m, other_n) = _magnitude(left, whole), _magnitude(right, whole)
         zeros = [(x == 0, m == 0) for x in (left, right)] if bounded else []
         claim = z3.And(m == other_m, z3.Or(n != other_n, m == 0), *(x == y for x, y in zeros))
         link = Link(claim, (m, n, other_n), ((other_m, m), *zeros))
         return self.derive("round", "opposite sums have the same magnitude", link, [total])
+
+    def _same_size(self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link) -> Link:
+        (m, n), (other_m, other_n) = _magnitude(left), _magnitude(right)
+        wide = z3.ZeroExt(left.size() - right.size(), other_m)
+        link = Link(z3.And(m == wide, n == other_n), (other_m, other_n), ((m, wide), (n, other_n)))
+        return self.derive("round", "the magnitudes are the same number", link, [total])
 
 
 def _magnitude(total: z3.BitVecRef, whole: bool = False) -> tuple[z3.BitVecRef, z3.BitVecRef]:
@@ -429,7 +582,7 @@ def _inputs_of(*operands: Operand) -> list[z3.ExprRef]:
 
 def _fda(step: Step) -> Link:
     left, right = step.left, step.right
-    c, factors = step.operand_c(), step.factors()
+    c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b, left.scale_a, left.scale_b, right.scale_a, right.scale_b]
     terms = []
     for j, i in enumerate(step.order):
@@ -438,20 +591,45 @@ def _fda(step: Step) -> Link:
         own += [x for s in (right.scale_a, right.scale_b) for x in s[j : j + 1]]
         given = [factors[j]] if factors else []
         terms.append(step.product(left.products[i], right.products[j], own, given))
-    special = step.special([c, *factors, *terms], operands)
-    return _fused(step, left.products, right.products, terms, c, special, step.order)
+    special = step.special([c, *factors, *terms, *zeros.values()], operands)
+    return _fused(step, left.products, right.products, terms, c, special, step.order, zeros)
 
 
 def _fused(
-    step: Step, lefts: Any, rights: Any, terms: list[Link], c: Link, special: Link, order: Sequence[int]
+    step: Step,
+    lefts: Any,
+    rights: Any,
+    terms: list[Link],
+    c: Link,
+    special: Link,
+    order: Sequence[int],
+    zeros: Mapping[int, Link] | None = None,
 ) -> Link:
     """Align, accumulate and round terms and c."""
-    left, right = step.left, step.right
+    left, right, zeros = step.left, step.right, zeros or {}
     addend = step.addend(c)
     exponents = [[*(t.exponent for t in ts), s.addend.exponent] for ts, s in ((lefts, left), (rights, right))]
-    e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend])
+    below = [
+        step.not_largest(
+            i,
+            lefts[i],
+            left.addend.exponent,
+            zero,
+            [step.c],
+            *left.scale_a[i : i + 1],
+            *left.scale_b[i : i + 1],
+        )
+        for i, zero in zeros.items()
+    ]
+    e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend], below)
+    nothing = {i: lambda x, i=i, zero=zero: step.nothing(i, x, left.e_max, zero) for i, zero in zeros.items()}
     total = step.sum_of(
-        left.total, right.total, [*order, len(lefts)], [[t] for t in (*terms, addend)], [e_max]
+        left.total,
+        right.total,
+        [*order, len(lefts)],
+        [[t] for t in (*terms, addend)],
+        [e_max],
+        nothing=nothing,
     )
     return step.result(total, [e_max, special], (left.total, right.total))
 
@@ -462,20 +640,31 @@ def _gdfs(step: Step) -> Link:
     c, factors = step.operand_c(), step.factors()
     scales = [left.scale_a, left.scale_b, right.scale_a, right.scale_b]
     special = step.special([c], scales)
-    groups, order = [], []
+    groups, order, zeros = [], [], step.zeros()
+    n = len(step.order) // len(left.groups)  # products of the second run's groups
     for g in range(len(left.groups)):
-        mine = range(g * G, (g + 1) * G)
-        h = step.order[g * G] // G  # the first run's group that this one of the second is
+        mine = range(g * n, (g + 1) * n)
+        h = step.order[g * n] // G  # the first run's group that this one of the second is
         order.append(h)
         inside = [step.order[j] - h * G for j in mine]
-        links = []
+        links, nothing = [], {}
+        for i, zero in zeros.items():
+            if i // G == h:
+                magnitude = left.products[i][1]
+                none = Link(magnitude == 0, (), ((magnitude, z3.BitVecVal(0, magnitude.size())),))
+                codes = _inputs_of(left.a[i], left.b[i])
+                links.append(
+                    step.derive("multiply", "a dropped product is zero", none, [step.dropped[i]], codes)
+                )
+                nothing[i - h * G] = lambda x, i=i, zero=zero: step.nothing(i, x, None, zero)
         for j in mine:
             i = step.order[j]
             x, y = left.products[i], right.products[j]
             pair = Term(x[0], x[1], x[1]), Term(y[0], y[1], y[1])  # no exponent: it is fixed point
             own = [left.a[i], left.b[i], right.a[j], right.b[j]]
             links.append(step.product(*pair, own, [factors[j]] if factors else []))
-        total = step.sum_of(left.sums[h], right.sums[g], inside, [[link] for link in links])
+        given = [[link] for link in links[-n:]]
+        total = step.sum_of(left.sums[h], right.sums[g], inside, given, nothing=nothing)
         own = [x[i] for x, i in zip(scales, (h, h, g, g), strict=True)]
         groups.append(
             step.product(
@@ -500,69 +689,143 @@ def _products(step: Step, factors: Sequence[Link]) -> list[Link]:
 
 def _fdrda(step: Step) -> Link:
     left, right = step.left, step.right
-    c, factors = step.operand_c(), step.factors()
+    c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
     terms = _products(step, factors)
-    special = step.special([c, *factors, *terms], operands)
+    quiet = [step.quiet(i, zero) for i, zero in zeros.items()]
+    special = step.special([c, *factors, *terms, *zeros.values(), *quiet], operands)
     exponents = [[p.exponent for p in s.products] for s in (left, right)]
     if hasattr(left, "groups"):
-        dot, e_products = _groups(step, terms, exponents)
+        dot, e_products = _groups(step, terms, exponents, zeros)
     else:
-        e_products = step.largest(left.e_products, exponents[0], right.e_products, exponents[1], terms)
-        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], [e_products])
+        below = [step.not_largest(i, left.products[i], exponents[0][0], z, []) for i, z in zeros.items()]
+        tops = left.e_products, exponents[0], right.e_products, exponents[1]
+        e_products = step.largest(*tops, terms, below)
+        given = [[t] for t in terms]
+        nothing = _nothing(step, zeros, left.e_products)
+        dot = step.sum_of(left.dot, right.dot, step.order, given, [e_products], nothing=nothing)
     e_dot = step.derive(
         "align",
         "the exponents of the dot products are equal",
         same(left.e_dot, right.e_dot),
-        [e_products, *factors],
+        [e_products, *factors, *zeros.values()],
         _terms(operands),
     )
     addend = step.addend(c)
-    return step.result(dot, [e_dot, addend, special])
+    if left.total.size() == right.total.size():
+        return step.result(dot, [e_dot, addend, special])
+    extra = left.total.size() - right.total.size()
+    if not hasattr(right, "groups"):
+        bounds = [step.bounded(right.dot, len(right.products))]
+    else:
+        each = [step.bounded(x, len(right.aligned[g::2])) for g, x in enumerate(right.groups)]
+        bounds = [step.bounded_groups(each)]
+    e_max = step.derive(
+        "align", "the largest exponents are equal", same(left.e_max, right.e_max), [e_dot, addend]
+    )
+    wide = z3.SignExt(extra, right.total)
+    least = -1 << (right.total.size() - 1)
+    claim = z3.And(left.total == wide, right.total != least)
+    total = Link(claim, (right.total,), ((left.total, wide),))
+    step.derive(
+        "accumulate", "the sums with c are the same number", total, [dot, *bounds, e_dot, addend, e_max]
+    )
+    reach = _reach(step)
+    return step.result(total, [e_max, special, *reach], (left.total, right.total))
 
 
-def _groups(step: Step, terms: Sequence[Link], exponents: Sequence[Sequence[Any]]) -> tuple[Link, Link]:
+def _reach(step: Step) -> list[Link]:
+    """That the first run's largest exponent is in the range that exponents are held in."""
+    left, spec = step.left, step.runs.left_spec
+    own, wide = product_range(spec.a_format, spec.b_format), smt_fdrda.exponents_of(spec)
+    if hasattr(left, "groups"):
+        return []  # the bits of exponents hold nothing else
+    highest = z3.BitVecVal(own.high - own.low, own.bits)
+    below = {}
+    for x, y, product in zip(left.a, left.b, left.products, strict=True):
+        link = _at_most(product.exponent, highest)
+        codes = _inputs_of(x, y)
+        below[product.exponent.get_id()] = step.derive("multiply", "exponents are in range", link, [], codes)
+    text = "the largest exponents are in range"
+    top = step.argument._not_above("align", text, left.e_products, highest, below)
+    last = z3.BitVecVal(wide.high - wide.low, wide.bits)
+    operands = _terms([left.a, left.b])
+    dot = step.derive("align", text, _at_most(left.e_dot, last), [top], operands)
+    c = step.derive("multiply", "c's exponent is in range", _at_most(left.addend.exponent, last), [step.c])
+    first = z3.BitVecVal(spec.c_format.min_exponent - wide.low, wide.bits)
+    low = step.derive("multiply", "c's exponent is in range", _at_most(first, left.addend.exponent), [step.c])
+    return [
+        step.derive("align", text, _at_most(left.e_max, last), [dot, c]),
+        step.derive("align", text, _at_most(first, left.e_max), [low], [left.e_dot]),
+    ]
+
+
+def _nothing(
+    step: Step, zeros: Mapping[int, Link], e_max: z3.BitVecRef, place: Callable[[int], int] = lambda i: i
+) -> dict[int, Callable[[z3.BitVecRef], Link]]:
+    return {place(i): lambda x, i=i, zero=zero: step.nothing(i, x, e_max, zero) for i, zero in zeros.items()}
+
+
+def _groups(
+    step: Step, terms: Sequence[Link], exponents: Sequence[Sequence[Any]], zeros: Mapping[int, Link]
+) -> tuple[Link, Link]:
     left, right = step.left, step.right
     sums, tops = [], []
     count = len(left.groups)
     for g in range(count):
         mine = range(g, len(step.order), count)
         links = [terms[j] for j in mine]
-        lefts, rights = ([es[k] for k in mine] for es in exponents)
-        top = step.largest(left.e_groups[g], lefts, right.e_groups[g], rights, links)
+        lefts = exponents[0][g::count]
+        rights = [exponents[1][k] for k in mine]
+        own = {i: zero for i, zero in zeros.items() if i % count == g}
+        below = [step.not_largest(i, left.products[i], lefts[0], zero, []) for i, zero in own.items()]
+        top = step.largest(left.e_groups[g], lefts, right.e_groups[g], rights, links, below)
         inside = [step.order[j] // count for j in mine]
-        sums.append(step.sum_of(left.groups[g], right.groups[g], inside, [[t] for t in links], [top]))
+        nothing = _nothing(step, own, left.e_groups[g], lambda i: i // count)
+        given = [[t] for t in links]
+        sums.append(step.sum_of(left.groups[g], right.groups[g], inside, given, [top], nothing=nothing))
         tops.append(top)
     e_products = step.largest(left.e_products, left.e_groups, right.e_products, right.e_groups, tops)
-    order = list(range(count))
     dot = step.sum_of(
-        left.dot, right.dot, order, [[s, t] for s, t in zip(sums, tops, strict=True)], [e_products]
+        left.dot,
+        right.dot,
+        list(range(count)),
+        [[s, t] for s, t in zip(sums, tops, strict=True)],
+        [e_products],
     )
     return dot, e_products
 
 
 def _efda(step: Step) -> Link:
     left, right = step.left, step.right
-    c, factors = step.operand_c(), step.factors()
+    c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
     terms = _products(step, factors)
-    special = step.special([c, *factors, *terms], operands)
+    special = step.special([c, *factors, *terms, *zeros.values()], operands)
     addend = step.addend(c)
     if hasattr(left, "placed"):
-        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms])
+        nothing = {i: lambda x, i=i, zero=zero: step.nothing(i, x, None, zero) for i, zero in zeros.items()}
+        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], nothing=nothing)
         term = step.derive("multiply", "sums are related terms", step.kind.term(left.term, right.term), [dot])
         return _rounded(step, left.sum, right.sum, [term, addend], [special])
     links, permuted = [], isinstance(step.kind, Same) and list(step.order) != sorted(step.order)
-    for j, i in enumerate([*step.order, len(step.order)]):
-        x, y = left.terms[i], right.terms[j]
-        given = [terms[j] if j < len(terms) else addend]
-        links.append(step.derive("align", "normalised terms are related", step.kind.term(x, y), given))
-        if permuted:
-            given, inputs = ([], _inputs_of(left.a[i], left.b[i])) if j < len(terms) else ([step.c], [])
-            highest = smt_efda.exponents_of(step.runs.left_spec)
-            normal = _normalised(x, highest.high - 1 - highest.low)
-            links.append(step.derive("align", "terms are normalised", normal, given, inputs))
+    for j, i in enumerate(step.order):
+        link = step.kind.term(left.terms[i], right.terms[j])
+        links.append(step.derive("align", "normalised terms are related", link, [terms[j]]))
+    for i, zero in zeros.items():  # the second run has a constant zero in its place
+        x, y = left.a[i], left.b[i]
+        link = step.kind.term(left.terms[i], right.terms[i])
+        links.append(step.derive("align", "a dropped product is zero", link, [zero], [x.field, y.field]))
+    link = step.kind.term(left.terms[-1], right.terms[-1])
+    links.append(step.derive("align", "normalised terms are related", link, [addend]))
     if permuted:
+        exponents = smt_efda.exponents_of(step.runs.left_spec)
+        codes = [*(_inputs_of(left.a[i], left.b[i]) for i in step.order), []]
+        for x, inputs in zip(left.terms, codes, strict=True):
+            normal = _normalised(x, exponents.high - 1 - exponents.low)
+            links.append(
+                step.derive("align", "terms are normalised", normal, [] if inputs else [step.c], inputs)
+            )
         # Terms of equal exponents are added in another order.
         text = "three terms in any order are rounded alike"
         result = same(left.result, right.result)
@@ -658,14 +921,20 @@ def _addition(step: Step, left: Addition, right: Addition, given: Sequence[Link]
 
 def _lowered(step: Step) -> Link:
     left, right, runs = step.left, step.right, step.runs
-    p = runs.left_spec.parameters
-    inner, order = p.inner_dot_add(runs.left_spec), p.order  # type: ignore[attr-defined]
+    specs = runs.left_spec, runs.right_spec
+    (inner, other), (order, other_order) = (
+        [spec.parameters.inner_dot_add(spec) for spec in specs],  # type: ignore[attr-defined]
+        [spec.parameters.order for spec in specs],  # type: ignore[attr-defined]
+    )
     zero = z3.BitVecVal(0, runs.left_spec.d_format.storage_bits)
     # order[t] is the place of the t-th product taken; the second run's t-th is the first's at[t]-th.
-    at = [order.index(step.order[k]) for k in order]
+    at = [order.index(step.order[k]) for k in other_order]
+    dropped = {order.index(k): link for k, link in step.dropped.items()}
     dot = step.kind.code(zero, zero, runs.left_spec.d_format)
     step.derive("inputs", "the inner steps start from +0", dot, [])
-    dot = _chain(step.argument, Runs(step.kind, inner, inner, left.inner, right.inner, at, True), dot)
+    dot = _chain(
+        step.argument, Runs(step.kind, inner, other, left.inner, right.inner, at, dropped, True), dot
+    )
     link = step.kind.code(left.result, right.result, runs.left_spec.d_format)
     return step.derive("accumulate", "sums of related numbers are related", link, [dot, step.c])
 
@@ -684,10 +953,11 @@ _STEPS: dict[str, Callable[[Step], Link]] = {
 
 def _chain(argument: Pairing, runs: Runs, c: Link) -> Link:
     """From the link of c, step by step, to that of d."""
-    n = runs.left_spec.parameters.step_products
+    n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))
     for s, (left, right) in enumerate(zip(runs.left, runs.right, strict=True)):
-        order = [k - s * n for k in runs.match[s * n : (s + 1) * n]]
-        step = Step(argument, runs, left, right, c, order)
+        order = [k - s * n for k in runs.match[s * m : (s + 1) * m]]
+        dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
+        step = Step(argument, runs, left, right, c, order, dropped)
         if isinstance(runs.kind, Opposite) and isinstance(getattr(left, "c", None), Operand):
             c = _unless_nan(step)
         else:

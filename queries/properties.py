@@ -10,6 +10,7 @@ from mmaformal.queries import (
     order_independence,
     rounding,
     sign_symmetry,
+    zero_padding,
 )
 from mmaformal.queries.property import Property
 
@@ -18,6 +19,7 @@ _ALL: tuple[Property, ...] = (
     order_independence.ACROSS,
     commutativity.PROPERTY,
     sign_symmetry.PROPERTY,
+    zero_padding.PROPERTY,
     exactness.PROPERTY,
     error_bound.PROPERTY,
     lossless_width.PROPERTY,

@@ -1,0 +1,233 @@
+"""Every property of every instruction, as a table: docs/properties.md.
+
+    python -m mmaformal.queries.matrix --cache properties.jsonl --out docs/properties.md
+
+Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
+as they come, so that a run that was stopped goes on where it was; an answer in the cache stands until the property's
+statement, the instruction's specification or a source file of the SMT wing, which proofs are about, changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mmaformal.encodings.smt
+from mmaformal.algorithms import DotAdd
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.instruction import Instruction
+from mmaformal.queries.properties import PROPERTIES
+from mmaformal.queries.property import Property
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+_VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
+_SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
+
+
+def distinct() -> dict[DotAdd, list[Instruction]]:
+    """The instructions of each specification."""
+    found: dict[DotAdd, list[Instruction]] = {}
+    for architecture in ARCHITECTURES.values():
+        for instruction in architecture:
+            found.setdefault(instruction.spec, []).append(instruction)
+    return found
+
+
+def sources() -> str:
+    """A digest of the SMT wing, which every proof is about."""
+    digest = hashlib.sha256()
+    assert mmaformal.encodings.smt.__file__ is not None
+    for path in sorted(Path(mmaformal.encodings.smt.__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def key(each: Property, spec: DotAdd) -> str:
+    text = f"{each.name}: {each.statement}\n{spec!r}"
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def row(each: Property, instruction: Instruction, answer: Answer) -> dict[str, Any]:
+    """What is kept of an answer."""
+    out: dict[str, Any] = {
+        "key": key(each, instruction.spec),
+        "property": each.name,
+        "instruction": instruction.label,
+        "verdict": _VERDICT[type(answer)],
+        "question": answer.question,
+        "seconds": round(answer.seconds, 2),
+    }
+    if isinstance(answer, Holds):
+        out["obligations"] = len(answer.proof.obligations)
+    elif isinstance(answer, Fails):
+        out["witness"] = getattr(answer.witness, "summary", None) or answer.why
+        out["evidence"] = answer.witness.to_json()
+    elif isinstance(answer, Unknown):
+        out["why"] = answer.why
+    return out
+
+
+def read(cache: Path) -> dict[str, dict[str, Any]]:
+    """The answers kept, by key; those about another SMT wing are left out.  A line cut short is no answer."""
+    found: dict[str, dict[str, Any]] = {}
+    if cache.exists():
+        now = sources()
+        for line in cache.read_text().splitlines():
+            try:
+                kept = json.loads(line)
+            except ValueError:
+                continue
+            if kept.get("encodings") == now:
+                found[kept["key"]] = kept
+    return found
+
+
+def settle_all(cache: Path, properties: Sequence[Property], timeout: float, again: bool = False) -> int:
+    """Settle what the cache does not have; with `again`, what it has as Unknown too.
+
+    Returns how many questions ended in an error of ours; it is told, and the others go on.
+    """
+    known, encodings = read(cache), sources()
+    specs = distinct()
+    todo = [
+        (each, instructions[0])
+        for each in properties
+        for spec, instructions in specs.items()
+        if (k := key(each, spec)) not in known or (again and known[k]["verdict"] == "unknown")
+    ]
+    start, errors, portfolio = time.monotonic(), 0, Relay()
+    for n, (each, instruction) in enumerate(todo, 1):
+        if n == 1 or each is not todo[n - 2][0]:
+            # What was proved with a portfolio is remembered with it: one for each property, to bound the memory.
+            portfolio.close()
+            portfolio = Relay()
+        try:
+            answer = each.settle(instruction, Asker(portfolio, timeout))
+        except Exception:  # an answer that is missing is better than all that would have followed
+            print(f"{each.name}: {instruction.label}: {traceback.format_exc()}", file=sys.stderr, flush=True)
+            errors += 1
+            continue
+        kept = row(each, instruction, answer) | {"encodings": encodings}
+        with cache.open("a") as file:
+            file.write(json.dumps(kept) + "\n")
+        left = (time.monotonic() - start) / n * (len(todo) - n)
+        print(
+            f"{n}/{len(todo)} {each.name}: {instruction.label}: {kept['verdict']} ({answer.seconds:.1f} s; "
+            f"{left / 60:.0f} min left)",
+            flush=True,
+        )
+    portfolio.close()
+    return errors
+
+
+# ---- the table ---------------------------------------------------------------------------------------------------
+
+
+def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -> str:
+    """docs/properties.md."""
+    specs = distinct()
+    numbers = {each.name: n for n, each in enumerate(properties, 1)}
+    answers = {
+        (each.name, spec): known[k]
+        for each in properties
+        for spec in specs
+        if (k := key(each, spec)) in known
+    }
+    lines = [
+        "# Properties",
+        "",
+        "Made by `python -m mmaformal.queries.matrix`; do not edit. Each property of each instruction, at its full K: ",
+        "✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce; ? not settled in",
+        "the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
+        "",
+        "| | property | statement | ✓ | ✗ | ? | seconds, all |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in properties:
+        mine = [answers[each.name, spec] for spec in specs if (each.name, spec) in answers]
+        counts = [sum(x["verdict"] == verdict for x in mine) for verdict in ("holds", "fails", "unknown")]
+        seconds = sum(x["seconds"] for x in mine)
+        lines.append(
+            f"| {numbers[each.name]} | {each.name} | {each.statement} | "
+            + " | ".join(map(str, counts))
+            + f" | {seconds:.0f} |"
+        )
+    total = len(specs)
+    lines += [
+        "",
+        f"Counts are of the {total} different specifications; instructions that share one share its row.",
+        "",
+    ]
+    lines += ["## Matrix", ""]
+    by_algorithm: dict[str, list[DotAdd]] = {}
+    for spec in specs:
+        by_algorithm.setdefault(spec.parameters.algorithm, []).append(spec)
+    for algorithm, mine_ in by_algorithm.items():
+        lines += [f"### {algorithm}", ""]
+        lines.append("| instructions | " + " | ".join(str(n) for n in numbers.values()) + " | seconds |")
+        lines.append("|---" * (len(numbers) + 2) + "|")
+        for spec in mine_:
+            cells = [answers.get((each.name, spec)) for each in properties]
+            signs = [_SIGN[x["verdict"]] if x else " " for x in cells]
+            seconds = sum(x["seconds"] for x in cells if x)
+            lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")
+        lines.append("")
+    lines += ["## Witnesses", ""]
+    lines += [
+        "The witness of each property for the first instruction of each algorithm on which it fails.",
+        "",
+    ]
+    for each in properties:
+        told: list[str] = []
+        for algorithm, mine_ in by_algorithm.items():
+            for spec in mine_:
+                x = answers.get((each.name, spec))
+                if x and x["verdict"] == "fails":
+                    told.append(f"- {algorithm}, {x['instruction']}: {x['witness']}")
+                    break
+        if told:
+            lines += [f"### {each.name}", "", *told, ""]
+    unknown = [x for x in answers.values() if x["verdict"] == "unknown"]
+    if unknown:
+        lines += ["## Not settled", ""]
+        lines += [f"- {x['property']}, {x['instruction']}: {x['why']}" for x in unknown] + [""]
+    return "\n".join(lines)
+
+
+def _names(instructions: Iterable[Instruction]) -> str:
+    """The first label, and how many more there are."""
+    labels = [each.label for each in instructions]
+    return labels[0] + (f" (+{len(labels) - 1})" if len(labels) > 1 else "")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="matrix", description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, default=Path("properties.jsonl"), help="answers as they come")
+    parser.add_argument("--out", type=Path, help="write the table here")
+    parser.add_argument(
+        "--property", action="append", metavar="NAME", choices=list(PROPERTIES), help="only this"
+    )
+    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each question")
+    parser.add_argument("--again", action="store_true", help="ask again what was not settled")
+    parser.add_argument("--table-only", action="store_true", help="settle nothing")
+    args = parser.parse_args(argv)
+    chosen = [PROPERTIES[name] for name in args.property or PROPERTIES]
+    errors = 0
+    if not args.table_only:
+        errors = settle_all(args.cache, chosen, args.timeout, args.again)
+    if args.out:
+        args.out.write_text(markdown(read(args.cache), list(PROPERTIES.values())))
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Does an extra zero product change anything?
+
+Where a block can be one product shorter: a zero product, ±0 times any finite number, at the end of each block gives
+what the same instruction gives without it.  Where it cannot (sfma has blocks of one product, gps powers of two), a
+further block of zero products is added.  There the sign of a zero may change, as IEEE 754 has it, −0 + +0 = +0.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Lowered
+from mmaformal.encodings.smt.gps import flush
+from mmaformal.formats import Format, Specials
+from mmaformal.instruction import Instruction
+from mmaformal.queries.inputs import symbolic_inputs
+from mmaformal.queries.lemmas import Link
+from mmaformal.queries.pairs import Lenient, Pairing, Runs, argue, same
+from mmaformal.queries.property import Property
+from mmaformal.queries.relations import Code, Fact, Relation, both, either, magnitude, same_number, settle
+from mmaformal.queries.relations import same as same_code
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
+
+
+@dataclass(frozen=True)
+class Padding:
+    """A longer and a shorter dot product-add, and the products of the longer one that are zero."""
+
+    longer: DotAdd
+    shorter: DotAdd
+    zeros: tuple[int, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return tuple(k for k in range(self.longer.k) if k not in self.zeros)
+
+
+def padding(spec: DotAdd) -> Padding:
+    """The shorter instruction that one is compared with, or the longer one."""
+    p = spec.parameters
+    if isinstance(p, Gdfs):
+        zeros = tuple(range(p.G - 1, spec.k, p.G))
+        shorter = p.G - 1, p.L // p.G * (p.G - 1)
+        block = spec.scale_block // p.G * (p.G - 1)
+        return Padding(
+            spec, spec.replace(k=spec.k - len(zeros), G=shorter[0], L=shorter[1], scale_block=block), zeros
+        )
+    if isinstance(p, (Fda, Fdrda, Efda)) and p.L > 1:
+        zeros = tuple(range(p.L - 1, spec.k, p.L))
+        changes: dict[str, Any] = {"k": spec.k - len(zeros), "L": p.L - 1}
+        if spec.scale_format is not None:
+            changes["scale_block"] = spec.scale_block // p.L * (p.L - 1)
+        return Padding(spec, spec.replace(**changes), zeros)
+    if isinstance(p, Lowered):
+        n = len(p.order)
+        last = [p.order[i] for i in range(p.L - 1, n, p.L)]
+        kept = sorted(set(range(n)) - set(last))
+        order = tuple(kept.index(k) for k in p.order if k not in last)
+        zeros = tuple(step + k for step in range(0, spec.k, n) for k in sorted(last))
+        return Padding(spec, spec.replace(k=spec.k - len(zeros), L=p.L - 1, order=order), zeros)
+    n = p.step_products
+    return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
+
+
+def _finite(code: Code, fmt: Format) -> Fact:
+    low = magnitude(code, fmt)
+    less = z3.ULT if isinstance(code, z3.BitVecRef) else (lambda x, y: x < y)
+    if fmt.specials == Specials.IEEE:
+        return less(low, fmt.infinity)
+    if fmt.specials == Specials.FN:
+        return low != magnitude(fmt.codes - 1, fmt)
+    return code != fmt.sign_mask if fmt.specials == Specials.FNUZ else low == low
+
+
+def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
+    """Whether both factors are finite and one is zero."""
+    zero = either(magnitude(a, spec.a_format) == 0, magnitude(b, spec.b_format) == 0)
+    return both(zero, _finite(a, spec.a_format), _finite(b, spec.b_format))
+
+
+def relation(pad: Padding) -> Relation:
+    longer, d = pad.longer, pad.longer.d_format
+
+    def image(x: Any) -> Any:
+        return replace(x, a=tuple(x.a[k] for k in pad.kept), b=tuple(x.b[k] for k in pad.kept))
+
+    def allowed(x: Any) -> Fact:
+        return both(*(is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros))
+
+    further = pad.longer.parameters == pad.shorter.parameters
+    related = same_number if further else same_code
+    return Relation(
+        longer,
+        pad.shorter,
+        image,
+        lambda x, y: related(x, y, d),
+        f"without product{'s' if len(pad.zeros) > 1 else ''} " + ", ".join(map(str, pad.zeros)),
+        allowed,
+        apart=pad.zeros,
+    )
+
+
+def argument(pad: Padding) -> Pairing:
+    spec, inputs = pad.longer, symbolic_inputs(pad.longer)
+    pairing, each = Pairing(), relation(pad)
+    left, right = each.traces(inputs)
+    c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
+        0
+    ]
+    dropped = {
+        k: pairing.assume(
+            "the products dropped are zero", Link(is_zero_product(spec, inputs.a[k], inputs.b[k]), ())
+        )
+        for k in pad.zeros
+    }
+    if pad.longer.parameters != pad.shorter.parameters:
+        runs = Runs(Lenient(), spec, pad.shorter, left.steps, right.steps, pad.kept, dropped)
+        return argue(runs, c, "the results are equal", pairing)
+    return _further_block(pad, inputs, left, right, dropped, pairing)
+
+
+def _further_block(
+    pad: Padding, inputs: Any, left: Any, right: Any, dropped: dict[int, Link], pairing: Pairing
+) -> Pairing:
+    """A block of zeros more: all steps but the last are the same terms."""
+    fmt = pad.longer.d_format
+    before = right.result
+    code = Link(before == before, (before,))
+    pairing.derive("inputs", "both runs are the same up to the further block", [code], inputs=[before])
+    given = [code]
+    if pad.longer.parameters.algorithm == "gps":
+        flushed = Link(flush(before, keep_sign=True) == before, (before,))
+        addition = right.steps[-1].addition.result
+        pairing.derive("encode", "a result is flushed", [flushed], inputs=[addition])
+        given.append(flushed)
+    link = Link(same_number(left.result, before, fmt), ())
+    zeros = list(dropped.values())
+    codes = [x for k in dropped for x in (inputs.a[k], inputs.b[k])]
+    pairing.derive(
+        "further block", "a block of zero products changes no number", [link], [*given, *zeros], codes
+    )
+    pairing.conclude(link, "the results are the same number")
+    return pairing
+
+
+def answer(instruction: Instruction, asker: Asker) -> Answer:
+    pad = padding(instruction.spec)
+    if pad.longer.parameters == pad.shorter.parameters:
+        more = "a zero product" if len(pad.zeros) == 1 else f"{len(pad.zeros)} zero products"
+        question = f"{instruction.label} gives the same number with {more} more"
+    else:
+        question = f"{instruction.label} gives the same code without the last product of each block, where it is zero"
+    return settle(instruction, asker, question, [relation(pad)], lambda: [argument(pad)])
+
+
+PROPERTY = Property(
+    "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", answer
+)
+
+main = PROPERTY.main
+
+if __name__ == "__main__":
+    sys.exit(main())
