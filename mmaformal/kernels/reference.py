@@ -1,0 +1,119 @@
+"""Exact sums of products, in limbs of 32 bits that do not carry until the end: what rounding errors are told against.
+
+Every number is an integer times a power of two; its integer is cut into parts of 24 bits, so that a product of two
+parts has 48 bits, and half of one shifted by up to 31 places fits a lane.  A limb takes 2^31 additions of numbers
+below 2^32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mmaformal.kernels.compiled import driver, part
+
+PART = 24  #: bits of a part
+LIMB = 32
+_PART_MASK, _LIMB_MASK = (1 << PART) - 1, (1 << LIMB) - 1
+
+
+@part
+def add_at(limbs: Any, x: Any, place: Any) -> None:
+    """Add x · 2^place, |x| < 2^48."""
+    sign, magnitude = (-1, -x) if x < 0 else (1, x)
+    low = (magnitude & _PART_MASK) << (place & 31)
+    limbs[place >> 5] += sign * (low & _LIMB_MASK)
+    limbs[(place >> 5) + 1] += sign * (low >> LIMB)
+    place += PART
+    high = (magnitude >> PART) << (place & 31)
+    limbs[place >> 5] += sign * (high & _LIMB_MASK)
+    limbs[(place >> 5) + 1] += sign * (high >> LIMB)
+
+
+@part
+def nearest(limbs: Any, room: Any, low: Any) -> Any:
+    """The sum, times 2^low, as the nearest float64; `room` is for a copy."""
+    n = limbs.size
+    carry = 0
+    for q in range(n):
+        x = limbs[q] + carry
+        carry = x >> LIMB
+        room[q] = x & _LIMB_MASK
+    negative = carry < 0
+    if negative:
+        carry = 1
+        for q in range(n):
+            x = (room[q] ^ _LIMB_MASK) + carry
+            carry = x >> LIMB
+            room[q] = x & _LIMB_MASK
+    top = n - 1
+    while top >= 0 and room[top] == 0:
+        top -= 1
+    if top < 0:
+        return 0.0
+    # The leading 61 bits, the last one sticky: converting them to 53 rounds as the whole would be.
+    length = 0
+    while room[top] >> length != 0:
+        length += 1
+    leading, place, missing = room[top], LIMB * top, 61 - length
+    sticky = False
+    for q in range(top - 1, -1, -1):
+        if missing >= LIMB:
+            leading = (leading << LIMB) | room[q]
+            missing -= LIMB
+            place -= LIMB
+        elif missing > 0:
+            leading = (leading << missing) | (room[q] >> (LIMB - missing))
+            sticky |= room[q] & ((1 << (LIMB - missing)) - 1) != 0
+            place -= missing
+            missing = 0
+        else:
+            sticky |= room[q] != 0
+    value = math.ldexp(np.float64(leading | 1 if sticky else leading), place + low)
+    return -value if negative else value
+
+
+@driver
+def exact_errors(
+    fmt: Any,
+    a: Any,
+    a_place: Any,
+    b: Any,
+    b_place: Any,
+    c: Any,
+    c_place: Any,
+    d: Any,
+    d_place: Any,
+    low: Any,
+    count: Any,
+    exact: Any,
+    error: Any,
+) -> None:
+    """exact = c + Σ a_k·b_k and error = d - exact, both computed exactly and rounded to float64 at the end.
+
+    a: parts (m, K, parts) and places (m, K) of their last bits; b: (n, K, parts), (n, K); c, d: (m, n, parts),
+    (m, n).  `low` is the place of the last bit of all sums, `count` the number of limbs.
+    """
+    limbs, room = np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(exact.shape[0]):
+        for j in range(exact.shape[1]):
+            limbs[:] = 0
+            for k in range(a.shape[1]):
+                place = np.int64(a_place[i, k]) + np.int64(b_place[j, k]) - low
+                for x in range(a.shape[2]):
+                    for y in range(b.shape[2]):
+                        p = np.int64(a[i, k, x]) * np.int64(b[j, k, y])
+                        if p != 0:
+                            add_at(limbs, p, place + PART * (x + y))
+            for x in range(c.shape[2]):
+                if c[i, j, x] != 0:
+                    add_at(limbs, np.int64(c[i, j, x]), np.int64(c_place[i, j]) - low + PART * x)
+            exact[i, j] = nearest(limbs, room, low)
+            for q in range(count):
+                limbs[q] = -limbs[q]
+            for x in range(d.shape[2]):
+                if d[i, j, x] != 0:
+                    add_at(limbs, np.int64(d[i, j, x]), np.int64(d_place[i, j]) - low + PART * x)
+            error[i, j] = nearest(limbs, room, low)

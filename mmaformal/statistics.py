@@ -1,0 +1,274 @@
+"""Rounding errors of a matrix unit against the exact result, and what is usually said of them.
+
+    from mmaformal import cdna3
+    from mmaformal.statistics import sample
+    errors = sample(cdna3["f32_32x32x8_f16"], A, B, C)
+    print(errors.statistics())
+
+The exact result is exact: products and sums in fixed point, as wide as the data need, rounded to float64 only when
+the statistics are taken (`mmaformal.kernels.reference`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.encodings.executable.blocks import decode
+from mmaformal.formats import Format
+from mmaformal.gemm import _operand, _processors, matmul
+from mmaformal.instruction import Instruction
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is said of a sample of errors e = d - x, x the exact results."""
+
+    count: int  #: finite results
+    special: int  #: results left out: d or an operand is an infinity or a NaN
+    bias: float  #: mean of e
+    mean_absolute: float  #: mean of |e|
+    mse: float  #: mean of e²
+    variance_of_squared_error: float  #: variance of e²
+    variance_retention_ratio: float  #: variance of d / variance of x (seed 002 §VI; 1 if nothing is lost)
+    relative: float  #: √(mean of e² / mean of x²)
+    bias_ulp: float  #: of e in ulp, that is in units of the last place of x in d's format
+    mean_absolute_ulp: float
+    max_ulp: float
+    exact: float  #: share of results without an error
+
+    def __str__(self) -> str:
+        width = max(len(f.name) for f in fields(self))
+        lines = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            lines.append(f"{f.name:{width}}  {value if isinstance(value, int) else f'{value:.6g}'}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Results of a matrix unit, the exact ones and their differences, as float64; NaN where a value is special."""
+
+    format: Format  #: of the results
+    results: Floats  #: d, exactly
+    exact: Floats  #: the float64 nearest to the exact result x
+    errors: Floats  #: the float64 nearest to d - x, which is not the difference of the two others
+
+    @property
+    def ulps(self) -> Floats:
+        """Errors in units of the last place that x has in the format of d."""
+        fmt = self.format
+        _, exponent = np.frexp(self.exact)
+        exponent = np.where(self.exact == 0, fmt.min_exponent, np.maximum(exponent - 1, fmt.min_exponent))
+        ulps: Floats = np.ldexp(self.errors, fmt.fraction_bits - exponent)
+        return ulps
+
+    def statistics(self) -> Statistics:
+        """Raises ValueError if no result is finite."""
+        kept = np.isfinite(self.errors)
+        if not kept.any():
+            raise ValueError("no finite result: there are no errors to speak of")
+        e, x, d, ulps = self.errors[kept], self.exact[kept], self.results[kept], self.ulps[kept]
+        variance = float(x.var())
+        mean_square = float(np.mean(x * x))
+        return Statistics(
+            count=int(kept.sum()),
+            special=int(kept.size - kept.sum()),
+            bias=float(e.mean()),
+            mean_absolute=float(np.abs(e).mean()),
+            mse=float(np.mean(e * e)),
+            variance_of_squared_error=float(np.var(e * e)),
+            variance_retention_ratio=float(d.var()) / variance if variance else float("nan"),
+            relative=float(np.sqrt(np.mean(e * e) / mean_square)) if mean_square else float("nan"),
+            bias_ulp=float(ulps.mean()),
+            mean_absolute_ulp=float(np.abs(ulps).mean()),
+            max_ulp=float(np.abs(ulps).max()),
+            exact=float(np.mean(e == 0)),
+        )
+
+
+def joined(samples: list[Errors]) -> Errors:
+    """Samples of one format as one."""
+    if len({each.format for each in samples}) != 1:
+        raise ValueError("samples of one format are needed")
+    columns = ("results", "exact", "errors")
+    flat = {name: np.concatenate([getattr(each, name).reshape(-1) for each in samples]) for name in columns}
+    return Errors(samples[0].format, **flat)
+
+
+def sample(
+    instruction: Instruction,
+    A: Any,
+    B: Any,
+    C: Any = None,
+    *,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    D: Any = None,
+    **how: Any,
+) -> Errors:
+    """The errors of D = A·B + C on this instruction; operands, and `how` K is divided, as `matmul` takes them.
+
+    `D`, if given, is taken for the result instead, as codes or floats of the instruction's type of d.  Raises as
+    `matmul`.
+    """
+    i = instruction
+    if D is None:
+        D = matmul(A, B, C, instruction=i, scale_a=scale_a, scale_b=scale_b, **how)
+    a, b, d = (
+        _operand(x, f, n)[0] for x, f, n in ((A, i.a_format, "A"), (B, i.b_format, "B"), (D, i.d_format, "D"))
+    )
+    c = np.zeros_like(d, i.c_format.word) if C is None else _operand(C, i.c_format, "C")[0]
+    if d.shape != (len(a), b.shape[1]) or c.shape != d.shape:
+        raise ValueError(f"A {a.shape}, B {b.shape}, C {c.shape} and D {d.shape} do not fit")
+    scaled = i.spec.scale_format is not None
+    s, t = (None, None)
+    if scaled:
+        assert i.spec.scale_format is not None
+        s = _operand(scale_a, i.spec.scale_format, "scale_a")[0]
+        t = _operand(scale_b, i.spec.scale_format, "scale_b")[0].T
+    exact, errors = exact_errors(i, a, b.T, c, d, s, t)
+    with np.errstate(all="ignore"):
+        results = d.view(i.d_format.dtype).astype(np.float64)
+    return Errors(i.d_format, np.where(np.isfinite(errors), results, np.nan), exact, errors)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers as integers in parts, and the places of their last bits."""
+
+    parts: NDArray[np.int32]
+    places: NDArray[np.int32]
+    special: NDArray[np.bool_]
+
+    def range(self) -> tuple[int, int]:
+        """The places of the last and of the first bit of any that is not zero; (0, 0) if all are."""
+        from mmaformal.kernels.reference import PART
+
+        there = self.parts.any(axis=-1)
+        if not there.any():
+            return 0, 0
+        places = self.places[there]
+        return int(places.min()), int(places.max()) + PART * self.parts.shape[-1]
+
+
+def _numbers(
+    fmt: Format, codes: NDArray[Any], scales: tuple[Format, NDArray[Any], int] | None = None
+) -> _Numbers:
+    """Codes as numbers, times their block scales (format, codes, block)."""
+    from mmaformal.kernels.reference import PART
+
+    x = decode(codes.astype(np.int64), fmt.layout)
+    special = x.nan | x.infinite
+    significand, place = np.where(special, 0, x.significand), x.exponent - fmt.fraction_bits
+    bits = fmt.fraction_bits + 1
+    if scales is not None:
+        scale_format, scale_codes, block = scales
+        s = decode(scale_codes.astype(np.int64), scale_format.layout)
+        each = [np.repeat(y, block, axis=1)[:, : codes.shape[1]] for y in (s.significand, s.exponent, s.nan)]
+        significand = np.where(each[2], 0, significand * each[0])
+        place = place + each[1] - scale_format.fraction_bits
+        special = special | each[2]
+        bits += scale_format.fraction_bits + 1
+    cut = [(significand >> (PART * q)) & ((1 << PART) - 1) for q in range(-(-bits // PART))]
+    parts = np.stack([np.where(x.sign == 1, -each, each) for each in cut], axis=-1)
+    return _Numbers(parts.astype(np.int32), place.astype(np.int32), special)
+
+
+def exact_errors(
+    i: Instruction,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    d: NDArray[Any],
+    scale_a: NDArray[Any] | None = None,
+    scale_b: NDArray[Any] | None = None,
+) -> tuple[Floats, Floats]:
+    """x = c + Σ a_k·b_k and d - x for codes a (m, K), b (n, K), c and d (m, n); NaN where one is special."""
+    from mmaformal.kernels import reference
+
+    fmt, block = i.spec.scale_format, i.spec.scale_block
+    x = _numbers(i.a_format, a, None if fmt is None or scale_a is None else (fmt, scale_a, block))
+    y = _numbers(i.b_format, b, None if fmt is None or scale_b is None else (fmt, scale_b, block))
+    z, result = _numbers(i.c_format, c), _numbers(i.d_format, d)
+
+    (x_low, x_high), (y_low, y_high), ends = x.range(), y.range(), (z.range(), result.range())
+    low = min(x_low + y_low, *(each[0] for each in ends))
+    high = max(x_high + y_high, *(each[1] for each in ends)) + max(a.shape[1], 1).bit_length() + 2
+    count = (high - low) // reference.LIMB + 3
+    exact, error = np.empty(d.shape), np.empty(d.shape)
+
+    def run(rows: slice) -> None:
+        reference.exact_errors(
+            i.d_format,
+            x.parts[rows],
+            x.places[rows],
+            y.parts,
+            y.places,
+            z.parts[rows],
+            z.places[rows],
+            result.parts[rows],
+            result.places[rows],
+            low,
+            count,
+            exact[rows],
+            error[rows],
+        )
+
+    size = max((1 << 22) // max(d.shape[1] * max(a.shape[1], 1), 1), 1)
+    with ThreadPoolExecutor(_processors()) as pool:
+        list(pool.map(run, [slice(start, start + size) for start in range(0, len(d), size)]))
+    special = x.special.any(axis=1)[:, None] | y.special.any(axis=1)[None] | z.special | result.special
+    return np.where(special, np.nan, exact), np.where(special, np.nan, error)
+
+
+def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "", bins: int = 201) -> None:
+    """Histograms of the errors of several units, one below the other, on the same axis.
+
+    The axis holds 99.8 % of the errors.  Raises ImportError, saying how to install it, without matplotlib.
+    """
+    pyplot = matplotlib_pyplot()
+    finite = {name: each.errors[np.isfinite(each.errors)] for name, each in errors.items()}
+    pooled = np.concatenate(list(finite.values()))
+    edge = float(np.quantile(np.abs(pooled), 0.998)) or 1.0
+    figure, axes = pyplot.subplots(
+        len(finite),
+        1,
+        figsize=(6.4, 2.2 * len(finite) + 0.6),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for axis, (name, values) in zip(axes[:, 0], finite.items(), strict=True):
+        axis.hist(values, bins=np.linspace(-edge, edge, bins), density=True, color="0.35")
+        axis.axvline(0, color="k", linewidth=0.6)
+        axis.axvline(values.mean(), color="tab:red", linewidth=1.2, label=f"mean {values.mean():+.3g}")
+        axis.set_title(name, fontsize=10)
+        axis.set_ylabel("density")
+        axis.legend(loc="upper left", fontsize=8)
+    axes[-1, 0].set_xlabel("d − exact")
+    if title:
+        figure.suptitle(title)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def matplotlib_pyplot() -> Any:
+    """matplotlib.pyplot, drawing to files."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'mmaformal[plots]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
