@@ -28,6 +28,14 @@ _NVF4 = "rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"
 _FDRDA = "cdna3 v_mfma_f32_32x32x8_f16"
 _FDRDA_BF16 = "cdna3 v_mfma_f32_32x32x8_bf16"
 _FDRDA_XF32 = "cdna3 v_mfma_f32_32x32x4_xf32"
+_GPS = "cdna2 v_mfma_f32_32x32x4f16"  # G = 4
+_GPS_BF16 = "cdna2 v_mfma_f32_32x32x2bf16"  # G = 2
+_SFMA = "cdna1 v_mfma_f32_32x32x2f32"
+_SFMA_FP64 = "ampere DMMA.884"  # in two limbs
+_EFDA = "cdna1 v_mfma_f32_32x32x4f16"  # in fixed point
+_EFDA_BF16 = "cdna1 v_mfma_f32_32x32x2bf16"  # three terms, sorted
+_LOWERED = "hopper mma.m16n8k32.f16.e4m3.e5m2.f16"
+_LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
 _GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -540,6 +548,184 @@ MUTANTS: tuple[Mutant, ...] = (
         "shift_right(dot.total, e_max - dot.e_max, parameters.cut)",
         "shift_right(dot.total, e_max - dot.e_max, type(parameters.cut).RZ)",
     ),
+    # ---- executable: gps
+    Mutant(
+        "executable/gps.py",
+        "the least normal operand is flushed",
+        _GPS,
+        "small = x.significand < 1 << layout_of.fraction_bits",
+        "small = x.significand <= 1 << layout_of.fraction_bits",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "a subnormal c keeps its sign",
+        _GPS,
+        "return where((code & 0x7F800000) == 0, 0, code)",
+        "return where((code & 0x7F800000) == 0, code & 0x80000000, code)",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "a subnormal result loses its sign",
+        _GPS_BF16,
+        "return where((code & 0x7F800000) == 0, code & 0x80000000, code)",
+        "return where((code & 0x7F800000) == 0, 0, code)",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "products are not flushed",
+        _GPS_BF16,
+        "return Product(x, y, special, exact, rounded, flush_result(code))",
+        "return Product(x, y, special, exact, rounded, code)",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "the result is not flushed",
+        _GPS_BF16,
+        "return Step(products, tuple(sums), level[0], addition, flush_result(addition.result))",
+        "return Step(products, tuple(sums), level[0], addition, addition.result)",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "pairs are of products two apart",
+        _GPS,
+        "zip(level[0::2], level[1::2], strict=True)",
+        "zip(level[: len(level) // 2], level[len(level) // 2 :], strict=True)",
+    ),
+    Mutant(
+        "executable/gps.py",
+        "the unit of a product is one binade higher",
+        _GPS,
+        "unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits",
+        "unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits + 1",
+    ),
+    # ---- executable: sfma, efda, limbs
+    Mutant(
+        "executable/sfma.py",
+        "an exact zero is -0 if one term is negative",
+        _SFMA,
+        "round_sum(total, product.sign & addend.sign, rho)",
+        "round_sum(total, product.sign | addend.sign, rho)",
+    ),
+    Mutant(
+        "executable/sfma.py",
+        "a zero product keeps the exponent of its fields",
+        _SFMA,
+        "product = with_zero_exponent(multiply(x, y), least)",
+        "product = multiply(x, y)",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "no bit is sticky",
+        _SFMA,
+        "return where((kept << n) == x, kept, kept | 1)",
+        "return kept",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "the sticky bit is added",
+        _SFMA,
+        "return where((kept << n) == x, kept, kept | 1)",
+        "return where((kept << n) == x, kept, kept + 1)",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "one of two mixed parts of a product is taken twice",
+        _SFMA_FP64,
+        "middle = parts[1] + parts[2]",
+        "middle = parts[1] + parts[1]",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "the carry between limbs is lost",
+        _SFMA_FP64,
+        "return Wide(high + (low >> BITS), low & _MASK)",
+        "return Wide(high, low & _MASK)",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "what a far shift drops is not sticky",
+        _SFMA_FP64,
+        "exact = (dropped == 0) & ((kept_low << n) == low)",
+        "exact = (kept_low << n) == low",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "a sum is narrowed to 40 bits",
+        _SFMA_FP64,
+        "drop = maximum(length - 60, 0)",
+        "drop = maximum(length - 40, 0)",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "a sum is narrowed to 63 bits",
+        _SFMA_FP64,
+        "drop = maximum(length - 60, 0)",
+        "drop = maximum(length - 64, 0)",
+    ),
+    Mutant(
+        "executable/limbs.py",
+        "bits that cross into the high limb are lost",
+        _EFDA,
+        "return Wide(high << clamp(n - BITS, 0, BITS), low << clamp(n, 0, BITS - 1))",
+        "return Wide(high << clamp(n - BITS, 0, 0), low << clamp(n, 0, BITS - 1))",
+    ),
+    Mutant(
+        "executable/efda.py",
+        "a dot product of zero has its place's exponent",
+        _EFDA,
+        "where(limbs.is_zero(dot), least, top)",
+        "where(limbs.is_zero(dot), top, top)",
+    ),
+    Mutant(
+        "executable/efda.py",
+        "products are placed one bit higher",
+        _EFDA,
+        "p.exponent - fraction_bits - (top - frame)",
+        "p.exponent - fraction_bits - (top - frame) + 1",
+    ),
+    Mutant(
+        "executable/efda.py",
+        "the first two terms are not sorted again",
+        _EFDA_BF16,
+        "y, z = sorted_pair(y, z)\n    x, y = sorted_pair(x, y)",
+        "y, z = sorted_pair(y, z)",
+    ),
+    Mutant(
+        "executable/efda.py",
+        "the last two terms are always added first",
+        _EFDA_BF16,
+        "near = x.exponent - y.exponent <= NEAR",
+        "near = x.exponent - y.exponent < 0",
+    ),
+    Mutant(
+        "executable/efda.py",
+        "a zero sum has the sign of nothing but c",
+        _EFDA,
+        "rounded = round_sum(total, total.total * 0, rho)",
+        "rounded = round_sum(total, c_operand.sign, rho)",
+    ),
+    # ---- executable: lowered
+    Mutant(
+        "executable/lowered.py",
+        "c enters the fda steps",
+        _LOWERED,
+        "fused = fda.dot_add(inner, a_codes, b_codes, c * 0)",
+        "fused = fda.dot_add(inner, a_codes, b_codes, c)",
+    ),
+    Mutant(
+        "executable/lowered.py",
+        "products are taken in the order given",
+        _LOWERED_FP32,
+        "order = [start + k for k in parameters.order]",
+        "order = [start + k for k in range(len(parameters.order))]",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "operands are converted to twice their value",
+        _LOWERED,
+        "x.exponent - source.fraction_bits)",
+        "x.exponent - source.fraction_bits + 1)",
+    ),
     # ---- SMT: decode, classify, multiply
     Mutant(
         "smt/blocks.py",
@@ -861,5 +1047,141 @@ MUTANTS: tuple[Mutant, ...] = (
         _GFDRDA,
         "align(p, e_groups[k % 2], fraction_bits(spec), F)",
         "align(p, e_groups[0], fraction_bits(spec), F)",
+    ),
+    # ---- SMT: gps
+    Mutant(
+        "smt/gps.py",
+        "a subnormal c keeps its sign",
+        _GPS,
+        "c = flush(c, keep_sign=False)",
+        "c = flush(c, keep_sign=True)",
+    ),
+    Mutant(
+        "smt/gps.py",
+        "subnormal results are not flushed",
+        _GPS_BF16,
+        "return flush(code, keep_sign=True)",
+        "return code",
+    ),
+    Mutant(
+        "smt/gps.py",
+        "a product of 2 or more is not normalised",
+        _GPS,
+        "fraction = z3.If(carry == 1, z3.Extract(bits - 2, 0, exact)",
+        "fraction = z3.If(carry == 2, z3.Extract(bits - 2, 0, exact)",
+    ),
+    Mutant(
+        "smt/gps.py",
+        "products are flushed one binade lower",
+        _GPS_BF16,
+        "number = z3.If(field < 1, zero, number)",
+        "number = z3.If(field < 0, zero, number)",
+    ),
+    Mutant(
+        "smt/gps.py",
+        "products overflow one binade later",
+        _GPS_BF16,
+        "number = z3.If(field > fp32.max_exponent + fp32.bias, infinity, number)",
+        "number = z3.If(field > fp32.max_exponent + fp32.bias + 1, infinity, number)",
+    ),
+    Mutant(
+        "smt/gps.py",
+        "infinite products are not seen",
+        _GPS,
+        "return select_special(classify([(a, b)], []), code, fp32, NAN)",
+        "return code",
+    ),
+    # ---- SMT: sfma, efda
+    Mutant(
+        "smt/sfma.py",
+        "an exact zero is -0 if one term is negative",
+        _SFMA,
+        "z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)",
+        "z3.If(sum_.total == 0, product.sign | c_term.sign, rounded.sign)",
+    ),
+    Mutant(
+        "smt/sfma.py",
+        "a zero product keeps the exponent of its fields",
+        _SFMA,
+        "exponents, e_zero=lowest)",
+        "exponents, e_zero=None)",
+    ),
+    Mutant(
+        "smt/blocks.py",
+        "no bit is sticky",
+        _SFMA,
+        "jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))",
+        "jammed = z3.Extract(0, 0, shifted)",
+    ),
+    Mutant(
+        "smt/blocks.py",
+        "no bit is sticky",
+        _SFMA_FP64,
+        "jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))",
+        "jammed = z3.Extract(0, 0, shifted)",
+    ),
+    Mutant(
+        "smt/efda.py",
+        "a dot product of zero has its place's exponent",
+        _EFDA,
+        "at = z3.If(dot == 0, exponents.constant(singles.low), exponents.constant(top))",
+        "at = exponents.constant(top)",
+    ),
+    Mutant(
+        "smt/efda.py",
+        "the first two terms are not sorted again",
+        _EFDA_BF16,
+        "return (*ordered(x, y), z)",
+        "return x, y, z",
+    ),
+    Mutant(
+        "smt/efda.py",
+        "the last two terms are always added first",
+        _EFDA_BF16,
+        "near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))",
+        "near = z3.BoolVal(False)",
+    ),
+    # ---- SMT: lowered, IEEE addition, conversion
+    Mutant(
+        "smt/lowered.py",
+        "c enters the fda steps",
+        _LOWERED,
+        "zero = z3.BitVecVal(0, spec.d_format.storage_bits)",
+        "zero = c",
+    ),
+    Mutant(
+        "smt/lowered.py",
+        "the products of a are taken in the order given",
+        _LOWERED_FP32,
+        "a_codes = tuple(convert(a[k], spec.a_format, parameters.operands) for k in parameters.order)",
+        "a_codes = tuple(convert(x, spec.a_format, parameters.operands) for x in a)",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "the smaller of two operands is not shifted",
+        _LOWERED,
+        "shifted = sticky_shift_right(pad(small.significand, 3), big.field - small.field)",
+        "shifted = pad(small.significand, 3)",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "the operands of a sum have like signs",
+        _LOWERED,
+        "total = z3.If(big.sign == small.sign, high + low, high - low)",
+        "total = high + low",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "a zero sum is -0 if one operand is",
+        _LOWERED_FP32,
+        "zero_sign = big.sign & small.sign",
+        "zero_sign = big.sign | small.sign",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "a normal number is converted to half its value",
+        _LOWERED,
+        "resize(left + 1, field_bits)",
+        "resize(left, field_bits)",
     ),
 )

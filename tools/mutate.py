@@ -212,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.write and entries:
         Path(args.write).write_text(table(entries), encoding="utf-8")
     counts = Counter(verdict(*entry) for entry in entries)
-    print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    print(", ".join(f"{counts[said]} {said}" for said in ("caught", "no change", "MISSED")))
     return 1 if counts["MISSED"] else 0
 
 
