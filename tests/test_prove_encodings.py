@@ -1,0 +1,259 @@
+"""Symbolic lanes, the arguments over them, and the proof that both wings agree.
+
+Proofs of whole instructions are the work of `mmaformal verify`; here are one of each kind that is quick, and what each
+part of the machinery has to refuse.  tools/mutate.py breaks the wings in more than a hundred ways.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmaformal import cdna1, volta
+from mmaformal.encodings.executable import blocks, limbs
+from mmaformal.encodings.smt import blocks as smt
+from mmaformal.formats import e2m1
+from mmaformal.queries import stages
+from mmaformal.queries.lanes import INT64, Lane, LaneError, Range, Tracer
+from mmaformal.queries.lemmas import Argument, Lemma, Link, number
+from mmaformal.queries.prove_encodings import argue, prove_encodings
+from mmaformal.solver.answers import Holds
+
+# ---- lanes -----------------------------------------------------------------------------------------------------
+
+BITS = 6
+VALUES = np.arange(1 << BITS)
+
+
+def proved(formula: z3.BoolRef) -> bool:
+    solver = z3.Solver()
+    solver.set("timeout", 60_000)
+    solver.add(z3.Not(formula))
+    verdict = solver.check()
+    assert verdict != z3.unknown
+    return bool(verdict == z3.unsat)
+
+
+def traced(f: Callable[..., Any], count: int, strict: bool = True) -> tuple[Tracer, Any, list[z3.BitVecRef]]:
+    """f on `count` lanes of any 6-bit value."""
+    tracer, codes = Tracer(strict), [z3.BitVec(f"x{i}", BITS) for i in range(count)]
+    return tracer, f(*(tracer.input(code, VALUES) for code in codes)), codes
+
+
+def value_of(lane: Lane, codes: list[z3.BitVecRef], values: tuple[int, ...]) -> int:
+    pairs = [(code, z3.BitVecVal(v, BITS)) for code, v in zip(codes, values, strict=True)]
+    term = z3.simplify(z3.substitute(lane.term, *pairs))
+    return int(term.as_signed_long() if lane.range.signed else term.as_long())
+
+
+OPERATIONS = (operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor)
+
+
+@st.composite
+def programs(draw: st.DrawFn, operations: tuple[Callable[..., Any], ...] = OPERATIONS) -> Callable[..., Any]:
+    """A few operations on two integers, each on what came before, with selections and constant shifts."""
+    steps = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([*operations, "min", "neg", "right", "left"]),
+                st.integers(0, 5),
+                st.integers(0, 5),
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    )
+
+    def run(x: Any, y: Any) -> Any:
+        values = [x, y]
+        for operation, i, j in steps:
+            u, v = values[i % len(values)], values[j % len(values)]
+            if operation == "min":
+                values.append(blocks.minimum(u, v))
+            elif operation == "neg":
+                values.append(blocks.where(u < v, -u, u))
+            elif operation == "right":
+                values.append(u >> j)
+            elif operation == "left":
+                values.append(u << j)
+            else:
+                values.append(operation(u, v))
+        return values[-1]
+
+    return run
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs(), st.integers(0, 63), st.integers(0, 63))
+def test_a_lane_is_the_integer_and_lies_in_its_range(program: Callable[..., Any], x: int, y: int) -> None:
+    try:
+        _, lane, codes = traced(program, 2)
+    except LaneError:
+        return  # products of products may leave 64 bits; the next tests say when
+    wanted = program(x, y)
+    assert lane.range.low <= wanted <= lane.range.high
+    assert value_of(lane, codes, (x, y)) == wanted
+
+
+@settings(max_examples=15, deadline=None)
+@given(programs(tuple(each for each in OPERATIONS if each is not operator.mul)))  # which z3 takes seconds for
+def test_every_rule_holds(program: Callable[..., Any]) -> None:
+    try:
+        tracer, _, _ = traced(program, 2)
+    except LaneError:
+        return
+    for rule in tracer.rules.values():
+        assert proved(rule.claim), rule.statement
+
+
+def test_what_may_wrap_is_refused_and_where_is_told() -> None:
+    def power(x: Any) -> Any:
+        for _ in range(4):
+            x = x * x
+        return x
+
+    with pytest.raises(LaneError, match=r"x \* y may leave 64 bits"):
+        traced(power, 1)
+    tracer, lane, codes = traced(power, 1, strict=False)
+    assert lane.range == INT64
+    wraps = z3.Or(tracer.violations)
+    for x in (0, 1, 15, 16, 63):
+        pinned = z3.simplify(z3.substitute(wraps, (codes[0], z3.BitVecVal(x, BITS))))
+        assert z3.is_true(pinned) == (x**16 >= 2**63)
+
+
+def test_a_shift_amount_outside_a_word_is_refused() -> None:
+    with pytest.raises(LaneError, match=r"a shift by -32 … 31, outside 0 … 63"):
+        traced(lambda x: x >> (x - 32), 1)
+
+
+def test_a_lane_and_a_flag_have_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="where"):
+        traced(lambda x: x if x > 3 else -x, 1)
+    with pytest.raises(TypeError, match="truth value"):
+        traced(lambda x: x or 1, 1)
+
+
+@pytest.mark.parametrize("wrong", [Range(0, 62), Range(1, 63)], ids=str)
+def test_a_wrong_range_is_a_rule_that_does_not_hold(wrong: Range, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mmaformal.queries import lanes
+
+    monkeypatch.setitem(lanes._INTERVALS, "|", lambda x, y: wrong)
+    tracer, _, _ = traced(lambda x, y: x | y, 2)
+    assert not all(proved(rule.claim) for rule in tracer.rules.values())
+
+
+def test_a_guessed_range_is_a_rule_too() -> None:
+    """Where intervals do not help, samples suggest a range; a sample that misses a case suggests a wrong one."""
+
+    def cut(sample: np.ndarray) -> bool:
+        tracer = Tracer()
+        x = tracer.input(z3.BitVec("x", 60), sample)
+        blocks.shift_right_sticky(x, x & 31)  # so that there is a call to be told in terms of
+        limbs.shift_left(x & 0xFF, x & 31)
+        return all(proved(rule.claim) for rule in tracer.rules.values() if not rule.hard)
+
+    assert cut(np.array([0, (1 << 60) - 1]))
+
+
+# ---- arguments --------------------------------------------------------------------------------------------------
+
+
+def settled(argument: Argument) -> dict[str, bool]:
+    """Which statements hold."""
+    return {lemma.statement: proved(lemma.formula) for lemma in argument.lemmas.values()}
+
+
+def sum_of_two(claimed: Callable[[Any, Any], Any], derive_first: bool = True) -> dict[str, bool]:
+    """An argument that a lane is the sum of two codes, in which the second code's link may be left underived."""
+    tracer, total, (x, y) = traced(lambda x, y: x + y, 2)
+    left, right = total.operands
+    argument = Argument(tracer)
+    links = [number(lane, code) for lane, code in ((left, x), (right, y))]
+    argument.derive("inputs", "first", links[:1], inputs=[x])
+    if derive_first:
+        argument.derive("inputs", "second", links[1:], inputs=[y])
+    wide = [z3.ZeroExt(1, code) for code in (x, y)]
+    result = number(total, claimed(*wide))
+    argument.derive("sum", "sum", [result], links)
+    argument.conclude(result)
+    return settled(argument)
+
+
+def test_an_argument_holds_if_all_its_lemmas_do() -> None:
+    assert all(sum_of_two(lambda x, y: y + x).values())
+
+
+def test_a_wrong_claim_is_a_lemma_that_does_not_hold() -> None:
+    holds = sum_of_two(lambda x, y: x + y + 1)
+    assert [statement for statement, holding in holds.items() if not holding] == ["sum"]
+
+
+def test_a_premise_that_was_never_derived_is_missed_by_the_composition() -> None:
+    holds = sum_of_two(lambda x, y: x + y, derive_first=False)
+    (missing,) = (statement for statement, holding in holds.items() if not holding)
+    assert "in both wings d is the same code" in missing
+
+
+def test_a_maximum_is_its_own_in_any_order() -> None:
+    x = [z3.BitVec(f"x{i}", 3) for i in range(5)]
+    tracer = Tracer()
+    lanes = [tracer.input(each, np.arange(8)) for each in x]
+    top = lanes[0]
+    for lane in lanes[1:]:
+        top = blocks.maximum(top, lane)
+    for maximum, holds in ((smt.maximum(x), True), (smt.maximum(x[:4]), False)):
+        argument = Argument(tracer)
+        links = [number(lane, each) for lane, each in zip(lanes, x, strict=True)]
+        argument.derive("inputs", "codes", links, inputs=x)
+        link, _ = argument.largest("align", "largest", top, maximum, links, 0)
+        argument.conclude(link)
+        assert all(proved(lemma.formula) for lemma in argument.lemmas.values()) == holds
+
+
+def test_a_long_product_is_an_identity_of_polynomials() -> None:
+    """With a wrong sum of the halves' products the identity does not hold; nothing multiplies 53 by 53 bits."""
+    tracer = Tracer()
+    codes = [z3.BitVec(name, 53) for name in "xy"]
+    x, y = (tracer.input(code, np.array([0, (1 << 53) - 1])) for code in codes)
+    long = limbs.multiply(x, y, 3)
+    product = z3.ZeroExt(53, codes[0]) * z3.ZeroExt(53, codes[1])
+    argument = Argument(tracer)
+    factors = tuple(
+        argument.derive("inputs", "codes", [number(lane, code)], inputs=[code])[0]
+        for lane, code in zip((x, y), codes, strict=True)
+    )
+    stages.long_product(argument, factors, long, product, 3)  # type: ignore[arg-type]
+    by_statement: dict[str, Lemma] = {lemma.statement: lemma for lemma in argument.lemmas.values()}
+    assert proved(by_statement["the products of halves add up to the same"].formula)
+    swapped = long._replace(parts=(long.parts[3], *long.parts[1:3], long.parts[0]))
+    wrong = Argument(tracer)
+    stages.long_product(wrong, factors, swapped, product, 3)  # type: ignore[arg-type]
+    statements = {lemma.statement: lemma for lemma in wrong.lemmas.values()}
+    assert not proved(statements["products of halves are the same"].formula)
+
+
+# ---- whole instructions -------------------------------------------------------------------------------------------
+
+
+def test_both_wings_of_a_small_dot_product_agree() -> None:
+    instruction = volta["HMMA.884.F32.F32"].replace(a_format=e2m1, b_format=e2m1, k=2, L=2)
+    answer = prove_encodings(instruction, timeout=120)
+    assert isinstance(answer, Holds), answer
+    assert {o.solver for o in answer.proof.obligations} <= {"z3", "bitwuzla"}
+
+
+def test_the_conclusion_is_about_the_codes_of_d() -> None:
+    """The last lemma speaks of the result, whatever the argument of the algorithm ended with."""
+    argument = argue(cdna1["f32_32x32x2bf16"].spec)
+    assert [lemma.stage for lemma in argument.lemmas.values()][-1] == "composition"
+    argument.conclude(Link(z3.Bool("never derived"), ()))
+    last = [*argument.lemmas.values()][-1]
+    assert not proved(last.formula)
