@@ -52,7 +52,8 @@ def _ones(bits: int) -> int:
 
 
 def _signed(x: Column, bits: int) -> Column:
-    return x - ((x >> (bits - 1)) << bits)
+    out: Column = x - ((x >> (bits - 1)) << bits)
+    return out
 
 
 def _order(compare: Callable[[Column, Column], Any], signed: bool) -> Callable[..., Column]:
@@ -67,7 +68,7 @@ def _order(compare: Callable[[Column, Column], Any], signed: bool) -> Callable[.
 def _shift(shift: Callable[[Column, Column], Column], signed: bool = False) -> Callable[..., Column]:
     def apply(term: z3.BitVecRef, x: Column, n: Column) -> Column:
         bits = term.size()
-        return shift(_signed(x, bits) if signed else x, np.minimum(n, bits))
+        return shift(_signed(x, bits) if signed else x, np.asarray(np.minimum(n, bits)))
 
     return apply
 
@@ -77,6 +78,11 @@ def _concat(term: z3.BitVecRef, *parts: Column) -> Column:
     for part, operand in zip(parts[1:], term.children()[1:], strict=True):
         out = (out << operand.size()) | part
     return out
+
+
+def _where(term: z3.ExprRef, flag: Column, x: Column, y: Column) -> Column:
+    chosen: Column = np.where(flag, x, y)
+    return chosen
 
 
 def _all(term: z3.BoolRef, *flags: Column) -> Column:
@@ -97,7 +103,7 @@ _FUNCTIONS: dict[int, Callable[..., Column]] = {
     z3.Z3_OP_IMPLIES: lambda t, x, y: ~x | y,
     z3.Z3_OP_EQ: lambda t, x, y: np.asarray(x == y, bool),
     z3.Z3_OP_DISTINCT: lambda t, x, y: np.asarray(x != y, bool),
-    z3.Z3_OP_ITE: lambda t, c, x, y: np.where(c, x, y),
+    z3.Z3_OP_ITE: _where,
     z3.Z3_OP_BADD: lambda t, x, y: x + y,
     z3.Z3_OP_BSUB: lambda t, x, y: x - y,
     z3.Z3_OP_BMUL: lambda t, x, y: x * y,
