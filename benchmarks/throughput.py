@@ -275,19 +275,23 @@ def scaling_table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def put_between(document: Path, name: str, lines: list[str]) -> None:
+    """Replace what stands between the marks of that name."""
+    begin, end = BEGIN.format(name), END.format(name)
+    before, found, rest = document.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{document} has no marks {begin.strip()} and {end.strip()}")
+    document.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+
+
 def write_tables(files: list[Path], document: Path) -> None:
     """Put the tables of results between their marks in a document."""
-    text = document.read_text()
     for path in files:
         data = json.loads(path.read_text())
-        kind = data["kind"]
-        lines = compare_table(data["rows"]) if kind == "compare" else scaling_table(data["rows"])
-        about = ", ".join(f"{name} {value}" for name, value in data["machine"].items() if name != "load")
-        begin, end = BEGIN.format(kind), END.format(kind)
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = before + begin + "\n".join([f"({about})", "", *lines]) + "\n" + end + after
-    document.write_text(text)
+        lines = compare_table(data["rows"]) if data["kind"] == "compare" else scaling_table(data["rows"])
+        about = ", ".join(f"{name} {value}" for name, value in data["machine"].items())
+        put_between(document, data["kind"], [f"({about})", "", *lines])
 
 
 def main() -> None:

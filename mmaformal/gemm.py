@@ -175,10 +175,12 @@ class _Problem:
         self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: _Workers
     ) -> Codes:
         """D as codes, K divided everywhere alike."""
+        blocks = [Block(slice(0, self.m), columns) for columns in self._column_blocks()]
+        if len(blocks) == 1:
+            return self._block(blocks[0], pieces, promote, order, workers)
         d = np.empty((self.m, self.n), self.spec.d_format.word)
-        for columns in self._column_blocks():
-            block = Block(slice(0, self.m), columns)
-            d[:, columns] = self._block(block, pieces, promote, order, workers)
+        for block in blocks:
+            d[block] = self._block(block, pieces, promote, order, workers)
         return d
 
     def streamed(
@@ -270,7 +272,7 @@ class _Problem:
     def _column_blocks(self) -> Iterator[slice]:
         k = min(self.steps * self.spec.k, _PLANES_K)
         panels = max(_PLANES_BYTES // max(k * self.kernel.bytes_per_element * _PANEL, 1), 1)
-        for first in range(0, self.n, panels * _PANEL):
+        for first in range(0, max(self.n, 1), panels * _PANEL):
             yield slice(first, min(first + panels * _PANEL, self.n))
 
     def _chain(

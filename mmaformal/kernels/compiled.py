@@ -1,8 +1,9 @@
 """The bridge to numba: the executable wing's stage functions become compiled code, as they stand.
 
-A stage function is plain Python on lanes.  Three things make the same function compile for 64-bit lanes:
+A stage function is plain Python on lanes.  These make the same function compile for 64-bit lanes:
 
-- `where` and `bit_length` get a compiled form (a select, and a count of leading zeros);
+- `where` and `bit_length` get a compiled form (a select, and a count of leading zeros), as do three functions that do
+  not compile as they stand: `sign_word`, and efda's `select` and `normalise`;
 - the data that a stage is given — a `Conversion`, a `Format`, `Parameters`, a `Rounding` — is a constant of the
   compiled code, a type of its own with that one value (`Known`), so what depends on it alone is decided at compile
   time;
@@ -77,6 +78,16 @@ def part(function: F) -> F:
     """Compile a function that drivers are made of.  No two arrays that it is given may overlap."""
     compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile a function of one output.  A call left in a loop would keep the loop from being made vectors."""
+    compiled: F = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
+    return compiled
+
+
+#: how a compiled form is registered
+_INLINED: dict[str, Any] = {"strict": False, "jit_options": {"forceinline": True}}
 
 
 # ---- constants ---------------------------------------------------------------------------------------------
@@ -162,7 +173,7 @@ def _is(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 # ---- lanes -------------------------------------------------------------------------------------------------
 
 
-@overload(blocks.where, strict=False)
+@overload(blocks.where, **_INLINED)
 def _where(flag: Any, x: Any, y: Any) -> Any:
     return lambda flag, x, y: x if flag else y
 
@@ -175,18 +186,18 @@ def _leading_zeros(typing: Any, x: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@overload(blocks.bit_length, strict=False)
+@overload(blocks.bit_length, **_INLINED)
 def _bit_length(x: Any) -> Any:
     return lambda x: 64 - _leading_zeros(x)
 
 
-@overload(blocks.sign_word, strict=False)
+@overload(blocks.sign_word, **_INLINED)
 def _sign_word(target: Any) -> Any:
     word = blocks.sign_word(target.value)  # 1 << 63 would be a constant beyond the lane
     return lambda target: word
 
 
-@overload(efda.select, strict=False)
+@overload(efda.select, **_INLINED)
 def _select(flag: Any, x: Any, y: Any) -> Any:
     Term, where = blocks.Term, blocks.where
     return lambda flag, x, y: Term(
@@ -196,8 +207,21 @@ def _select(flag: Any, x: Any, y: Any) -> Any:
     )
 
 
+@overload(efda.normalise, **_INLINED)
+def _normalise(x: Any, x_bits: Any, bits: Any, lowest: Any) -> Any:
+    Term, where, bit_length = blocks.Term, blocks.where, blocks.bit_length
+
+    def compiled(x: Any, x_bits: Any, bits: Any, lowest: Any) -> Any:
+        zero = x.significand == 0
+        length = bit_length(x.significand)
+        shift = where(zero, 0, bits + 1 - length)
+        return Term(x.sign, where(zero, lowest, x.exponent + length - 1 - x_bits), x.significand << shift)
+
+    return compiled
+
+
 #: functions that have a compiled form of their own above
-_OWN = (blocks.where, blocks.bit_length, blocks.sign_word, efda.select)
+_OWN = (blocks.where, blocks.bit_length, blocks.sign_word, efda.select, efda.normalise)
 
 for _module in (blocks, limbs, fdrda, efda):
     for _function in vars(_module).values():
@@ -206,7 +230,7 @@ for _module in (blocks, limbs, fdrda, efda):
             and _function.__module__ == _module.__name__
             and _function not in _OWN
         ):
-            register_jitable(_function)  # compiled when compiled code calls it
+            register_jitable(forceinline=True)(_function)  # compiled when compiled code calls it
 
 
 # ---- the processor's floating point ------------------------------------------------------------------------
@@ -267,7 +291,7 @@ def power_of_two(exponent: Any, like: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-@overload(power_of_two, strict=False)
+@overload(power_of_two, **_INLINED)
 def _power_of_two(exponent: Any, like: Any) -> Any:
     if like == types.float32:
 
@@ -289,7 +313,7 @@ def cast(x: Any, like: Any) -> Any:
     raise NotImplementedError("compiled code only")
 
 
-@overload(cast, strict=False)
+@overload(cast, **_INLINED)
 def _cast(x: Any, like: Any) -> Any:
     target = like
     return lambda x, like: target(x)

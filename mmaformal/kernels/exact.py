@@ -22,7 +22,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, driver, part, vectorised
+from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
 
@@ -38,7 +38,7 @@ def significands(fmt: Any, codes: Any, out: Any) -> None:
         out[i] = where(x.sign == 1, -significand, significand)
 
 
-@part
+@inlined
 def product(xe: Any, xs: Any, ye: Any, ys: Any) -> Term:
     """The product of two operands, given as exponents and signed significands."""
     xs, ys = np.int64(xs), np.int64(ys)
@@ -101,13 +101,13 @@ def finish_sorted(
     """The stages of efda for one or two products anywhere."""
     vectorised()
     p = rho.fraction_bits
+    other = k + 1 if two else k
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
         special = special_of(flags[j], c)
         first = product(ea[k], sa[k], eb[k, j], sb[k, j])
-        second = Term(c.sign, c.exponent, np.int64(0))
-        if two:
-            second = product(ea[k + 1], sa[k + 1], eb[k + 1, j], sb[k + 1, j])
+        second = product(ea[other], sa[other], eb[other, j], sb[other, j])
+        second = Term(second.sign, second.exponent, where(two, second.significand, 0))
         total = sorted_sum(
             normalise(first, bits, p, lowest),
             normalise(second, bits, p, lowest),

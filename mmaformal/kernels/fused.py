@@ -40,7 +40,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.fdrda import add_c, round_total
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, cast, driver, part, power_of_two, vectorised
+from mmaformal.kernels.compiled import Ends, cast, driver, inlined, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
 from mmaformal.kernels.widths import Widths, widths
 
@@ -174,7 +174,7 @@ def aligned_sum(
                 total[j] += some[j]
 
 
-@part
+@inlined
 def operand(kind: Any) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
     kind = np.int64(kind)
@@ -200,7 +200,7 @@ def special_values(
             )
 
 
-@part
+@inlined
 def special_of(flags: Any, c: Any) -> Special:
     found = Special(flags & FLAG_NAN != 0, flags & FLAG_POSITIVE != 0, flags & FLAG_NEGATIVE != 0)
     return resolve_special(merge_special(found, classify_addend(c)))
@@ -362,7 +362,7 @@ def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
     return lambda parameters, total, e_max: round_total(parameters, total, e_max)[1]
 
 
-@part
+@inlined
 def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> Sums:
     """`gfdrda.add_dots`."""
     e = maximum(e_even, e_odd)

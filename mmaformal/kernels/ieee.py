@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from mmaformal.algorithms import DotAdd, Gps
 from mmaformal.encodings.executable.blocks import decode, quiet_nan, where
 from mmaformal.formats import Format, fp32, fp64
-from mmaformal.kernels.compiled import driver, fma, part, power_of_two, vectorised
+from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
@@ -126,7 +126,7 @@ def _float(typing: Any, x: Any) -> Any:
 _EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
 
 
-@part
+@inlined
 def flush(x: Any) -> Any:
     """A subnormal becomes zero of the same sign."""
     bits = _bits(x)
