@@ -35,16 +35,11 @@ from mutants import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parent.parent
 ENCODINGS = ROOT / "encodings"
 
-#: What a verdict depends on, beside the encodings.
-_USED = ("queries", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py")
-_NOT_USED = (
-    "verify",
-    "campaign",
-    "propert",
-    "find_difference",
-    "compare_arch",
-    "constraints",
-    "open_questions",
+#: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
+_USED = (
+    *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
+    *(f"queries/{name}.py" for name in ("correspondence", "stages", "lemmas", "lanes", "prove_encodings")),
+    *(f"queries/{name}.py" for name in ("wings", "inputs", "evaluate")),
 )
 
 
@@ -102,10 +97,9 @@ def verdict(mutant: Mutant, answer: dict[str, Any]) -> str:
 def key(mutant: Mutant) -> str:
     """Of everything that decides a mutant's verdict: itself, the encodings, the argument."""
     digest = hashlib.sha256(repr(mutant).encode())
-    for top in ("encodings", *_USED):
+    for top in _USED:
         for path in sorted((ROOT / top).rglob("*.py")) or [ROOT / top]:
-            if not path.name.startswith(_NOT_USED):
-                digest.update(path.read_bytes())
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
