@@ -1,4 +1,4 @@
-"""The `mmaformal` command: `diff`, `list`, `show`, `run`, `check`, `verify`."""
+"""The `mmaformal` command: `diff`, `prove`, `list`, `show`, `run`, `check`, `verify`."""
 
 from __future__ import annotations
 
@@ -112,6 +112,21 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--smtlib", metavar="DIR", help="write what was proved as SMT-LIB 2 files")
     diff.set_defaults(run=_diff)
 
+    prove = commands.add_parser(
+        "prove",
+        help="whether a property holds for an instruction: a proof, or an input for which it does not",
+        description="Prove a property of an instruction for all inputs, or show one for which it is false. "
+        "Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use.",
+    )
+    prove.add_argument("property", metavar="PROPERTY", nargs="?", help="its name (see --list)")
+    prove.add_argument("arch", metavar="ARCH", nargs="?", help="an architecture")
+    prove.add_argument("name", metavar="INSTRUCTION", nargs="?", help="SASS or PTX name")
+    prove.add_argument("--list", action="store_true", help="what properties there are")
+    prove.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds (default 120)")
+    prove.add_argument("--json", action="store_true", help="print JSON")
+    prove.add_argument("--smtlib", metavar="DIR", help="write what was proved as SMT-LIB 2 files")
+    prove.set_defaults(run=_prove)
+
     listing = commands.add_parser("list", help="what instructions there are")
     listing.add_argument("arch", metavar="ARCH", nargs="?", help="only this architecture's")
     listing.add_argument("--json", action="store_true")
@@ -182,6 +197,37 @@ def _diff(args: argparse.Namespace) -> int:
         proof = answer.proof if isinstance(answer, Equal) else Proof(tuple(answer.obligations))  # type: ignore[attr-defined]
         proof.write_smtlib(args.smtlib)
     return _UNKNOWN if isinstance(answer, Unknown) else _SETTLED
+
+
+# ---- prove --------------------------------------------------------------------------------------------------
+
+
+def _prove(args: argparse.Namespace) -> int:
+    from mmaformal.queries.properties import PROPERTIES
+    from mmaformal.queries.property import STATUS
+    from mmaformal.solver.answers import Holds, Proof
+
+    if args.list:
+        if args.json:
+            print(json.dumps({each.name: each.statement for each in PROPERTIES.values()}, indent=2))
+        else:
+            width = max(map(len, PROPERTIES))
+            print("\n".join(f"{each.name:<{width}}  {each.statement}" for each in PROPERTIES.values()))
+        return _SETTLED
+    if args.name is None:
+        raise UsageError(
+            "prove needs a property, an architecture and an instruction; --list shows the properties"
+        )
+    if args.property not in PROPERTIES:
+        raise UsageError(f"no property {args.property!r}; there are {', '.join(PROPERTIES)}")
+    if args.timeout <= 0:
+        raise UsageError(f"--timeout is a number of seconds above 0, not {args.timeout}")
+    answer = PROPERTIES[args.property].prove(_architecture(args.arch)[args.name], timeout=args.timeout)
+    print(json.dumps(answer.to_json(), indent=2) if args.json else answer, flush=True)
+    if args.smtlib:
+        proof = answer.proof if isinstance(answer, Holds) else Proof(getattr(answer, "obligations", ()))
+        proof.write_smtlib(args.smtlib)
+    return STATUS[type(answer)]
 
 
 class _Status:

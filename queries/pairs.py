@@ -140,6 +140,10 @@ class Pairing(Argument):
             return equal
         return self.derive("align", text, [result], [equal, same(moved, right)])[0]
 
+    def at_most_all(self, tree: z3.BitVecRef, bound: z3.BitVecRef, below: dict[int, Link]) -> Link:
+        """That a maximum is at most what each of its terms, by their ids, is at most."""
+        return self._not_above("align", "exponents", tree, bound, below)
+
     def identical(self, left: z3.ExprRef, right: z3.ExprRef) -> Link:
         """That two terms are one and the same."""
         link = same(left, right)
@@ -350,7 +354,7 @@ class Step:
             claim = all_of([*(z3.Not(f) for f in flags), z3.Or(x.significand == 0, y.significand == 0)])
             link = Link(claim, (*flags, x.significand, y.significand))
             text = "a dropped product has finite factors, one of them zero"
-            found[i] = self.derive("decode", text, link, [zero], _inputs_of(x, y))
+            found[i] = self.derive("decode", text, link, [zero], operand_codes(x, y))
         return found
 
     def nothing(self, i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link) -> Link:
@@ -397,7 +401,7 @@ class Step:
                     continue
                 if side[0] == "b" or isinstance(self.kind, Same):
                     continue  # exchanged factors: what is made of them is compared
-                codes = _inputs_of(mine, other)
+                codes = operand_codes(mine, other)
                 text = "negated codes are decoded to related operands"
                 link = self.kind.operand(mine, other)
                 links.append(self.derive("decode", text, link, self._number(mine), codes))
@@ -569,7 +573,8 @@ def _magnitude(total: z3.BitVecRef, whole: bool = False) -> tuple[z3.BitVecRef, 
     return magnitude if whole else resize(magnitude, width), negative
 
 
-def _inputs_of(*operands: Operand) -> list[z3.ExprRef]:
+def operand_codes(*operands: Operand) -> list[z3.ExprRef]:
+    """The constants that operands are decoded from."""
     from mmaformal.solver.asking import constants_of
 
     found = {}
@@ -652,7 +657,7 @@ def _gdfs(step: Step) -> Link:
             if i // G == h:
                 magnitude = left.products[i][1]
                 none = Link(magnitude == 0, (), ((magnitude, z3.BitVecVal(0, magnitude.size())),))
-                codes = _inputs_of(left.a[i], left.b[i])
+                codes = operand_codes(left.a[i], left.b[i])
                 links.append(
                     step.derive("multiply", "a dropped product is zero", none, [step.dropped[i]], codes)
                 )
@@ -744,10 +749,10 @@ def _reach(step: Step) -> list[Link]:
     below = {}
     for x, y, product in zip(left.a, left.b, left.products, strict=True):
         link = _at_most(product.exponent, highest)
-        codes = _inputs_of(x, y)
+        codes = operand_codes(x, y)
         below[product.exponent.get_id()] = step.derive("multiply", "exponents are in range", link, [], codes)
     text = "the largest exponents are in range"
-    top = step.argument._not_above("align", text, left.e_products, highest, below)
+    top = step.argument.at_most_all(left.e_products, highest, below)
     last = z3.BitVecVal(wide.high - wide.low, wide.bits)
     operands = _terms([left.a, left.b])
     dot = step.derive("align", text, _at_most(left.e_dot, last), [top], operands)
@@ -820,7 +825,7 @@ def _efda(step: Step) -> Link:
     links.append(step.derive("align", "normalised terms are related", link, [addend]))
     if permuted:
         exponents = smt_efda.exponents_of(step.runs.left_spec)
-        codes = [*(_inputs_of(left.a[i], left.b[i]) for i in step.order), []]
+        codes = [*(operand_codes(left.a[i], left.b[i]) for i in step.order), []]
         for x, inputs in zip(left.terms, codes, strict=True):
             normal = _normalised(x, exponents.high - 1 - exponents.low)
             links.append(
@@ -877,7 +882,7 @@ def _sfma(step: Step) -> Link:
     c = step.operand_c()
     given = []
     if isinstance(step.kind, Opposite):
-        codes = _inputs_of(left.a, right.a)
+        codes = operand_codes(left.a, right.a)
         text = "negated codes are decoded to related operands"
         given.append(step.derive("decode", text, step.kind.operand(left.a, right.a), [], codes))
     operands = [left.a, left.b, right.a, right.b]
@@ -979,7 +984,7 @@ def _unless_nan(step: Step) -> Link:
     for x, y in pairs:
         if not z3.is_false(x.nan):
             link = Link(x.nan == y.nan, (x.nan, y.nan))
-            given, inputs = ([step.c], []) if x is left.c else ([], _inputs_of(x, y))
+            given, inputs = ([step.c], []) if x is left.c else ([], operand_codes(x, y))
             alike.append(step.derive("classify", "negated NaNs are NaNs", link, given, inputs))
     both_nan = Link(z3.And(left.special.nan, right.special.nan), (left.special.nan, right.special.nan))
     step.derive("classify", "a NaN makes the result a NaN", both_nan, [*alike, some])

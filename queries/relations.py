@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable, smt
 from mmaformal.explain import code_text
-from mmaformal.formats import Format
+from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import symmetry_classes, zero_products_are_alike
 from mmaformal.queries.inputs import (
@@ -58,10 +58,14 @@ def either(*facts: Fact) -> Fact:
     return z3.Or(facts) if any(isinstance(x, z3.BoolRef) for x in facts) else np.logical_or.reduce(facts)
 
 
+def negation(fact: Fact) -> Fact:
+    return z3.Not(fact) if isinstance(fact, z3.BoolRef) else ~fact
+
+
 def magnitude(code: Code, fmt: Format) -> Code:
     """The code without its sign and without the storage bits that the unit ignores."""
-    ones = fmt.codes - 1 if not fmt.signed else fmt.sign_mask - 1
-    return code & (ones >> fmt.ignored_low_bits << fmt.ignored_low_bits)
+    ones = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
+    return code & (ones << fmt.ignored_low_bits)
 
 
 def is_nan(code: Code, fmt: Format) -> Fact:
@@ -86,11 +90,14 @@ def same_number(x: Code, y: Code, fmt: Format) -> Fact:
 
 @dataclass(frozen=True)
 class Relation:
-    """For all inputs of `left` that are `allowed`, its result and that of `right` on the `image` are `related`."""
+    """For all inputs of `left` that are `allowed`, its result and that of `right` on the `image` are `related`.
+
+    Without an image it is a statement about one run, whose result is given twice.
+    """
 
     left: DotAdd
     right: DotAdd
-    image: Callable[[Any], Any]  #: of Codes or Inputs
+    image: Callable[[Any], Any] | None  #: of Codes or Inputs
     related: Callable[[Code, Code], Fact]
     second: str  #: what the second run is, in a few words
     allowed: Callable[[Any], Fact] = lambda _: True
@@ -98,9 +105,12 @@ class Relation:
 
     def traces(self, inputs: Inputs) -> tuple[smt.Trace[Any], smt.Trace[Any]]:
         """Both runs in the SMT wing."""
-        both = (self.left, inputs), (self.right, self.image(inputs))
-        first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for spec, x in both)
-        return first, second
+
+        def trace(spec: DotAdd, x: Inputs) -> smt.Trace[Any]:
+            return smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
+
+        first = trace(self.left, inputs)
+        return first, first if self.image is None else trace(self.right, self.image(inputs))
 
     def broken(self, inputs: Inputs) -> z3.BoolRef:
         """The question whose models break it."""
@@ -112,9 +122,22 @@ class Relation:
     def runs(self, rows: Rows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Both results of many cases, by the executable wing, and which cases break it."""
         codes = rows.codes
-        first, second = run(self.left, codes), run(self.right, self.image(codes))
+        first = run(self.left, codes)
+        second = first if self.image is None else run(self.right, self.image(codes))
         allowed = self.allowed(codes)
         return first, second, both(np.broadcast_to(allowed, first.shape), ~self.related(first, second))
+
+
+def is_finite(code: Code, fmt: Format) -> Fact:
+    low = magnitude(code, fmt)
+    less = z3.ULT if isinstance(code, z3.BitVecRef) else np.less
+    if not fmt.has_zero:
+        return low != fmt.codes - 1
+    if fmt.specials == Specials.IEEE:
+        return less(low, fmt.infinity)
+    if fmt.specials == Specials.FN:
+        return low != magnitude(fmt.codes - 1, fmt)
+    return code != fmt.sign_mask if fmt.specials == Specials.FNUZ else low == low
 
 
 # ---- cases -------------------------------------------------------------------------------------------------------
@@ -273,13 +296,9 @@ class RelationWitness:
         rows = Rows.of([codes])
         first, second, broken = relation.runs(rows)
         ran = int(first[0]), int(second[0])
-        seen = tuple(
-            evaluate(spec, x)
-            for spec, x in ((relation.left, codes), (relation.right, image_of(relation, codes)))
-        )
-        if not broken[0] or not all(
-            _alike(spec, x, y) for spec, x, y in zip((relation.left, relation.right), ran, seen, strict=True)
-        ):
+        seen = evaluate(relation.left, codes), evaluate(relation.right, image_of(relation, codes))
+        specs = relation.left, relation.right
+        if not broken[0] or not all(_alike(*each) for each in zip(specs, ran, seen, strict=True)):
             raise WitnessError(
                 f"the two encodings do not agree on {codes}: executable {ran}, bit-vector terms {seen}"
             )
@@ -287,33 +306,35 @@ class RelationWitness:
 
     def to_json(self) -> dict[str, Any]:
         relation = self.relation
-        second = image_of(relation, self.codes)
-        return {
-            "instruction": self.instruction.label,
-            "first": codes_json(relation.left, self.codes)
-            | {"d": _hex(self.results[0], relation.left.d_format)},
-            "second": codes_json(relation.right, second)
-            | {"d": _hex(self.results[1], relation.right.d_format)},
-            "second_is": relation.second,
-            "minimality": list(self.minimality),
-        }
+        first, second = (
+            _hex(x, s.d_format) for x, s in zip(self.results, (relation.left, relation.right), strict=True)
+        )
+        out: dict[str, Any] = {"instruction": self.instruction.label}
+        if relation.image is None:
+            out |= codes_json(relation.left, self.codes) | {"d": first}
+        else:
+            out["first"] = codes_json(relation.left, self.codes) | {"d": first}
+            out["second"] = codes_json(relation.right, image_of(relation, self.codes)) | {"d": second}
+            out["second_is"] = relation.second
+        return out | {"minimality": list(self.minimality)}
 
     @property
     def summary(self) -> str:
         """One line: the products that are not zero, c, and both results."""
         relation, d = self.relation, self.relation.left.d_format
-        return (
-            f"{case_text(relation.left, self.codes)} gives {d.text(self.results[0])}; {relation.second}: "
-            + (relation.right.d_format.text(self.results[1]))
-        )
+        text = f"{case_text(relation.left, self.codes)} gives {d.text(self.results[0])}"
+        if relation.image is None:
+            return text
+        return f"{text}; {relation.second}: {relation.right.d_format.text(self.results[1])}"
 
     def __str__(self) -> str:
         relation = self.relation
+        runs = [("inputs" if relation.image is None else "first", relation.left, self.codes, self.results[0])]
+        if relation.image is not None:
+            second = image_of(relation, self.codes)
+            runs.append((f"second: {relation.second}", relation.right, second, self.results[1]))
         lines = []
-        for title, spec, codes, result in (
-            ("first", relation.left, self.codes, self.results[0]),
-            (f"second: {relation.second}", relation.right, image_of(relation, self.codes), self.results[1]),
-        ):
+        for title, spec, codes, result in runs:
             lines += [title, *case_lines(spec, codes), "  d".ljust(14) + code_text(result, spec.d_format)]
         if self.minimality:
             lines += ["minimal?", *(f"  {line}" for line in self.minimality)]
@@ -322,6 +343,8 @@ class RelationWitness:
 
 def image_of(relation: Relation, codes: Codes) -> Codes:
     """The second run's inputs of one case, as ints."""
+    if relation.image is None:
+        return codes
     image = relation.image(Rows.of([codes]).codes)
 
     def ints(side: Sequence[Any]) -> tuple[int, ...]:
@@ -404,6 +427,7 @@ def case_text(spec: DotAdd, codes: Codes) -> str:
 
 _ROWS = 4000  #: cases that are run before a solver is asked
 _TRIES = 3  #: times that, with other random numbers
+_FEW = 6  #: products with which more is tried, pair by pair
 _PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
 
 
@@ -451,13 +475,17 @@ def _smaller(spec: DotAdd, x: Codes) -> Iterator[Codes]:
     def at(side: tuple[int, ...], k: int, code: int) -> tuple[int, ...]:
         return (*side[:k], code, *side[k + 1 :])
 
+    if len(active) > _FEW:  # half of them at once
+        for some in (active[::2], active[1::2], active[: len(active) // 2], active[len(active) // 2 :]):
+            a, b = ([0 if k in some else code for k, code in enumerate(side)] for side in (x.a, x.b))
+            yield replace(x, a=tuple(a), b=tuple(b))
     for k in active:
         yield replace(x, a=at(x.a, k, 0), b=at(x.b, k, 0))
         for code in _simpler(x.a[k], spec.a_format):
             yield replace(x, a=at(x.a, k, code))
         for code in _simpler(x.b[k], spec.b_format):
             yield replace(x, b=at(x.b, k, code))
-    for j, k in itertools.permutations(active, 2):
+    for j, k in itertools.permutations(active if len(active) <= _FEW else [], 2):
         yield replace(x, a=at(x.a, k, x.a[j]), b=at(x.b, k, x.b[j]))
     for code in _simpler(x.c, spec.c_format):
         yield replace(x, c=code)
@@ -495,6 +523,9 @@ def _simpler(code: int, fmt: Format) -> Iterator[int]:
     if sign:
         yield word(0, field, fraction)
     yield word(sign, field, 0)
+    if fmt.fraction_bits > 16:  # many bits: halves at a time first
+        for half in (fraction >> fmt.fraction_bits // 2 << fmt.fraction_bits // 2, fraction & -fraction):
+            yield word(sign, field, half)
     for i in range(fmt.fraction_bits):
         if fraction >> i & 1:
             yield word(sign, field, fraction ^ 1 << i)
@@ -690,4 +721,5 @@ def fails(instruction: Instruction, asker: Asker, question: str, relation: Relat
     """The answer that shows a case, made smaller."""
     codes, minimality = smallest(asker, relation, codes)
     witness = RelationWitness.of(instruction, relation, codes, minimality)
-    return Fails(question, witness, f"Second run: {relation.second}.", asker.elapsed)
+    why = f"Not so: {witness.summary}."
+    return Fails(question, witness, why, asker.elapsed)

@@ -11,17 +11,24 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-import z3
-
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Lowered
 from mmaformal.encodings.smt.gps import flush
-from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.queries.lemmas import Link
 from mmaformal.queries.pairs import Lenient, Pairing, Runs, argue, same
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Code, Fact, Relation, both, either, magnitude, same_number, settle
+from mmaformal.queries.relations import (
+    Code,
+    Fact,
+    Relation,
+    both,
+    either,
+    is_finite,
+    magnitude,
+    same_number,
+    settle,
+)
 from mmaformal.queries.relations import same as same_code
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
@@ -67,20 +74,10 @@ def padding(spec: DotAdd) -> Padding:
     return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
 
 
-def _finite(code: Code, fmt: Format) -> Fact:
-    low = magnitude(code, fmt)
-    less = z3.ULT if isinstance(code, z3.BitVecRef) else (lambda x, y: x < y)
-    if fmt.specials == Specials.IEEE:
-        return less(low, fmt.infinity)
-    if fmt.specials == Specials.FN:
-        return low != magnitude(fmt.codes - 1, fmt)
-    return code != fmt.sign_mask if fmt.specials == Specials.FNUZ else low == low
-
-
 def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
     """Whether both factors are finite and one is zero."""
     zero = either(magnitude(a, spec.a_format) == 0, magnitude(b, spec.b_format) == 0)
-    return both(zero, _finite(a, spec.a_format), _finite(b, spec.b_format))
+    return both(zero, is_finite(a, spec.a_format), is_finite(b, spec.b_format))
 
 
 def relation(pad: Padding) -> Relation:
