@@ -125,6 +125,11 @@ def rounds_between(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Co
     return _rounds(m, t, fit(m, m.size() + 1) + 1, code, rho)
 
 
+def rounds_around(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(x) for every x strictly between (m ± 1) · 2^t; m is not 0."""
+    return _rounds(m - 1, t, fit(m, m.size() + 1) + 1, code, rho)
+
+
 def _rounds(
     m: z3.BitVecRef, t: z3.BitVecRef, top: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion
 ) -> z3.BoolRef:

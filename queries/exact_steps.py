@@ -1,13 +1,330 @@
-"""Proof that one step of sfma or efda is the exact sum, rounded once."""
+"""Proof that a step of sfma, or of efda in fixed point, is its exact sum rounded once.
+
+Both add two terms x and y, a product (or the exact sum of the products) and c, at the larger of their exponents, and
+keep a number of places, the last one sticky (`blocks.sticky_sum`).  With u the last place,
+
+1. *sticky*:    an aligned magnitude A is |x| / u, or it is odd and (A − 1)·u < |x| < (A + 1)·u;
+2. *one*:       the term that has the larger exponent is exact, and even;
+3. *room*:      where the other one is not, the sum S is so large, or u so small, that ρ's boundaries are even
+                multiples of u;
+4. *rounding*:  d is ρ(S·u) by definition; and where S is odd and has that room, ρ of all that is strictly between
+                (S − 1)·u and (S + 1)·u, the exact sum among it.
+"""
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
+from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term, exponent_range, product_range
+from mmaformal.queries.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.queries.fused import prove_sum
+from mmaformal.queries.fused_steps import magnitude_of, one_step
+from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.queries.numerical import NotProvedError, Proving
 
 
+@dataclass(frozen=True)
+class Sticky:
+    """A step that rounds the sticky sum of two terms."""
+
+    x: Term
+    x_bits: int
+    y: Term
+    y_bits: int
+    sum: StickySum
+    frame: int
+    exponents: ExponentRange
+    rho: Conversion
+    special: Any
+    result: z3.BitVecRef
+    invariants: tuple[z3.BoolRef, ...]  #: of the terms, proved before
+
+
 def prove_step(proving: Proving, spec: DotAdd) -> None:
-    """Prove that a step is correctly rounded.  Raises NotProvedError."""
-    raise NotProvedError(
-        f"a step of {spec.parameters.algorithm} is correctly rounded", "unknown", "no proof yet"
+    """Prove that a step of sfma or efda is correctly rounded.  Raises NotProvedError."""
+    p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
+    if isinstance(p, Sfma):
+        prove_sticky(proving, _sfma(proving, sfma.step(p.rho, inputs.a[0], inputs.b[0], inputs.c), p.rho))
+        return
+    assert isinstance(p, Efda)
+    if not efda.in_fixed_point(spec):
+        raise NotProvedError(
+            "a step of three sorted terms is correctly rounded", "unknown", "no argument for it"
+        )
+    step = efda.step(spec, p, inputs.a[: p.L], inputs.b[: p.L], inputs.c)
+    assert isinstance(step, efda.FixedStep)
+    prove_sticky(proving, _efda(proving, spec, p, step))
+
+
+def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
+    """The exact sum of the products as one term, and c."""
+    a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
+    own = product_range(a, b)
+    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
+    highest = a.max_exponent + b.max_exponent - own.low
+    finite = largest << highest
+    small = []
+    for k, product in enumerate(step.products):
+        x, y = step.a[k], step.b[k]
+        special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
+        significand = proving.claim(
+            "product's significand",
+            "a product's significand is at most that of the largest factors",
+            z3.ULE(product.significand, largest),
+            (),
+            [x.significand, y.significand],
+        )
+        exponent = proving.claim(
+            "product's exponent",
+            "a finite product's exponent is at most that of the largest",
+            z3.Or(special, z3.ULE(product.exponent, highest)),
+        )
+        small.append(
+            proving.claim(
+                "placed product",
+                "a finite product is at most the largest",
+                z3.ULE(step.placed[k], finite),
+                [significand, exponent, z3.Not(special)],
+                [product.significand, product.exponent, special],
+            )
+        )
+    prove_sum(
+        proving,
+        step.dot,
+        [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)],
+        [finite] * p.L,
+        small,
     )
+    reach = p.L * finite
+    bits = reach.bit_length()
+    top = own.low - efda.fraction_bits(spec) + bits
+    exponents = c.union(top)
+    least = exponents.constant(c.low)
+    dot = z3.And(step.dot <= reach, step.dot >= -reach)
+    term = proving.claim(
+        "sum of products",
+        "the sum of the products is below its exponent's place, or zero with c's least exponent",
+        z3.And(
+            z3.ULE(step.term.significand, reach),
+            z3.If(
+                step.term.significand == 0,
+                step.term.exponent == least,
+                step.term.exponent == exponents.constant(top),
+            ),
+        ),
+        [dot],
+        [step.dot],
+    )
+    M = spec.c_format.fraction_bits
+    not_special = z3.Not(z3.Or(step.c.infinite, step.c.nan))
+    addend = proving.claim(
+        "c",
+        "c's exponent is in its range, and c has its leading bit or the least exponent",
+        z3.Implies(
+            not_special,
+            z3.And(
+                z3.UGE(step.addend.exponent, least),
+                z3.ULE(step.addend.exponent, exponents.constant(c.high)),
+                z3.Or(z3.UGE(step.addend.significand, 1 << M), step.addend.exponent == least),
+            ),
+        ),
+    )
+    frame = bits + efda.places_below(efda.precision(spec, p))
+    return Sticky(
+        step.term,
+        bits,
+        step.addend,
+        M,
+        step.sum,
+        frame,
+        exponents,
+        p.rho,
+        step.special,
+        step.result,
+        (term, addend.arg(1)),
+    )
+
+
+def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
+    fmt = rho.format
+    M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
+    product, addend = step.product, step.addend
+    finite = z3.Not(z3.Or([flag for x in (step.a, step.b, step.c) for flag in (x.infinite, x.nan)]))
+    fields, parts = [step.a.field, step.b.field], [step.a.significand, step.b.significand]
+    normal = proving.claim(
+        "operands",
+        "an operand has its leading bit, or the least exponent",
+        z3.And([z3.Or(z3.UGE(x.significand, 1 << M), x.field == 1) for x in (step.a, step.b, step.c)]),
+    )
+    large = [
+        proving.claim(
+            f"product of {n}",
+            "a product of nonzero significands is not below either of them",
+            z3.Implies(
+                z3.And(parts[0] != 0, parts[1] != 0), z3.UGE(product.significand, fit(part, 2 * M + 2))
+            ),
+            (),
+            parts,
+        )
+        for n, part in enumerate(parts)
+    ]
+    zero = proving.claim(
+        "product of zero",
+        "a product with a zero factor is zero, and has the least exponent of c",
+        z3.Implies(
+            z3.Or(parts[0] == 0, parts[1] == 0),
+            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
+        ),
+        (),
+        [*parts, *fields],
+    )
+    of_product = proving.claim(
+        "exponent of a product",
+        "a product that is not zero has the leading bit of one factor, or the least exponent of products",
+        z3.Or(
+            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
+            z3.UGE(product.significand, 1 << M),
+            product.exponent == ex.constant(ex.low),
+        ),
+        [normal, *large, zero],
+        [*parts, *fields, product.significand],
+    )
+    in_range = proving.claim(
+        "exponents in range",
+        "exponents are in their range",
+        z3.Implies(
+            finite,
+            z3.And(
+                z3.ULE(product.exponent, ex.constant(ex.high)),
+                z3.UGE(addend.exponent, ex.constant(c.low)),
+                z3.ULE(addend.exponent, ex.constant(ex.high)),
+                z3.Or(z3.UGE(addend.significand, 1 << M), addend.exponent == ex.constant(c.low)),
+            ),
+        ),
+        (),
+        parts,
+    )
+    bounds = in_range.arg(1)
+    special = proving.claim(
+        "finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special)
+    )
+    del special
+    return Sticky(
+        product,
+        2 * M,
+        addend,
+        M,
+        step.sum,
+        sfma.frame_bits(M + 1),
+        ex,
+        rho,
+        step.special,
+        step.result,
+        (of_product, bounds),
+    )
+
+
+def prove_sticky(proving: Proving, s: Sticky) -> None:
+    x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
+    bits = max(s.exponents.bits, s.frame.bit_length()) + 3
+    wide = max(
+        bits,
+        *(abs(e).bit_length() + 3 for e in (s.exponents.low - s.frame, s.exponents.high)),
+        s.rho.format.exponent_bits + 4,
+    )
+    unit = fit(e_max, wide) + (s.exponents.low - s.frame)
+    cut = [x.exponent, y.exponent, e_max]
+    largest = proving.claim(
+        "larger exponent",
+        "e_max is the larger exponent",
+        z3.And(
+            z3.ULE(x.exponent, e_max),
+            z3.ULE(y.exponent, e_max),
+            z3.Or(x.exponent == e_max, y.exponent == e_max),
+        ),
+        (),
+        cut[:2],
+    )
+    kept = []
+    for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
+        e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
+        B = fit(A, A.size() + 1)
+        sharp = z3.And(at_least(A, unit, term.significand, e), at_least(term.significand, e, A, unit))
+        above = z3.Not(at_least(B - 1, unit, term.significand, e))
+        below = z3.Not(at_least(term.significand, e, B + 1, unit))
+        odd = z3.Extract(0, 0, A) == 1
+        inside = [term.exponent, e_max, term.significand]
+        under = z3.ULE(term.exponent, e_max)
+        text = "an aligned magnitude is exact, or odd and less than one unit off"
+        proving.claim(f"{name} sticky", text, z3.Or(sharp, z3.And(odd, above, below)), [under], inside)
+        at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
+        proving.claim(
+            f"{name} at the top", "the term of the larger exponent is exact and even", at_top, (), inside
+        )
+        kept.append(sharp)
+    room = _room(s, total, e_max)
+    proving.claim(
+        "room",
+        "where a term loses bits, ρ's boundaries are even multiples of the last place",
+        z3.Or(z3.And(kept), room),
+        [largest, *s.invariants],
+        [*cut, x.significand, y.significand, x.sign, y.sign],
+    )
+    # |total| by the aligned magnitudes' widths
+    top = total.size() - 1
+    negative, m = magnitude_of(total)
+    code, rho = s.result, s.rho
+    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
+    zero = z3.Extract(code.size() - 2, 0, code) == 0
+    reach = 2 * ((1 << (top - 1)) - 1)
+    small = z3.And(total <= reach, total >= -reach)
+    parities = z3.Extract(0, 0, s.sum.x) ^ z3.Extract(0, 0, s.sum.y)
+    proving.claim(
+        "sum",
+        "the sum does not wrap, and is odd if one of the two is",
+        z3.And(small, z3.Extract(0, 0, total) == parities),
+        (),
+        [s.sum.x, s.sum.y, x.sign, y.sign],
+    )
+    premises = [
+        z3.UGE(e_max, s.exponents.constant(rho.format.min_exponent)),
+        z3.ULE(e_max, s.exponents.constant(s.exponents.high)),
+        small,
+    ]
+    none = z3.Not(z3.Or(*s.special))
+    inside = [total, e_max, x.sign, y.sign, *s.special]
+    proving.claim(
+        "least e_max",
+        "e_max is in its range, from the least exponent of the format",
+        z3.And(premises[0], premises[1]),
+        [largest, *s.invariants],
+        [*cut, x.significand, y.significand],
+    )
+    proving.claim(
+        f"rounded by {rho}",
+        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
+        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho), z3.Or(zero, m == 0, sign == negative))),
+        premises,
+        inside,
+    )
+    odd = z3.Extract(0, 0, total) == 1
+    proving.claim(
+        f"rounded by {rho} around",
+        "and where the sum is odd and there is room, of all that is less than one unit off",
+        z3.Implies(z3.And(none, odd, room), rounds_around(m, unit, code, rho)),
+        premises,
+        inside,
+    )
+
+
+def _room(s: Sticky, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BoolRef:
+    """Whether the sum has at least two places below the last one that ρ keeps, or u is two below the least of all."""
+    p = s.rho.fraction_bits + 1
+    _, m = magnitude_of(total)
+    least = s.rho.format.min_exponent - s.rho.fraction_bits - 2 + s.frame
+    return z3.Or(z3.UGE(m, 1 << (p + 1)), z3.ULE(e_max, s.exponents.constant(least)))

@@ -1,0 +1,431 @@
+"""Does d grow with c, and with one product?  c ≤ c' ⇒ d ≤ d', and a·b ≤ a'·b' ⇒ d ≤ d', all else the same.
+
+    python -m mmaformal.queries.monotonicity ampere HMMA.16816.F32
+
+Multi-term adders break it: a larger c may raise e_max, and then every product loses bits that it had before.  That is
+at most one unit of the finer grid for each product, while c itself gained at least 2^(F − M) of them (M the fraction
+bits of c, or F if those are more).  So a step of L products is monotone in c exactly where L is small enough,
+`products_allowed`, and that is proved; for more products there is a witness.  In one product it fails wherever a unit
+aligns by the exponents of the factors: the same number, made of other factors, has another exponent.
+
+It is enough to look at neighbouring codes c < c', since ≤ is transitive; and at one step, since a chain composes them.
+A NaN is neither above nor below anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.encodings.smt.blocks import negate_if
+from mmaformal.explain import code_text
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.queries.definitions import fit
+from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_total
+from mmaformal.queries.inputs import Codes, symbolic_inputs
+from mmaformal.queries.numerical import (
+    NotProvedError,
+    Proving,
+    inputs_text,
+    run,
+    run_both,
+    with_products,
+    zeros,
+)
+from mmaformal.queries.property import Property
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.witness import WitnessError
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def order(code: z3.BitVecRef) -> z3.BitVecRef:
+    """A number that orders the codes of an IEEE format as their values; both zeros are 0."""
+    top = code.size() - 1
+    return negate_if(z3.Extract(top, top, code), z3.ZeroExt(1, z3.Extract(top - 1, 0, code)))
+
+
+def position(code: int, fmt: Format) -> int | None:
+    """The same of a code; None for a NaN."""
+    if fmt.is_nan(code):
+        return None
+    magnitude = code & (fmt.sign_mask - 1)
+    return -magnitude if code & fmt.sign_mask else magnitude
+
+
+def in_order(sign: z3.BitVecRef, smaller: z3.BitVecRef, larger: z3.BitVecRef) -> z3.BoolRef:
+    """Whether results are in order for two c of one sign, the smaller and the larger in magnitude."""
+    x, y = order(smaller), order(larger)
+    return z3.If(sign == 0, x <= y, y <= x)
+
+
+# ---- fda and gdfs, in c ----------------------------------------------------------------------------------------------
+
+
+def products_allowed(spec: DotAdd) -> int:
+    """The most products (or groups) that a step of fda or gdfs may have to be monotone in c: 2^(F − M), at least 1."""
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    return int(1 << max(0, p.F - spec.c_format.fraction_bits))
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A step with c, and with the next code of larger magnitude and of the same sign."""
+
+    small: Fused
+    large: Fused
+    sign: z3.BitVecRef
+    finite: z3.BoolRef  #: whether the smaller one is
+
+
+def neighbours(spec: DotAdd) -> Neighbours:
+    inputs, fmt = symbolic_inputs(one_step(spec)), spec.c_format
+    sign, magnitude = z3.BitVec("sign", 1), z3.BitVec("magnitude", fmt.storage_bits - 1)
+    small, large = (
+        fused_step(spec, replace(inputs, c=z3.Concat(sign, x))) for x in (magnitude, magnitude + 1)
+    )
+    assert fmt.infinity is not None
+    return Neighbours(small, large, sign, z3.ULT(magnitude, fmt.infinity))
+
+
+def prove_addend_fused(proving: Proving, spec: DotAdd) -> None:
+    """That a step of fda or gdfs is monotone in c.  Raises NotProvedError."""
+    p, pair = spec.parameters, neighbours(spec)
+    assert isinstance(p, (Fda, Gdfs))
+    x, y = pair.small, pair.large
+    ex, M = x.exponents, spec.c_format.fraction_bits
+    low = ex.constant(spec.c_format.min_exponent)
+    e0, e1, E0, E1 = x.step.addend.exponent, y.step.addend.exponent, x.step.e_max, y.step.e_max
+    s0, s1 = x.step.addend.significand, y.step.addend.significand
+    signs = z3.And(x.step.addend.sign == pair.sign, y.step.addend.sign == pair.sign)
+    zero_exponent = ex.constant(spec.c_format.min_exponent if p.e_zero is None else p.e_zero)
+    from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero_exponent, e1 == low)
+    step = proving.claim(
+        "neighbouring c",
+        "the next c has one more in its last place, or the next exponent, or is the least after zero",
+        z3.And(
+            signs,
+            z3.Or(
+                from_zero,
+                z3.And(s0 != 0, e1 == e0, s1 == s0 + 1, s0 != -1),
+                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
+            ),
+        ),
+        [pair.finite],
+    )
+    below0, some0 = prove_e_max(proving, x)
+    below1, some1 = prove_e_max(proving, y)
+    products = [s.term.exponent for s in x.summands[:-1]]
+    same, next_up = E1 == E0, z3.And(z3.ULT(E0, E1), E1 == E0 + 1, e0 == E0, e1 == E1, s0 == -1)
+    risen = z3.And(from_zero, low == E1, z3.ULT(E0, low), z3.UGE(E0, zero_exponent))
+    maxima = proving.claim(
+        "e_max of neighbours",
+        "e_max stays, or rises by one with c, or from below the least exponent of c to that",
+        z3.Or(same, next_up, risen),
+        [step, *below0, *below1, some0, some1],
+        [e0, e1, s0, s1, E0, E1, *products, x.step.addend.sign, y.step.addend.sign],
+    )
+    furthest = max(
+        1, spec.c_format.min_exponent - (spec.c_format.min_exponent if p.e_zero is None else p.e_zero)
+    )
+    few = z3.And(z3.ULE(E0, E1), z3.ULE(E1 - E0, furthest))
+    proving.claim(
+        "rise of e_max", f"so e_max rises by at most {furthest}", few, [maxima], [e0, e1, s0, s1, E0, E1]
+    )
+    _specials(proving, pair)
+    prove_total(proving, x, below0)
+    prove_total(proving, y, below1)
+    for rise in range(furthest + 1):
+        _sums(proving, pair, rise, [step, maxima], below0, below1[-1])
+        _rounding(proving, pair, rise, low)
+
+
+def _sums(
+    proving: Proving,
+    pair: Neighbours,
+    rise: int,
+    given: list[z3.BoolRef],
+    below: list[z3.BoolRef],
+    c_below: z3.BoolRef,
+) -> None:
+    """That the sum with the larger c is the larger one, where e_max is `rise` higher for it.
+
+    Both sums are exact (`prove_total`), so their difference is Σ ± what each product loses, and what c gains.
+    """
+    x, y = pair.small, pair.large
+    E0, E1 = x.step.e_max, y.step.e_max
+    n, rest = len(x.summands) - 1, (1 << rise) - 1
+    wide = x.step.total.size() + rise + 3
+    grids = f"where e_max rises by {rise}"
+    risen = z3.And(E0 + rise == E1, z3.ULE(E0, E1))
+    for u, v, under in zip(x.summands[:-1], y.summands[:-1], below, strict=False):
+        lost = fit(u.aligned, wide) - (fit(v.aligned, wide) << rise)
+        proving.claim(
+            f"{u.name} on two grids, {rise}",
+            f"{grids}, a term loses less than one unit of the coarser grid",
+            z3.And(lost >= 0, lost <= rest),
+            [risen, under],
+            [u.term.exponent, u.term.significand, E0, E1],
+        )
+    c0, c1 = (fit(side.step.aligned_c, wide) for side in (x, y))
+    proving.claim(
+        f"c on two grids, {rise}",
+        f"{grids}, the larger c is larger by at least what {n} products can lose",
+        (c1 << rise) - c0 >= n * rest,
+        [*given, risen, below[-1], c_below],
+        [x.step.addend.exponent, y.step.addend.exponent, x.step.c.significand, y.step.c.significand, E0, E1],
+    )
+    _differences(proving, n, rise, wide)
+
+
+def _differences(proving: Proving, n: int, rise: int, wide: int) -> None:
+    """Arithmetic: if each of n terms loses at most 2^rise - 1, and c gains as much as all, the sum does not fall."""
+    rest = (1 << rise) - 1
+    R, S, u, v, lost, gained, D = z3.BitVecs("R S u v lost gained D", wide)
+    sign, factor = z3.BitVec("sign", 1), 1 << rise
+    for word, after, lose in (
+        ("added", (R + u) - (S + v) * factor, u - v * factor),
+        ("taken away", (R - u) - (S - v) * factor, v * factor - u),
+    ):
+        proving.claim(
+            f"one more term {word}, {rise}",
+            "the difference of two sums on two grids changes by what the next term loses",
+            after == R - S * factor + lose,
+        )
+    for k in range(n):
+        bound, next_bound, changed = k * rest, (k + 1) * rest, D + negate_if(sign, lost)
+        given = z3.And(bound >= D, -bound <= D, lost >= 0, lost <= rest)
+        proving.claim(
+            f"difference {k}, {rise}",
+            "losses of terms add up to no more than one unit each",
+            z3.Implies(given, z3.And(changed <= next_bound, changed >= -next_bound)),
+        )
+    largest = z3.BitVecVal(1 << (wide - 2), wide)
+    bound = n * rest
+    proving.claim(
+        f"difference with c, {rise}",
+        "c gains no less than all lose, so the sum with the larger c is the larger",
+        z3.Implies(
+            z3.And(bound >= D, -bound <= D, gained >= bound, gained <= largest),
+            z3.If(sign == 0, D - gained <= 0, D + gained >= 0),
+        ),
+    )
+
+
+def fit_signed(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    return z3.SignExt(bits - x.size(), x)
+
+
+def _specials(proving: Proving, pair: Neighbours) -> None:
+    """That a finite c decides nothing, and an infinite one is the largest there is."""
+    x, y = pair.small.step, pair.large.step
+    same = z3.And([u == v for u, v in zip(x.special, y.special, strict=True)])
+    infinite = z3.Or(
+        y.special.nan, z3.If(pair.sign == 0, y.special.positive_infinity, y.special.negative_infinity)
+    )
+    one = z3.And(
+        [
+            z3.Not(z3.And(u, v))
+            for u, v in (
+                (y.special[0], y.special[1]),
+                (y.special[0], y.special[2]),
+                (y.special[1], y.special[2]),
+            )
+        ]
+    )
+    proving.claim(
+        "special values",
+        "special values are those of the products, or c's infinity",
+        z3.And(one, z3.If(y.c.infinite, infinite, same)),
+        [pair.finite],
+    )
+
+
+def _rounding(proving: Proving, pair: Neighbours, rise: int, low: z3.BitVecRef) -> None:
+    """Sums in order are rounded in order, e_max being `rise` higher for the second."""
+    x, y = pair.small, pair.large
+    E0, E1, t0, t1 = x.step.e_max, y.step.e_max, x.step.total, y.step.total
+    reach = sum(x.bounds)
+    wide = t0.size() + rise + 1
+    a, b = fit_signed(t0, wide), fit_signed(t1, wide) << rise
+    ex = x.exponents
+    premises = [
+        E0 + rise == E1,
+        z3.UGE(E0, ex.constant(x.least)),
+        z3.ULE(E1, ex.constant(ex.high)),
+        z3.ULE(E0, E1),
+        *(z3.And(t <= reach, t >= -reach) for t in (t0, t1)),
+        z3.If(pair.sign == 0, a <= b, a >= b),
+    ]
+    if rise > 1:
+        premises.append(low == E1)
+    none = z3.Not(z3.Or(*x.step.special, *y.step.special))
+    proving.claim(
+        f"rounding with e_max {rise} higher",
+        f"sums in order are rounded in order, where e_max is {rise} higher for the larger c",
+        z3.Implies(none, in_order(pair.sign, x.step.result, y.step.result)),
+        premises,
+        [E0, E1, t0, t1, *x.step.special, *y.step.special],
+    )
+
+
+# ---- witnesses -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Two inputs, in order, whose results are not."""
+
+    instruction: Instruction
+    first: Codes
+    second: Codes
+    results: tuple[int, int]
+    what: str  #: what is larger in the second
+    minimality: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        def codes(x: Codes) -> dict[str, Any]:
+            sides = {"a": x.a, "b": x.b, "scale_a": x.scale_a, "scale_b": x.scale_b}
+            return {**{name: [hex(v) for v in side] for name, side in sides.items() if side}, "c": hex(x.c)}
+
+        return {
+            "instruction": self.instruction.label,
+            "first": codes(self.first),
+            "second": codes(self.second),
+            "results": [hex(x) for x in self.results],
+            "what": self.what,
+            "minimality": list(self.minimality),
+        }
+
+    def __str__(self) -> str:
+        spec = self.instruction.spec
+        lines = inputs_text(spec, self.first)
+        lines.append(f"  d         {code_text(self.results[0], spec.d_format)}")
+        lines += ["", f"with {self.what}"]
+        lines.append(f"  d         {code_text(self.results[1], spec.d_format)}")
+        lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
+        return "\n".join(lines)
+
+
+def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:
+    x, y = (position(d, instruction.d_format) for d in run(instruction, [first, second]))
+    return x is not None and y is not None and x > y
+
+
+def shown(
+    instruction: Instruction, first: Codes, second: Codes, what: str, minimality: tuple[str, ...]
+) -> Descent:
+    """The witness, its results given by both wings.  Raises WitnessError."""
+    results = run_both(instruction, first), run_both(instruction, second)
+    places = [position(d, instruction.d_format) for d in results]
+    if places[0] is None or places[1] is None or places[0] <= places[1]:
+        raise WitnessError(f"{instruction.label}: {first} and {second} were to give results out of order")
+    return Descent(instruction, first, second, results, what, minimality)
+
+
+def codes_of_number(value: Fraction, spec: DotAdd) -> tuple[int, int] | None:
+    """Codes of a and b with a·b = value > 0, both normal and of exponents near each other; None if there are none."""
+    numerator, denominator = value.numerator, value.denominator
+    shift = -(denominator.bit_length() - 1)
+    while numerator % 2 == 0:
+        numerator, shift = numerator // 2, shift + 1
+    for odd in sorted((d for d in range(1, numerator + 1, 2) if numerator % d == 0), reverse=True):
+        half = shift // 2
+        for e in sorted(range(half - 40, half + 41), key=lambda e: abs(e - half)):
+            x, y = (
+                _code(Fraction(n) * Fraction(2) ** at, fmt)
+                for n, at, fmt in ((odd, e, spec.a_format), (numerator // odd, shift - e, spec.b_format))
+            )
+            if x is not None and y is not None:
+                return x, y
+    return None
+
+
+def _code(value: Fraction, fmt: Format) -> int | None:
+    try:
+        code = fmt.code(str(value))
+    except ValueError:
+        return None
+    return code if fmt.fields(code)[1] else None
+
+
+def crossing_addend(instruction: Instruction) -> Iterator[tuple[Codes, Codes, int]]:
+    """(with c, with the next c, number of products): c = (2 - ulp)·2^e and 2^(e+1), and products of an odd number of
+    units 2^(e - F), each of which loses one when e_max rises with c; with fewest products first."""
+    spec, p = instruction.spec, instruction.parameters
+    assert isinstance(p, Fda)
+    fmt = spec.c_format
+    for e in sorted(range(max(fmt.min_exponent, -40), min(fmt.max_exponent, 60)), key=lambda e: abs(e - p.F)):
+        c = _code(Fraction(2) ** (e + 1), fmt)
+        units = {
+            odd: codes_of_number(odd * Fraction(2) ** (e - p.F), spec) for odd in (1, 3, 5, 7, 9, 15, 21, 25)
+        }
+        if c is None or units[1] is None:
+            continue
+        first, second = replace(zeros(spec), c=c - (1 << fmt.ignored_low_bits)), replace(zeros(spec), c=c)
+        for n in range(products_allowed(spec) + 1, p.L + 1):
+            for more in (odd for odd, codes in units.items() if codes is not None):
+                for several in range(n):
+                    products = {k: units[more if k < several else 1] for k in range(n)}
+                    yield with_products(first, products), with_products(second, products), n  # type: ignore[arg-type]
+        return
+
+
+def find_addend(instruction: Instruction) -> tuple[Codes, Codes, int] | None:
+    """A failing pair of neighbouring c of an fda model, of few products."""
+    cases = list(crossing_addend(instruction))
+    if not cases:
+        return None
+    results = [run(instruction, [case[i] for case in cases]) for i in (0, 1)]
+    for case, x, y in zip(cases, *results, strict=True):
+        places = [position(d, instruction.d_format) for d in (x, y)]
+        if places[0] is not None and places[1] is not None and places[0] > places[1]:
+            return case
+    return None
+
+
+def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
+    spec, p = instruction.spec, instruction.parameters
+    question = f"{instruction.label}: c ≤ c' ⇒ d ≤ d'"
+    proving = Proving(asker)
+    if not isinstance(p, (Fda, Gdfs)):
+        return Unknown(question, f"no argument for {instruction.algorithm} yet", (), asker.elapsed)
+    terms = p.L if isinstance(p, Fda) else p.L // p.G
+    allowed = products_allowed(spec)
+    try:
+        if terms <= allowed:
+            prove_addend_fused(proving, spec)
+            return Holds(question, Proof(proving.obligations), asker.elapsed)
+        found = find_addend(instruction)
+        if found is None:
+            return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)
+        first, second, n = found
+        small = spec.replace(k=allowed, L=allowed)
+        minimal = f"{n} nonzero products are the fewest of this kind"
+        if spec.c_format.fraction_bits <= p.F and spec.scale_format is None:
+            prove_addend_fused(proving, small)
+            minimal += (
+                f"; steps of up to {allowed} are monotone (proved, {len(proving.obligations)} obligations)"
+            )
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    witness = shown(instruction, first, second, f"c = {code_text(second.c, spec.c_format)}", (minimal,))
+    why = f"e_max rises with c, and {n} products lose bits; F = {p.F} allows {allowed}"
+    return Fails(question, witness, why, asker.elapsed)
+
+
+ADDEND = Property("monotonicity-in-c", "c ≤ c' ⇒ d ≤ d', all else the same", settle_addend)
+
+main = ADDEND.main
+
+if __name__ == "__main__":
+    sys.exit(main())
