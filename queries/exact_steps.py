@@ -18,10 +18,19 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
-from mmaformal.encodings.smt import efda, sfma
-from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term, exponent_range, product_range
-from mmaformal.queries.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Efda, Sfma
+from mmaformal.encodings.smt import efda, gps, ieee, sfma
+from mmaformal.encodings.smt.blocks import (
+    ExponentRange,
+    StickySum,
+    Term,
+    decode,
+    exponent_range,
+    product_range,
+    quiet_nan,
+)
+from mmaformal.formats import fp32
+from mmaformal.queries.definitions import at_least, fit, is_rounded, read, rounds_around, rounds_between
 from mmaformal.queries.fused import prove_sum
 from mmaformal.queries.fused_steps import magnitude_of, one_step
 from mmaformal.queries.inputs import symbolic_inputs
@@ -210,10 +219,7 @@ def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
         parts,
     )
     bounds = in_range.arg(1)
-    special = proving.claim(
-        "finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special)
-    )
-    del special
+    proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
     return Sticky(
         product,
         2 * M,
@@ -231,12 +237,13 @@ def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
 
 def prove_sticky(proving: Proving, s: Sticky) -> None:
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
-    bits = max(s.exponents.bits, s.frame.bit_length()) + 3
-    wide = max(
-        bits,
-        *(abs(e).bit_length() + 3 for e in (s.exponents.low - s.frame, s.exponents.high)),
-        s.rho.format.exponent_bits + 4,
+    reaches = (
+        s.exponents.low - s.frame,
+        s.exponents.high,
+        1 << (s.rho.format.exponent_bits + 1),
+        s.exponents.bits,
     )
+    wide = max(s.exponents.bits, *(abs(e).bit_length() for e in reaches)) + 3
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
     cut = [x.exponent, y.exponent, e_max]
     largest = proving.claim(
@@ -328,3 +335,79 @@ def _room(s: Sticky, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BoolRef:
     _, m = magnitude_of(total)
     least = s.rho.format.min_exponent - s.rho.fraction_bits - 2 + s.frame
     return z3.Or(z3.UGE(m, 1 << (p + 1)), z3.ULE(e_max, s.exponents.constant(least)))
+
+
+# ---- IEEE operations ---------------------------------------------------------------------------------------------
+
+
+def prove_addition(proving: Proving, rho: Conversion) -> None:
+    """Prove that `ieee.add` of two finite codes is their exact sum, rounded once.
+
+    The exact sum is a multiple of the larger operand's last place and three places more, but for what of the smaller
+    one lies below.
+    """
+    fmt = rho.format
+    x, y = z3.BitVecs("x y", fmt.storage_bits)
+    code = ieee.add(x, y, rho, quiet_nan(fmt)).result
+    swap = z3.ULT(z3.Extract(fmt.storage_bits - 2, 0, x), z3.Extract(fmt.storage_bits - 2, 0, y))
+    large, small = decode(z3.If(swap, y, x), fmt), decode(z3.If(swap, x, y), fmt)
+    bits = fmt.fraction_bits + 5
+    distance = fit(large.field - small.field, bits)
+    high, low = (fit(v.significand, bits) << 3 for v in (large, small))
+    floor = z3.LShR(low, distance)
+    lost = floor << distance != low
+    borrow = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+    m = z3.If(large.sign == small.sign, high + floor, high - floor - borrow)
+    t = fit(large.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + 3)
+    sign = z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code)
+    zero = z3.Extract(fmt.storage_bits - 2, 0, code) == 0
+    correct = z3.If(lost, rounds_between(m, t, code, rho), is_rounded(m, t, code, rho))
+    finite = [z3.Not(z3.Or(v.infinite, v.nan)) for v in (large, small)]
+    proving.claim(
+        f"addition in {fmt}",
+        f"an addition in {fmt} is the exact sum of two finite numbers, rounded once",
+        z3.And(correct, z3.Or(zero, sign == large.sign)),
+        finite,
+    )
+
+
+def prove_products(proving: Proving, spec: DotAdd) -> None:
+    """Prove that a product of gps is exact, or beyond fp32: infinity, or flushed."""
+    a, b = spec.a_format, spec.b_format
+    x, y = z3.BitVec("x", a.storage_bits), z3.BitVec("y", b.storage_bits)
+    u, v = gps.decode_flushed(x, a), gps.decode_flushed(y, b)
+    code = gps.multiply(u, v, a, b)
+    bits = u.significand.size() + v.significand.size()
+    m = fit(u.significand, bits) * fit(v.significand, bits)
+    wide = max(a.exponent_bits, b.exponent_bits) + 4
+    t = fit(u.field, wide) + fit(v.field, wide) - (a.bias + b.bias + a.fraction_bits + b.fraction_bits)
+    index = z3.Extract(fp32.storage_bits - 2, 0, code)
+    significand, q = read(index, wide, IEEE_FP32)
+    same = z3.And(at_least(m, t, significand, q), at_least(significand, q, m, t))
+    one = z3.BitVecVal(1, 1)
+    tiny = z3.Not(at_least(m, t, one, z3.BitVecVal(fp32.min_exponent, wide)))
+    huge = at_least(m, t, one, z3.BitVecVal(fp32.max_exponent + 1, wide))
+    finite = [z3.Not(z3.Or(side.infinite, side.nan)) for side in (u, v)]
+    proving.claim(
+        "product",
+        "a product of finite numbers is exact; or infinite, above all of fp32; or 0, below its normal numbers",
+        z3.If(huge, index == fp32.infinity, z3.If(tiny, index == 0, same)),
+        finite,
+    )
+
+
+def prove_monotone(proving: Proving, rho: Conversion) -> None:
+    """Prove that correct rounding, by its definition, is monotone, for numbers of a fixed point of 2p + 2 bits."""
+    fmt, bits = rho.format, 2 * rho.fraction_bits + 4
+    m, n = z3.BitVecs("m n", bits)
+    t = z3.BitVec("t", fmt.exponent_bits + 6)
+    x, y = z3.BitVecs("x y", fmt.storage_bits)
+    reach = 1 << (fmt.exponent_bits + 2)
+    proving.claim(
+        f"{rho} is monotone",
+        f"{rho}, by its definition, keeps the order of numbers",
+        z3.Implies(
+            z3.And(is_rounded(m, t, x, rho), is_rounded(n, t, y, rho), z3.ULE(m, n), t <= reach, t >= -reach),
+            z3.ULE(z3.Extract(fmt.storage_bits - 2, 0, x), z3.Extract(fmt.storage_bits - 2, 0, y)),
+        ),
+    )

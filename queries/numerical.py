@@ -177,7 +177,7 @@ def negated(code: int, fmt: Format) -> int:
 def numbers(fmt: Format, rng: random.Random, near: int | None = None) -> Iterator[int]:
     """Codes of finite numbers without end: simple and extreme significands, exponents anywhere or near one."""
     low, ones = fmt.ignored_low_bits, (1 << fmt.fraction_bits) - 1
-    top = (1 << fmt.exponent_bits) - 1
+    top = fmt.max_exponent + fmt.bias
     while True:
         if near is None:
             field = rng.choice((0, 0, 1, top - 1, top, rng.randint(0, top), rng.randint(0, top)))
