@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from mmaformal.queries import (
+    accumulator_width,
     commutativity,
     error_bound,
     exactness,
     lossless_width,
+    monotonicity,
     order_independence,
     output_range,
     rounding,
@@ -24,6 +26,9 @@ _ALL: tuple[Property, ...] = (
     output_range.NO_NAN,
     output_range.NEVER_MINUS_ZERO,
     output_range.EVERY_NUMBER,
+    accumulator_width.PROPERTY,
+    monotonicity.ADDEND,
+    monotonicity.PRODUCT,
     exactness.PROPERTY,
     error_bound.PROPERTY,
     lossless_width.PROPERTY,
