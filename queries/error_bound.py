@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Gdfs, Gps, Sfma
 from mmaformal.encodings import executable
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import conversion_of, fit
+from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
 from mmaformal.queries.fused import (
     Loss,
     Summand,
@@ -436,8 +437,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec = one_step(instruction.spec)
     proving = Proving(asker)
     if not isinstance(spec.parameters, (Fda, Gdfs)):
-        question = f"{instruction.label}: |d − exact| ≤ n · 2^(e_max − F) + rounding"
-        return Unknown(question, f"no argument for {instruction.algorithm} yet", (), asker.elapsed)
+        return _without_alignment(instruction, proving)
     x = fused_step(spec)
     case = max(cases_of(spec, x), key=lambda case: case.n)
     question = (
@@ -471,6 +471,26 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         case.n,
         Shown(single, codes, result, value, notes),
     )
+
+
+def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
+    """sfma, efda and gps align nothing for good, n = 0: each rounding is of an exact sum."""
+    spec, asker = instruction.spec, proving.asker
+    question = f"{instruction.label}: n = 0, each rounding is of an exact sum or product"
+    try:
+        if isinstance(spec.parameters, (Sfma, Efda)):
+            prove_step(proving, spec)
+        elif isinstance(spec.parameters, Gps):
+            prove_products(proving, spec)
+            prove_addition(proving, IEEE_FP32)
+        else:
+            why = f"no argument for what {instruction.algorithm} loses; exactness says when it loses nothing"
+            return Unknown(
+                f"{instruction.label}: |d − exact| ≤ n · 2^(e_max − F) + rounding", why, (), asker.elapsed
+            )
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    return Holds(question, Proof(proving.obligations), asker.elapsed)
 
 
 @dataclass(frozen=True)

@@ -240,17 +240,14 @@ def _pairwise(spec: DotAdd, codes: Codes, start: int, c: Fraction) -> Roundings:
             for x, fmt in ((a, spec.a_format), (b, spec.b_format))
         )
         level.append(a * b)
-    sums = level
-    while True:
-        fine = fine and all(x == 0 or abs(x) >= normal for x in sums)
-        if len(sums) == 1:
-            break
-        for x in sums[::2]:
+    fine = fine and all(is_number_of(x, IEEE_FP32) for x in level)
+    while len(level) > 1:
+        fine = fine and all(x == 0 or abs(x) >= normal for x in level)
+        level = [x + y for x, y in zip(level[::2], level[1::2], strict=True)]
+        for x in level:
             yield fine, x, IEEE_FP32
-        sums = [x + y for x, y in zip(sums[::2], sums[1::2], strict=True)]
-    yield fine, sums[0], IEEE_FP32
-    total = c + sums[0]
-    yield fine and (total == 0 or abs(total) >= normal), total, IEEE_FP32
+    total = c + level[0]
+    yield fine and all(x == 0 or abs(x) >= normal for x in (level[0], total)), total, IEEE_FP32
 
 
 def _round_down(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
@@ -267,7 +264,8 @@ def _round_down(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
         return False
     top = _addend(total, fp32)[1]
     return (
-        all(has_bits(x, max(e for _, e in group) - p.F) for group in groups for x, _ in group)
+        all(abs(x) < Fraction(2) ** (fp32.max_exponent + 1) for x, _ in terms)
+        and all(has_bits(x, max(e for _, e in group) - p.F) for group in groups for x, _ in group)
         and all(has_bits(_sum(group), e_dot - p.F) for group in groups)
         and has_bits(dot, e_max - p.dot_bits)
         and has_bits(c[0], e_max - p.F)

@@ -14,6 +14,7 @@ A NaN is neither above nor below anything.
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,29 +23,33 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Sfma
+from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import negate_if
-from mmaformal.explain import code_text
+from mmaformal.explain import code_text, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.definitions import fit
+from mmaformal.queries.definitions import conversion_of, fit
+from mmaformal.queries.exact_steps import prove_addition, prove_monotone, prove_step
 from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_total
 from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.numerical import (
     NotProvedError,
     Proving,
     inputs_text,
+    negated,
     run,
     run_both,
     with_products,
     zeros,
 )
+from mmaformal.queries.numerical import size as size_of
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
-# ---- order -----------------------------------------------------------------------------------------------------------
+# ---- order ------------------------------------------------------------------------------------------------------
 
 
 def order(code: z3.BitVecRef) -> z3.BitVecRef:
@@ -67,7 +72,7 @@ def in_order(sign: z3.BitVecRef, smaller: z3.BitVecRef, larger: z3.BitVecRef) ->
     return z3.If(sign == 0, x <= y, y <= x)
 
 
-# ---- fda and gdfs, in c ----------------------------------------------------------------------------------------------
+# ---- fda and gdfs, in c -----------------------------------------------------------------------------------------
 
 
 def products_allowed(spec: DotAdd) -> int:
@@ -141,7 +146,7 @@ def prove_addend_fused(proving: Proving, spec: DotAdd) -> None:
     proving.claim(
         "rise of e_max", f"so e_max rises by at most {furthest}", few, [maxima], [e0, e1, s0, s1, E0, E1]
     )
-    _specials(proving, pair)
+    _specials_of(proving, pair.sign, pair.finite, x.step, y.step)
     prove_total(proving, x, below0)
     prove_total(proving, y, below1)
     for rise in range(furthest + 1):
@@ -225,28 +230,17 @@ def fit_signed(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
     return z3.SignExt(bits - x.size(), x)
 
 
-def _specials(proving: Proving, pair: Neighbours) -> None:
-    """That a finite c decides nothing, and an infinite one is the largest there is."""
-    x, y = pair.small.step, pair.large.step
+def _specials_of(proving: Proving, sign: z3.BitVecRef, finite: z3.BoolRef, x: Any, y: Any) -> None:
+    """That a finite c decides nothing, and an infinite one is the largest there is, or a NaN."""
     same = z3.And([u == v for u, v in zip(x.special, y.special, strict=True)])
-    infinite = z3.Or(
-        y.special.nan, z3.If(pair.sign == 0, y.special.positive_infinity, y.special.negative_infinity)
-    )
-    one = z3.And(
-        [
-            z3.Not(z3.And(u, v))
-            for u, v in (
-                (y.special[0], y.special[1]),
-                (y.special[0], y.special[2]),
-                (y.special[1], y.special[2]),
-            )
-        ]
-    )
+    largest = z3.If(sign == 0, y.special.positive_infinity, y.special.negative_infinity)
+    nan, plus, minus = y.special
+    one = z3.Not(z3.Or(z3.And(nan, plus), z3.And(nan, minus), z3.And(plus, minus)))
     proving.claim(
         "special values",
         "special values are those of the products, or c's infinity",
-        z3.And(one, z3.If(y.c.infinite, infinite, same)),
-        [pair.finite],
+        z3.And(one, z3.If(y.c.infinite, z3.Or(nan, largest), same)),
+        [finite],
     )
 
 
@@ -278,7 +272,81 @@ def _rounding(proving: Proving, pair: Neighbours, rise: int, low: z3.BitVecRef) 
     )
 
 
-# ---- witnesses -------------------------------------------------------------------------------------------------------
+# ---- fdrda and gfdrda, in c -------------------------------------------------------------------------------------
+
+
+def prove_addend_round_down(proving: Proving, spec: DotAdd) -> None:
+    """That a step of fdrda or gfdrda is monotone in c: the sum of products does not depend on it, and every cut is
+    toward −∞, on a grid that the next c can only make coarser by one bit.  Raises NotProvedError."""
+    p, fmt = spec.parameters, spec.c_format
+    assert isinstance(p, Fdrda)
+    assert fmt.infinity is not None
+    inputs, ex = symbolic_inputs(one_step(spec)), fdrda.exponents_of(spec)
+    sign, magnitude = z3.BitVec("sign", 1), z3.BitVec("magnitude", fmt.storage_bits - 1)
+    module = gfdrda if isinstance(p, Gfdrda) else fdrda
+    x, y = (
+        module.step(spec, p, inputs.a, inputs.b, z3.Concat(sign, m))  # type: ignore[arg-type]
+        for m in (magnitude, magnitude + 1)
+    )
+    finite = z3.ULT(magnitude, fmt.infinity)
+    bound = fdrda.dot_bound(p, p.L)
+    e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
+    s0, s1, M = x.addend.significand, y.addend.significand, fmt.fraction_bits
+    up = z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M)
+    low = ex.constant(fmt.min_exponent)
+    step = proving.claim(
+        "neighbouring c",
+        "the next c has one more in its last place, or the next exponent",
+        z3.And(
+            x.addend.sign == sign,
+            y.addend.sign == sign,
+            z3.UGE(e0, low),
+            z3.ULE(e1, ex.constant(ex.high)),
+            z3.Or(z3.And(e1 == e0, s1 == s0 + 1, s0 != -1), up),
+        ),
+        [finite],
+    )
+    maxima = proving.claim(
+        "e_max of neighbours",
+        "e_max stays, or rises by one with c",
+        z3.And(
+            z3.ULE(x.e_dot, E0),
+            z3.ULE(e0, E0),
+            z3.ULE(e1, E1),
+            z3.Or(E1 == E0, z3.And(z3.ULT(E0, E1), E1 == E0 + 1, e0 == E0, e1 == E1, s0 == -1)),
+        ),
+        [step],
+        [x.e_dot, e0, e1, s0, s1, x.addend.sign, y.addend.sign],
+    )
+    within = z3.And(x.dot <= bound, x.dot >= -bound)
+    reach = (bound + (1 << (p.F + 1))) << (p.dot_bits - p.F)
+    for rise in (0, 1):
+        wide = x.total.size() + rise + 1
+        a, b = fit_signed(x.total, wide), fit_signed(y.total, wide) << rise
+        ordered = z3.If(sign == 0, a <= b, a >= b)
+        risen = z3.And(E0 + rise == E1, z3.ULE(E0, E1))
+        in_range = z3.And([z3.And(t <= reach, t >= -reach) for t in (x.total, y.total)])
+        cut = [x.dot, x.e_dot, e0, e1, s0, s1, E0, E1, x.addend.sign, y.addend.sign]
+        proving.claim(
+            f"sums of neighbours, {rise}",
+            f"where e_max rises by {rise}, the sum with the larger c is the larger",
+            z3.And(ordered, in_range),
+            [step, maxima, within, risen],
+            cut,
+        )
+        none = z3.Not(z3.Or(*x.special, *y.special))
+        highest = z3.And(z3.UGE(E0, low), z3.ULE(E1, ex.constant(ex.high)))
+        proving.claim(
+            f"rounding with e_max {rise} higher",
+            f"sums in order are rounded in order, where e_max is {rise} higher for the larger c",
+            z3.Implies(none, in_order(sign, x.result, y.result)),
+            [risen, highest, in_range, ordered],
+            [E0, E1, x.total, y.total, *x.special, *y.special],
+        )
+    _specials_of(proving, sign, finite, x, y)
+
+
+# ---- witnesses --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -340,7 +408,7 @@ def codes_of_number(value: Fraction, spec: DotAdd) -> tuple[int, int] | None:
         numerator, shift = numerator // 2, shift + 1
     for odd in sorted((d for d in range(1, numerator + 1, 2) if numerator % d == 0), reverse=True):
         half = shift // 2
-        for e in sorted(range(half - 40, half + 41), key=lambda e: abs(e - half)):
+        for e in sorted(range(half - 12, half + 13), key=lambda e: abs(e - half)):
             x, y = (
                 _code(Fraction(n) * Fraction(2) ** at, fmt)
                 for n, at, fmt in ((odd, e, spec.a_format), (numerator // odd, shift - e, spec.b_format))
@@ -393,12 +461,151 @@ def find_addend(instruction: Instruction) -> tuple[Codes, Codes, int] | None:
     return None
 
 
+# ---- one product ------------------------------------------------------------------------------------------------
+
+
+def equal_products(spec: DotAdd, rng: random.Random) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of factors with the same product, whose exponents have another sum: 1.5 · 1.5 and 1.125 · 2, or a subnormal
+    number times a power of two and a normal one times a smaller one.  The second has the larger exponents."""
+    a, b = spec.a_format, spec.b_format
+    while True:
+        i, j = rng.randint(a.min_exponent, a.max_exponent), rng.randint(b.min_exponent, b.max_exponent)
+        x, y = Fraction(2) ** i, Fraction(2) ** j
+        down = Fraction(1, 1 << rng.randint(1, a.fraction_bits))
+        least = Fraction(2) ** a.min_exponent
+        for first, second in (
+            ((Fraction(3, 2) * x, Fraction(3, 2) * y), (Fraction(9, 8) * x, 2 * y)),
+            ((least, down * y), (down * least, y)),
+        ):
+            codes = [_any_code(v, fmt) for v, fmt in zip((*first, *second), (a, b, a, b), strict=True)]
+            if None not in codes:
+                yield (codes[0], codes[1]), (codes[2], codes[3])  # type: ignore[misc]
+
+
+def _any_code(value: Fraction, fmt: Format) -> int | None:
+    try:
+        return fmt.code(str(value))
+    except ValueError:
+        return None
+
+
+def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, Codes]]:
+    """Two inputs that differ in one product, of the same value or nearly so."""
+    rng = random.Random(seed)
+    p = spec.parameters
+    F = getattr(p, "F", 24)
+    pairs = equal_products(spec, rng)
+    out: list[tuple[Codes, Codes]] = []
+    while len(out) < count:
+        low, high = next(pairs)
+        exponent = sum(
+            max(fmt.fields(x)[1], 1) - fmt.bias
+            for x, fmt in zip(high, (spec.a_format, spec.b_format), strict=True)
+        )
+        base, other = zeros(spec), {}
+        if rng.random() < 0.6:
+            other[1 % spec.k] = negated(low[0], spec.a_format), low[1]
+        size = (
+            rng.choice((1, 3, 5, 7))
+            * rng.choice((1, -1))
+            * Fraction(2) ** (exponent - F - rng.randint(-1, 4))
+        )
+        if rng.random() < 0.85:
+            c = _any_code(size, spec.c_format)
+            if c is None:
+                continue
+            base = replace(base, c=c)
+        else:
+            factors = codes_of_number(abs(size), spec)
+            if factors is None or spec.k < 3:
+                continue
+            other[2] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
+        x, y = (with_products(base, other | {0: mine}) for mine in (low, high))
+        out += [(x, y), (y, x)]
+    return out
+
+
+def flushed_cases(spec: DotAdd) -> list[tuple[Codes, Codes]]:
+    """gps: a subnormal factor counts as 0, so its product is below a smaller one of normal factors."""
+    a, b = spec.a_format, spec.b_format
+    subnormal, large = 1 << a.ignored_low_bits, _any_code(Fraction(2) ** b.max_exponent, b)
+    normal = _any_code(Fraction(2) ** a.min_exponent, a)
+    smaller = _any_code(Fraction(2) ** max(b.min_exponent, b.max_exponent - a.fraction_bits - 1), b)
+    pairs = (normal, smaller), (subnormal, large)
+    x, y = (with_products(zeros(spec), {0: pair}) for pair in pairs)  # type: ignore[dict-item]
+    return [(x, y)]
+
+
+def value_of_product(spec: DotAdd, codes: Codes, k: int) -> Fraction:
+    return spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
+
+
+def find_product(instruction: Instruction) -> tuple[Codes, Codes] | None:
+    """Two inputs that differ in the first product, not smaller in the second, whose result is."""
+    spec = instruction.spec
+    for seed in range(20):
+        cases = flushed_cases(spec) if isinstance(spec.parameters, Gps) else product_cases(spec, 60, seed)
+        cases.sort(key=lambda case: size_of(spec, case[0]))
+        results = [run(instruction, [case[i] for case in cases]) for i in (0, 1)]
+        for (first, second), x, y in zip(cases, *results, strict=True):
+            places = [position(d, spec.d_format) for d in (x, y)]
+            in_turn = value_of_product(spec, first, 0) <= value_of_product(spec, second, 0)
+            if in_turn and places[0] is not None and places[1] is not None and places[0] > places[1]:
+                return first, second
+    return None
+
+
+def settle_product(instruction: Instruction, asker: Asker) -> Answer:
+    spec, p = instruction.spec, instruction.parameters
+    question = f"{instruction.label}: a·b ≤ a'·b' ⇒ d ≤ d'"
+    proving = Proving(asker)
+    if isinstance(p, (Sfma, Efda)):
+        return _by_rounding(question, proving, spec)
+    found = find_product(instruction)
+    if found is None:
+        return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)
+    first, second = found
+    values = [value_of_product(spec, x, 0) for x in found]
+    what = (
+        f"a[0] = {code_text(second.a[0], spec.a_format)}, b[0] = {code_text(second.b[0], spec.b_format)}, "
+        + ("the same product" if values[0] == values[1] else f"a product of {number_text(values[1])}")
+    )
+    nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
+    minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
+    witness = shown(instruction, first, second, what, minimality)
+    return Fails(question, witness, "d depends on how a product is made of its factors", asker.elapsed)
+
+
+def _by_rounding(question: str, proving: Proving, spec: DotAdd) -> Answer:
+    """sfma, efda: each step is its exact sum, correctly rounded, and that is monotone in what is summed."""
+    try:
+        prove_step(proving, spec)
+        prove_monotone(proving, conversion_of(spec))
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
+    return Holds(question, Proof(proving.obligations), proving.asker.elapsed)
+
+
+# ---- the properties ---------------------------------------------------------------------------------------------
+
+
 def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
     question = f"{instruction.label}: c ≤ c' ⇒ d ≤ d'"
     proving = Proving(asker)
-    if not isinstance(p, (Fda, Gdfs)):
-        return Unknown(question, f"no argument for {instruction.algorithm} yet", (), asker.elapsed)
+    if isinstance(p, (Sfma, Efda)):
+        return _by_rounding(question, proving, spec)
+    if isinstance(p, (Gps, Lowered, Fdrda)):
+        try:
+            if isinstance(p, Fdrda):
+                prove_addend_round_down(proving, spec)
+            else:  # c is added last, by additions of their own
+                prove_addition(proving, conversion_of(spec))
+                prove_monotone(proving, conversion_of(spec))
+        except NotProvedError as error:
+            return Unknown(question, str(error), proving.obligations, asker.elapsed)
+        return Holds(question, Proof(proving.obligations), asker.elapsed)
+    assert isinstance(p, (Fda, Gdfs))
     terms = p.L if isinstance(p, Fda) else p.L // p.G
     allowed = products_allowed(spec)
     try:
@@ -423,6 +630,7 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     return Fails(question, witness, why, asker.elapsed)
 
 
+PRODUCT = Property("monotonicity-in-a-product", "a·b ≤ a'·b' ⇒ d ≤ d', all else the same", settle_product)
 ADDEND = Property("monotonicity-in-c", "c ≤ c' ⇒ d ≤ d', all else the same", settle_addend)
 
 main = ADDEND.main
