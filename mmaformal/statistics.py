@@ -158,7 +158,10 @@ class _Numbers:
         if not there.any():
             return 0, 0
         places = self.places[there]
-        return int(places.min()), int(places.max()) + PART * self.parts.shape[-1]
+        if self.parts.shape[-1] > 1:
+            return int(places.min()), int(places.max()) + PART * self.parts.shape[-1]
+        lengths = np.frexp(self.parts[there][:, 0].astype(np.float64))[1]
+        return int(places.min()), int((places + lengths).max())
 
 
 def _numbers(
@@ -179,6 +182,10 @@ def _numbers(
         place = place + each[1] - scale_format.fraction_bits
         special = special | each[2]
         bits += scale_format.fraction_bits + 1
+    # Trailing zeros that all have in common, as fp16 has that was fp8.
+    common = int(np.bitwise_or.reduce(significand, axis=None)) or 1
+    zeros = (common & -common).bit_length() - 1
+    significand, place, bits = significand >> zeros, place + zeros, max(bits - zeros, 1)
     cut = [(significand >> (PART * q)) & ((1 << PART) - 1) for q in range(-(-bits // PART))]
     parts = np.stack([np.where(x.sign == 1, -each, each) for each in cut], axis=-1)
     return _Numbers(parts.astype(np.int32), place.astype(np.int32), special)
@@ -205,6 +212,8 @@ def exact_errors(
     low = min(x_low + y_low, *(each[0] for each in ends))
     high = max(x_high + y_high, *(each[1] for each in ends)) + max(a.shape[1], 1).bit_length() + 2
     count = (high - low) // reference.LIMB + 3
+    products = x_high + y_high - x_low - y_low + max(a.shape[1], 1).bit_length()
+    lane = x_low + y_low if products <= 62 and x.parts.shape[-1] == y.parts.shape[-1] == 1 else None
     exact, error = np.empty(d.shape), np.empty(d.shape)
 
     def run(rows: slice) -> None:
@@ -220,6 +229,7 @@ def exact_errors(
             result.places[rows],
             low,
             count,
+            lane,
             exact[rows],
             error[rows],
         )

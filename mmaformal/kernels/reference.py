@@ -88,19 +88,29 @@ def exact_errors(
     d_place: Any,
     low: Any,
     count: Any,
+    lane: Any,
     exact: Any,
     error: Any,
 ) -> None:
     """exact = c + Σ a_k·b_k and error = d - exact, both computed exactly and rounded to float64 at the end.
 
     a: parts (m, K, parts) and places (m, K) of their last bits; b: (n, K, parts), (n, K); c, d: (m, n, parts),
-    (m, n).  `low` is the place of the last bit of all sums, `count` the number of limbs.
+    (m, n).  `low` is the place of the last bit of all sums, `count` the number of limbs.  If the products of one part
+    and their sums fit 62 bits, `lane` is the place of the last bit of any, else None.
     """
     limbs, room = np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(exact.shape[0]):
         for j in range(exact.shape[1]):
             limbs[:] = 0
-            for k in range(a.shape[1]):
+            if lane is not None:
+                total = np.int64(0)
+                for k in range(a.shape[1]):
+                    p = np.int64(a[i, k, 0]) * np.int64(b[j, k, 0])
+                    # A zero's place may be any: its shift is brought into the lane.
+                    total += p << min(max(np.int64(a_place[i, k]) + np.int64(b_place[j, k]) - lane, 0), 63)
+                add_at(limbs, total & _LIMB_MASK, lane - low)
+                add_at(limbs, total >> LIMB, lane - low + LIMB)
+            for k in range(a.shape[1] if lane is None else 0):
                 place = np.int64(a_place[i, k]) + np.int64(b_place[j, k]) - low
                 for x in range(a.shape[2]):
                     for y in range(b.shape[2]):
