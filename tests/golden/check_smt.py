@@ -28,7 +28,8 @@ vectors (tests/golden, 510 cases of each behaviour over 15 families of inputs; r
     python tests/golden/check_smt.py --cases {cases} --markdown docs/validation-smt.md
 
 The executable wing reproduces all of the golden vectors (tests/test_golden.py) and is compared with mmasim on far
-more cases in validation-mmasim.md. **{behaviours} behaviours of {instructions} instructions, {total:,} cases,
+more cases in validation-mmasim.md; that both wings are equal for all inputs is proved by `mmaformal verify --all`
+(docs/proofs.md). **{behaviours} behaviours of {instructions} instructions, {total:,} cases,
 {wrong} disagreements.**
 
 | types, K | algorithm | instructions | cases | disagreements |
