@@ -1026,6 +1026,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FDRDA,
         "return z3.If(beyond, x >> (x.size() - 1), x >> resize(amount, x.size()))",
         "return z3.If(beyond, z3.BitVecVal(0, x.size()), x >> resize(amount, x.size()))",
+        "no amount has more bits than what is shifted here",
     ),
     Mutant(
         "smt/blocks.py",
