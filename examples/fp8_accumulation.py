@@ -75,7 +75,12 @@ def draw_figure(found: dict[str, dict[str, list[Statistics]]], path: str) -> Non
     for axis, (inputs, ways) in zip(axes, found.items(), strict=True):
         for way, statistics in ways.items():
             axis.loglog(
-                LENGTHS, [s.relative for s in statistics], WAYS[way][1], label=way, markersize=4, base=2
+                LENGTHS,
+                [s.relative or np.nan for s in statistics],
+                WAYS[way][1],
+                label=way,
+                markersize=4,
+                base=2,
             )
         axis.set_yscale("log", base=10)
         axis.set_title(f"A, B ~ {inputs}, e4m3", fontsize=10)

@@ -102,7 +102,7 @@ def matmul(
             f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
         )
     report = _Report(progress, problem.m * problem.n * steps * instruction.k)
-    with _Workers(threads or _processors(), report) as workers:
+    with _Workers(threads or processors(), report) as workers:
         if stream_k is None:
             d = problem.divided(pieces, promote_every, order, workers)
         else:
@@ -110,7 +110,7 @@ def matmul(
     return problem.give_back(d)
 
 
-def _processors() -> int:
+def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -148,20 +148,20 @@ class _Problem:
     @classmethod
     def of(cls, i: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any) -> _Problem:
         i._check_scales(scale_a is not None, scale_b is not None)
-        a, kind = _operand(A, i.a_format, "A")
-        b, _ = _operand(B, i.b_format, "B")
+        a, kind = as_operand(A, i.a_format, "A")
+        b, _ = as_operand(B, i.b_format, "B")
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
         shapes = {"C": (len(a), b.shape[1])}
-        c = None if C is None else _operand(C, i.c_format, "C")[0]
+        c = None if C is None else as_operand(C, i.c_format, "C")[0]
         scales: tuple[Codes | None, Codes | None] = (None, None)
         given = [("C", c)]
         if i.spec.scale_format is not None:
             blocks = -(-a.shape[1] // i.spec.scale_block)
             shapes |= {"scale_a": (len(a), blocks), "scale_b": (blocks, b.shape[1])}
             scales = (
-                _operand(scale_a, i.spec.scale_format, "scale_a")[0],
-                _operand(scale_b, i.spec.scale_format, "scale_b")[0],
+                as_operand(scale_a, i.spec.scale_format, "scale_a")[0],
+                as_operand(scale_b, i.spec.scale_format, "scale_b")[0],
             )
             given += [("scale_a", scales[0]), ("scale_b", scales[1])]
         for name, codes in given:
@@ -219,7 +219,7 @@ class _Problem:
             self._chain(d, block, *pieces[0], None, workers)
             return d
 
-        start = None if c is None else c.view(self.spec.c_format.dtype).astype(self.wide)
+        start = None if c is None else as_floats(c, self.spec.c_format).astype(self.wide)
         if len(pieces) == 1:
             total = np.zeros(shape, self.wide) if start is None else start
             self._chain(total, block, *pieces[0], promote, workers)
@@ -257,7 +257,7 @@ class _Problem:
 
     def _widened(self, d: Codes) -> Codes:
         """Codes of d in the type of totals, which holds them."""
-        return d.view(self.spec.d_format.dtype).astype(self.wide, copy=False)
+        return as_floats(d, self.spec.d_format).astype(self.wide, copy=False)
 
     def _rounded(self, total: Codes) -> Codes:
         """Totals as codes of d; NaNs as the model has them."""
@@ -292,8 +292,8 @@ class _Problem:
                 self._padded(self.b[first * k : last * k, block.columns], (last - first) * k, 0),
                 self._scales(1, (slice(None), block.columns), first, last),
             )
-            products = max(out.shape[1] * (last - first) * k, 1)
-            rows = max(min(self.kernel.task // products, -(-len(out) // workers.threads)), 1)
+            each = max(out.shape[1] * (last - first) * k, 1)
+            rows = max(min(self.kernel.task // each, -(-len(out) // workers.threads)), 1)
 
             def run(part: slice, b: Any = b, first: int = first, last: int = last) -> int:
                 offset = block.rows.start
@@ -306,7 +306,8 @@ class _Problem:
                     self.kernel.run(a, b, out[part], 0, last - first)
                 else:
                     self._promoted(out[part], a, b, last - first, promote)
-                return (part.stop - part.start) * out.shape[1] * (last - first) * k
+                products: int = (part.stop - part.start) * out.shape[1] * (last - first) * k
+                return products
 
             workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
@@ -340,7 +341,7 @@ class _Problem:
     def give_back(self, d: Codes) -> Any:
         if self.kind == "codes":
             return d
-        floats = d.view(self.spec.d_format.dtype)
+        floats = as_floats(d, self.spec.d_format)
         if self.kind == "torch codes":
             return sys.modules["torch"].from_dlpack(d)
         return sys.modules["torch"].from_dlpack(floats) if self.kind == "torch" else floats
@@ -359,7 +360,13 @@ _TORCH_NAMES = {
 }
 
 
-def _operand(x: Any, fmt: Format, name: str) -> tuple[Codes, str]:
+def as_floats(codes: Codes, fmt: Format) -> NDArray[Any]:
+    """Codes of a format that NumPy knows as floats of it."""
+    assert fmt.dtype is not None
+    return codes.view(fmt.dtype)
+
+
+def as_operand(x: Any, fmt: Format, name: str) -> tuple[Codes, str]:
     """Codes of an operand, and what it was: "codes", "floats", "torch codes" or "torch"."""
     torch = sys.modules.get("torch")
     is_tensor = torch is not None and isinstance(x, torch.Tensor)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
-from mmaformal.gemm import _operand, _processors, matmul
+from mmaformal.gemm import as_floats, as_operand, matmul, processors
 from mmaformal.instruction import Instruction
 
 Floats = NDArray[np.float64]
@@ -125,20 +125,21 @@ def sample(
     if D is None:
         D = matmul(A, B, C, instruction=i, scale_a=scale_a, scale_b=scale_b, **how)
     a, b, d = (
-        _operand(x, f, n)[0] for x, f, n in ((A, i.a_format, "A"), (B, i.b_format, "B"), (D, i.d_format, "D"))
+        as_operand(x, f, n)[0]
+        for x, f, n in ((A, i.a_format, "A"), (B, i.b_format, "B"), (D, i.d_format, "D"))
     )
-    c = np.zeros_like(d, i.c_format.word) if C is None else _operand(C, i.c_format, "C")[0]
+    c = np.zeros_like(d, i.c_format.word) if C is None else as_operand(C, i.c_format, "C")[0]
     if d.shape != (len(a), b.shape[1]) or c.shape != d.shape:
         raise ValueError(f"A {a.shape}, B {b.shape}, C {c.shape} and D {d.shape} do not fit")
     scaled = i.spec.scale_format is not None
     s, t = (None, None)
     if scaled:
         assert i.spec.scale_format is not None
-        s = _operand(scale_a, i.spec.scale_format, "scale_a")[0]
-        t = _operand(scale_b, i.spec.scale_format, "scale_b")[0].T
+        s = as_operand(scale_a, i.spec.scale_format, "scale_a")[0]
+        t = as_operand(scale_b, i.spec.scale_format, "scale_b")[0].T
     exact, errors = exact_errors(i, a, b.T, c, d, s, t)
     with np.errstate(all="ignore"):
-        results = d.view(i.d_format.dtype).astype(np.float64)
+        results = as_floats(d, i.d_format).astype(np.float64)
     return Errors(i.d_format, np.where(np.isfinite(errors), results, np.nan), exact, errors)
 
 
@@ -154,7 +155,7 @@ class _Numbers:
         """The places of the last and of the first bit of any that is not zero; (0, 0) if all are."""
         from mmaformal.kernels.reference import PART
 
-        there = self.parts.any(axis=-1)
+        there = np.asarray(self.parts.any(axis=-1))
         if not there.any():
             return 0, 0
         places = self.places[there]
@@ -235,9 +236,10 @@ def exact_errors(
         )
 
     size = max((1 << 22) // max(d.shape[1] * max(a.shape[1], 1), 1), 1)
-    with ThreadPoolExecutor(_processors()) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(run, [slice(start, start + size) for start in range(0, len(d), size)]))
-    special = x.special.any(axis=1)[:, None] | y.special.any(axis=1)[None] | z.special | result.special
+    rows, columns = np.asarray(x.special.any(axis=1)), np.asarray(y.special.any(axis=1))
+    special = rows[:, None] | columns[None] | z.special | result.special
     return np.where(special, np.nan, exact), np.where(special, np.nan, error)
 
 

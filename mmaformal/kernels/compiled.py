@@ -93,7 +93,7 @@ _INLINED: dict[str, Any] = {"strict": False, "jit_options": {"forceinline": True
 # ---- constants ---------------------------------------------------------------------------------------------
 
 
-class Known(types.Type):  # type: ignore[misc]
+class Known(types.Type):
     """The type whose only value is `value`."""
 
     def __init__(self, value: Any) -> None:
@@ -137,7 +137,7 @@ def _unbox(ty: Any, value: Any, c: Any) -> NativeValue:
     return NativeValue(c.context.get_dummy_value())
 
 
-def _type_of_attribute(value: Any) -> types.Type:
+def _type_of_attribute(value: Any) -> Any:
     if isinstance(value, bool):
         return types.boolean
     if isinstance(value, int):

@@ -191,13 +191,13 @@ class EfdaKernel(Kernel):
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         planes = self._planes(self.spec.a_format, codes)
         special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.parameters.L).any(axis=2)
-        return (*planes, special)
+        return (*planes, np.asarray(special))
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
         planes = self._planes(self.spec.b_format, in_panels(codes))
         panels = len(planes[0])
         special = (planes[2] & (NAN | INFINITE)).reshape(panels, -1, self.parameters.L * WIDTH).any(axis=2)
-        return (*planes, special)
+        return (*planes, np.asarray(special))
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         rho, L = self.parameters.rho, self.parameters.L

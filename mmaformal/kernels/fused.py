@@ -363,7 +363,7 @@ def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
 
 
 @inlined
-def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> Sums:
+def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> Any:
     """`gfdrda.add_dots`."""
     e = maximum(e_even, e_odd)
     cut = parameters.cut
@@ -430,12 +430,14 @@ def _finish_fdrda(
     if not special:
         for j in range(d.size):
             c = decode(np.int64(d[j]), spec.c_format.layout)
-            e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[j]), total[j]), c)
+            dot: Any = Sums(np.int64(e_dot[j]), total[j])
+            e_max, _, _, with_c = add_c(spec, parameters, dot, c)
             d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
         return
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
-        e_max, _, _, with_c = add_c(spec, parameters, Sums(np.int64(e_dot[j]), total[j]), c)
+        dot = Sums(np.int64(e_dot[j]), total[j])
+        e_max, _, _, with_c = add_c(spec, parameters, dot, c)
         code = encode(rounded_total(parameters, with_c, e_max), rho)
         d[j] = select_special(special_of(flags[j], c), code, rho, nan)
 
@@ -564,14 +566,14 @@ class _Fused(Kernel):
         order = self._ordered(codes.shape[1])
         planes = self._planes(self.spec.a_format, codes if order is None else codes[:, order])
         special = (planes[2] & (NAN | INFINITE)).reshape(len(codes), -1, self.L).any(axis=2)
-        return (*planes, special)
+        return (*planes, np.asarray(special))
 
     def _columns(self, codes: Codes) -> Planes:
         order = self._ordered(len(codes))
         panels = in_panels(codes if order is None else codes[order])
         planes = self._planes(self.spec.b_format, panels)
         special = (planes[2] & (NAN | INFINITE)).reshape(len(panels), -1, self.L * WIDTH).any(axis=2)
-        return (*planes, special)
+        return (*planes, np.asarray(special))
 
 
 class FdaKernel(_Fused):
@@ -607,7 +609,7 @@ class FdaKernel(_Fused):
         exponents, nans = self._scales(scales, special.shape[1])
         if scales is None:
             return *planes, special, np.zeros((len(codes), 0), np.int16), np.zeros((len(codes), 0), np.bool_)
-        return *planes, special | nans, exponents, nans
+        return *planes, np.asarray(special | nans), exponents, nans
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
         *planes, special = self._columns(codes)
@@ -617,7 +619,7 @@ class FdaKernel(_Fused):
             return *planes, special, none, none.astype(np.bool_)
         exponents, nans = (np.ascontiguousarray(x.T) for x in self._scales(scales.T, special.shape[1]))
         nans = in_panels(nans)
-        return *planes, special | nans.any(axis=2), in_panels(exponents), nans
+        return *planes, np.asarray(special | nans.any(axis=2)), in_panels(exponents), nans
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         spec, p, wide = self.spec, self.parameters, self.widths

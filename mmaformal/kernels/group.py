@@ -198,7 +198,8 @@ class GdfsKernel(Kernel):
         assert scales is not None
         *planes, nans = self._groups(self.spec.b_format, in_panels(codes), in_panels(scales))
         panels, groups, width = nans.shape
-        return *planes, nans.reshape(panels, groups // self.groups, self.groups, width).any(axis=2)
+        steps = nans.reshape(panels, groups // self.groups, self.groups, width)
+        return *planes, np.asarray(steps.any(axis=2))
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         spec, p = self.spec, self.parameters
