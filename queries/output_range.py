@@ -34,7 +34,7 @@ def _runs(spec: DotAdd, related: Any, allowed: Any) -> Relation:
     return Relation(spec, spec, None, lambda x, _: related(x), "", allowed)
 
 
-def _all_finite(spec: DotAdd) -> Any:
+def all_finite(spec: DotAdd) -> Any:
     def allowed(x: Any) -> Any:
         facts = [is_finite(code, spec.a_format) for code in x.a]
         facts += [is_finite(code, spec.b_format) for code in x.b]
@@ -175,7 +175,7 @@ def answer_no_nan(instruction: Instruction, asker: Asker) -> Answer:
     relation = _runs(
         spec,
         lambda d: negation(is_nan(d, spec.d_format)),
-        _all_finite(spec),
+        all_finite(spec),
     )
     return settle(instruction, asker, question, [relation], lambda: [no_nan(spec)])
 

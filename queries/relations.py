@@ -193,8 +193,11 @@ def run(spec: DotAdd, codes: Codes) -> NDArray[np.uint64]:
     return np.asarray(result, np.int64).astype(np.uint64) & np.uint64(spec.d_format.codes - 1)
 
 
-def random_cases(spec: DotAdd, count: int, seed: int = 0) -> Rows:
-    """Cases in which things happen: few products or many, of nearby exponents, equal or cancelling; some special."""
+def random_cases(spec: DotAdd, count: int, seed: int = 0, sparse: bool = False) -> Rows:
+    """Cases in which things happen: few products or many, of nearby exponents, equal or cancelling; some special.
+
+    `sparse`: at most three products, and c = 0.
+    """
     rng = np.random.default_rng(seed)
     K = spec.k
 
@@ -233,7 +236,8 @@ def random_cases(spec: DotAdd, count: int, seed: int = 0) -> Rows:
         negated = np.uint64(spec.a_format.sign_mask) * rng.integers(0, 2, (count, 1)).astype(np.uint64)
         a[:, odd] = np.where(rows[:, None], a[:, even] ^ negated, a[:, odd])
         b[:, odd] = np.where(rows[:, None], b[:, even], b[:, odd])
-    few = rng.integers(1, np.minimum(rng.choice([1, 2, 3, 4, K], count), K), endpoint=True)
+    most = rng.choice([1, 2, 3] if sparse else [1, 2, 3, 4, K], count)
+    few = rng.integers(1, np.minimum(most, K), endpoint=True)
     rank = np.argsort(np.argsort(rng.random((count, K)), axis=1), axis=1)
     off = rank >= few[:, None]
     one_side = rng.integers(0, 3, (count, K))
@@ -250,7 +254,7 @@ def random_cases(spec: DotAdd, count: int, seed: int = 0) -> Rows:
     anything = rng.random((count, K)) < 0.01
     a = np.where(anything, _any(spec.a_format, rng, (count, K)), a)
     b = np.where(anything & (one_side == 0), _any(spec.b_format, rng, (count, K)), b)
-    c = np.where(rng.random(count) < 0.03, _any(spec.c_format, rng, (count,)), c)
+    c = np.where(rng.random(count) < (0.0 if sparse else 0.03), _any(spec.c_format, rng, (count,)), c)
     scales = np.zeros((2, count, 0), np.uint64)
     if spec.scale_format is not None:
         e = rng.integers(-8, 8, (2, count, spec.scales))
@@ -438,6 +442,8 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
         broken = relation.runs(cases)[2]
         found = [cases[row] for row in np.flatnonzero(broken)]
         if found:
+            few = random_cases(relation.left, rows, seed, sparse=True)
+            found += [few[row] for row in np.flatnonzero(relation.runs(few)[2])]
             return min(found, key=lambda x: size(relation.left, x))
     return None
 

@@ -1,0 +1,363 @@
+"""The structural properties: each holds somewhere with a proof, fails with a witness where it can, and is not proved of
+a broken model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, volta
+from mmaformal.cli import main as command
+from mmaformal.encodings.smt import blocks, fda
+from mmaformal.formats import fp16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries import (
+    accumulator_width,
+    commutativity,
+    matrix,
+    order_independence,
+    output_range,
+    sign_symmetry,
+    zero_padding,
+)
+from mmaformal.queries.inputs import Codes
+from mmaformal.queries.lemmas import Argument, ArgumentError, UnprovedError
+from mmaformal.queries.pairs import prove
+from mmaformal.queries.properties import PROPERTIES
+from mmaformal.queries.relations import (
+    Relation,
+    RelationWitness,
+    Rows,
+    image_of,
+    random_cases,
+    same,
+    shrink,
+    size,
+)
+from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+from mmaformal.witness import WitnessError
+
+SMALL = volta["HMMA.884.F32.F32"]
+
+
+@pytest.fixture
+def solvers() -> Iterator[Relay]:
+    with Relay() as portfolio:
+        yield portfolio
+
+
+def proved(solvers: Relay, arguments: Callable[[], Iterable[Argument]]) -> bool:
+    try:
+        prove(Asker(solvers, 30), *arguments())
+    except (UnprovedError, ArgumentError):
+        return False
+    return True
+
+
+def settled(solvers: Relay, name: str, instruction: Instruction, timeout: float = 20) -> Any:
+    return PROPERTIES[name].settle(instruction, Asker(solvers, timeout))
+
+
+def dot_add(relation: Relation, spec: Any, codes: Codes) -> int:
+    instruction = Instruction("x", "x", 1, 1, spec)
+    scales = (codes.scale_a, codes.scale_b) if spec.scale_format else ()
+    arrays = [np.array(x, f.word) for x, f in ((codes.a, spec.a_format), (codes.b, spec.b_format))]
+    return int(instruction.dot_add(*arrays, np.array(codes.c, spec.c_format.word), *scales))
+
+
+def check_witness(answer: Any) -> RelationWitness:
+    """Both results of a witness, once more through `Instruction.dot_add`."""
+    assert isinstance(answer, Fails), answer
+    witness = answer.witness
+    assert isinstance(witness, RelationWitness)
+    relation = witness.relation
+    assert dot_add(relation, relation.left, witness.codes) == witness.results[0]
+    if relation.image is not None:
+        assert dot_add(relation, relation.right, image_of(relation, witness.codes)) == witness.results[1]
+    assert witness.summary in str(answer) or witness.summary
+    json.dumps(answer.to_json())
+    return witness
+
+
+# ---- order -------------------------------------------------------------------------------------------------------
+
+
+def test_order_within_blocks_does_not_matter_on_hopper(solvers: Relay) -> None:
+    answer = settled(solvers, "order-independence", hopper["HMMA.16816.F32"])
+    assert isinstance(answer, Holds)
+    assert answer.proof.obligations
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [SMALL, cdna3["v_mfma_f32_32x32x4_xf32"], cdna1["v_mfma_f32_32x32x4f16"]],
+    ids=lambda i: i.algorithm,
+)
+def test_order_within_blocks(solvers: Relay, instruction: Instruction) -> None:
+    assert isinstance(settled(solvers, "order-independence", instruction), Holds)
+
+
+def test_permutations_generate_those_within_blocks_and_between_them() -> None:
+    spec = ampere["HMMA.16816.F32"].spec
+    assert order_independence.blocks(spec) == [list(range(8)), list(range(8, 16))]
+    orders = order_independence.within_blocks(spec)
+    assert [sum(k != order[k] for k in range(16)) for order in orders] == [2, 8, 2, 8]
+    (between,) = order_independence.across_blocks(spec)
+    assert between[0] == 8
+    assert between[8] == 0
+
+
+def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
+    answer = settled(solvers, "order-independence-across-blocks", ampere["HMMA.16816.F32"], 10)
+    witness = check_witness(answer)
+    assert size(witness.relation.left, witness.codes)[:2] == (2, 0)  # two products, c = 0
+
+
+def test_a_maximum_that_ignores_a_term_depends_on_order(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fda, "maximum", lambda xs: blocks.maximum(xs[1:]))
+    orders = order_independence.within_blocks(SMALL.spec)
+    assert not proved(solvers, lambda: (order_independence.argument(SMALL.spec, order) for order in orders))
+
+
+def test_truncation_that_depends_on_the_place_depends_on_order(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = iter(range(1000))
+
+    def align(term: Any, e_max: Any, fraction_bits: int, F: int) -> Any:
+        aligned = blocks.align(term, e_max, fraction_bits, F)
+        return aligned & -2 if next(places) % 5 == 0 else aligned
+
+    monkeypatch.setattr(fda, "align", align)
+    (first, *_) = order_independence.within_blocks(SMALL.spec)
+    assert not proved(solvers, lambda: [order_independence.argument(SMALL.spec, first)])
+
+
+# ---- commutativity, signs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [SMALL, hopper["QGMMA.64x8x32.F32.E4M3.E5M2"], cdna2["v_mfma_f32_32x32x2bf16"]],
+    ids=lambda i: i.algorithm,
+)
+def test_commutativity(solvers: Relay, instruction: Instruction) -> None:
+    assert isinstance(settled(solvers, "commutativity", instruction), Holds)
+
+
+def test_a_product_that_cuts_one_factor_is_not_commutative(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multiply(a: Any, b: Any, *rest: Any) -> Any:
+        return blocks.multiply(a, b._replace(significand=b.significand & -2), *rest)
+
+    monkeypatch.setattr(fda, "multiply", multiply)
+    relation = commutativity.relation(SMALL.spec)
+    assert not proved(solvers, lambda: [commutativity.argument(relation)])
+
+
+@pytest.mark.parametrize("instruction", [SMALL, cdna1["v_mfma_f32_32x32x1f32"]], ids=lambda i: i.algorithm)
+def test_sign_symmetry(solvers: Relay, instruction: Instruction) -> None:
+    assert isinstance(settled(solvers, "sign-symmetry", instruction), Holds)
+
+
+def test_rounding_down_is_not_symmetric(solvers: Relay) -> None:
+    answer = settled(solvers, "sign-symmetry", cdna3["v_mfma_f32_32x32x4_xf32"], 5)
+    witness = check_witness(answer)
+    assert witness.results[0] ^ fp32.sign_mask != witness.results[1]
+
+
+def test_a_model_that_rounds_down_is_not_proved_symmetric(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = blocks.round_code
+    monkeypatch.setattr(
+        blocks, "round_code", lambda code, drop, sign, _: down(code, drop, sign, blocks.Rounding.RD)
+    )
+    assert not proved(solvers, lambda: [sign_symmetry.argument(sign_symmetry.relation(SMALL.spec))])
+
+
+# ---- zeros -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        SMALL,
+        cdna3["v_mfma_f32_32x32x4_xf32"],
+        cdna1["v_mfma_f32_32x32x2bf16"],
+        cdna2["v_mfma_f32_32x32x2bf16"],
+    ],
+    ids=lambda i: i.algorithm,
+)
+def test_zero_padding(solvers: Relay, instruction: Instruction) -> None:
+    assert isinstance(settled(solvers, "zero-padding", instruction), Holds)
+
+
+def test_zeros_with_the_exponent_of_their_fields_matter(solvers: Relay) -> None:
+    instruction = volta.revision("paper-v1")["HMMA.884.F32.F32"]
+    check_witness(settled(solvers, "zero-padding", instruction, 5))
+
+
+def test_another_exponent_of_zero_is_not_proved_harmless(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
+        return blocks.multiply(a, b, bias, exponents, e_zero + 40, scales)
+
+    monkeypatch.setattr(fda, "multiply", multiply)
+    pad = zero_padding.padding(SMALL.spec)
+    assert not proved(solvers, lambda: [zero_padding.argument(pad)])
+
+
+def test_what_is_compared_is_one_product_shorter() -> None:
+    pad = zero_padding.padding(ampere["HMMA.16816.F32"].spec)
+    assert pad.zeros == (7, 15)
+    assert (pad.shorter.k, pad.shorter.parameters["L"]) == (14, 7)
+
+
+# ---- what comes out ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["no-nan-from-finite", "never-minus-zero", "every-number", "accumulator-width"]
+)
+def test_holds(solvers: Relay, name: str) -> None:
+    assert isinstance(settled(solvers, name, SMALL), Holds)
+
+
+def test_products_that_overflow_make_a_nan(solvers: Relay) -> None:
+    witness = check_witness(settled(solvers, "no-nan-from-finite", cdna3["v_mfma_f32_32x32x4_2b_bf16"], 5))
+    assert fp32.is_nan(witness.results[0])
+
+
+def test_ieee_sums_give_minus_zero(solvers: Relay) -> None:
+    witness = check_witness(settled(solvers, "never-minus-zero", cdna1["v_mfma_f32_32x32x1f32"], 5))
+    assert witness.results[0] == fp32.sign_mask
+
+
+@pytest.mark.parametrize(
+    ("instruction", "code"),
+    [
+        (hopper["QGMMA.64x8x32.F32.E4M3.E4M3"], 1),
+        (cdna2["v_mfma_f32_32x32x2bf16"], 1),
+        (volta["HMMA.884.F32.F16"], 0x7F7FFFFF),
+    ],
+    ids=lambda x: getattr(x, "algorithm", ""),
+)
+def test_numbers_that_never_come_out(solvers: Relay, instruction: Instruction, code: int) -> None:
+    answer = settled(solvers, "every-number", instruction)
+    assert isinstance(answer, Fails)
+    assert answer.witness.code == code  # type: ignore[attr-defined]
+    assert answer.witness.obligations  # type: ignore[attr-defined]
+    json.dumps(answer.to_json())
+
+
+def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode, align = fda.encode, fda.align
+    nan = z3.BitVecVal(blocks.canonical_nan(fp32), 32)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            fda, "encode", lambda x, rho: z3.If(encode(x, rho) == fp32.infinity, nan, encode(x, rho))
+        )
+        assert not proved(solvers, lambda: [output_range.no_nan(SMALL.spec)])
+    with monkeypatch.context() as patch:
+        patch.setattr(fda, "encode", lambda x, rho: encode(x, rho.with_signed_zero()))
+        assert not proved(solvers, lambda: [output_range.never_minus_zero(SMALL.spec)])
+    with monkeypatch.context() as patch:
+        patch.setattr(fda, "align", lambda x, e, bits, F: align(x, e, bits, F) & -2)
+        assert not proved(solvers, lambda: [output_range.passes_c_on(SMALL.spec)])
+
+
+def test_a_five_term_sum_needs_three_carry_bits(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, (sum_,) = accumulator_width.argument(SMALL.spec)
+    assert accumulator_width.carry_bits(sum_) == 3
+    bits = fda.sum_bits
+    # The sum of the largest significands has as many bits as the accumulator, less the sign: one fewer wraps.
+    assert sum(sum_.bounds).bit_length() + 1 == bits(SMALL.parameters)  # type: ignore[arg-type]
+    monkeypatch.setattr(fda, "sum_bits", lambda parameters: bits(parameters) - 1)
+    assert not proved(solvers, lambda: [accumulator_width.argument(SMALL.spec)[0]])
+
+
+# ---- relations ---------------------------------------------------------------------------------------------------
+
+
+def test_a_witness_that_both_wings_do_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = SMALL.spec
+    order = order_independence.within_blocks(spec)[0]
+    harmless = order_independence.relation(spec, order)
+    codes = random_cases(spec, 1)[0]
+    with pytest.raises(WitnessError, match="do not agree"):
+        RelationWitness.of(SMALL, harmless, codes)
+
+
+def test_shrinking_keeps_the_break_and_makes_it_smaller() -> None:
+    spec = SMALL.spec.replace(k=8)
+    order = order_independence.across_blocks(spec)[0]
+    relation = order_independence.relation(spec, order)
+    cases = random_cases(spec, 4000)
+    row = int(np.flatnonzero(relation.runs(cases)[2])[0])
+    small = shrink(relation, cases[row])
+    assert relation.runs(Rows.of([small]))[2][0]
+    assert size(spec, small) <= size(spec, cases[row])
+
+
+def test_relations_read_the_same_on_terms_and_arrays() -> None:
+    codes = [0, 1, 0x3C00, 0x7C00, 0x7C01, 0x8000, 0xFC00, 0xFFFF]
+    for x in codes:
+        for y in codes:
+            array = same(np.array([x], np.uint64), np.array([y], np.uint64), fp16)[0]
+            term = z3.simplify(same(z3.BitVecVal(x, 16), z3.BitVecVal(y, 16), fp16))
+            assert bool(array) == z3.is_true(term)
+
+
+# ---- command line, matrix ----------------------------------------------------------------------------------------
+
+
+def test_prove_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command(["prove", "--list"]) == 0
+    assert "order-independence" in capsys.readouterr().out
+    assert (
+        command(
+            ["prove", "never-minus-zero", "volta", "HMMA.884.F32.F32", "--json", "--smtlib", str(tmp_path)]
+        )
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["answer"] == "holds"
+    assert list(tmp_path.glob("*.smt2"))
+    assert command(["prove", "every-number", "volta", "HMMA.884.F32.F16"]) == 1
+    assert command(["prove", "no-such-thing", "volta", "HMMA.884.F32.F32"]) == 2
+    assert command(["prove", "commutativity", "volta"]) == 2
+
+
+def test_matrix_resumes_and_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specs = {i.spec: [i] for i in (SMALL, volta["HMMA.884.F32.F16"])}
+    monkeypatch.setattr(matrix, "distinct", lambda: specs)
+    cache, out = tmp_path / "answers.jsonl", tmp_path / "properties.md"
+    arguments = ["--cache", str(cache), "--out", str(out), "--property", "every-number"]
+    assert matrix.main(arguments) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    with cache.open("a") as file:
+        file.write('{"key": "cut sh')  # a run that was killed as it wrote
+    assert matrix.main(arguments) == 0
+    assert capsys.readouterr().out == ""
+    text = out.read_text()
+    assert "| volta HMMA.884.F32.F32 |" in text
+    assert "✗" in text
+    assert "0x7f7fffff" in text
+    monkeypatch.setattr(matrix, "sources", lambda: "others")
+    assert not matrix.read(cache)
