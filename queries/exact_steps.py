@@ -265,10 +265,12 @@ def prove_sticky(proving: Proving, s: Sticky) -> None:
         above = z3.Not(at_least(B - 1, unit, term.significand, e))
         below = z3.Not(at_least(term.significand, e, B + 1, unit))
         odd = z3.Extract(0, 0, A) == 1
-        inside = [term.exponent, e_max, term.significand]
+        inside = [*cut, x.significand, y.significand]
         under = z3.ULE(term.exponent, e_max)
         text = "an aligned magnitude is exact, or odd and less than one unit off"
-        proving.claim(f"{name} sticky", text, z3.Or(sharp, z3.And(odd, above, below)), [under], inside)
+        proving.claim(
+            f"{name} sticky", text, z3.Or(sharp, z3.And(odd, above, below)), [under, *s.invariants], inside
+        )
         at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
         proving.claim(
             f"{name} at the top", "the term of the larger exponent is exact and even", at_top, (), inside

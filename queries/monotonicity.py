@@ -503,14 +503,15 @@ def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, 
             for x, fmt in zip(high, (spec.a_format, spec.b_format), strict=True)
         )
         base, other = zeros(spec), {}
+        places = p.order if isinstance(p, Lowered) else range(spec.k)  # neighbours in one step
         if rng.random() < 0.6:
-            other[1 % spec.k] = negated(low[0], spec.a_format), low[1]
+            other[places[1 % spec.k]] = negated(low[0], spec.a_format), low[1]
         size = (
             rng.choice((1, 3, 5, 7))
             * rng.choice((1, -1))
             * Fraction(2) ** (exponent - F - rng.randint(-1, 4))
         )
-        if rng.random() < 0.85:
+        if rng.random() < 0.85 and not isinstance(p, Lowered):
             c = _any_code(size, spec.c_format)
             if c is None:
                 continue
@@ -519,7 +520,7 @@ def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, 
             factors = codes_of_number(abs(size), spec)
             if factors is None or spec.k < 3:
                 continue
-            other[2] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
+            other[places[2]] = (negated(factors[0], spec.a_format) if size < 0 else factors[0]), factors[1]
         x, y = (with_products(base, other | {0: mine}) for mine in (low, high))
         out += [(x, y), (y, x)]
     return out

@@ -1,0 +1,414 @@
+"""Numerical properties: what is proved holds, what fails has a witness, and a broken model makes each proof fail."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import exact as reference
+import pytest
+import z3
+
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, volta
+from mmaformal.algorithms import (
+    IEEE_FP16,
+    IEEE_FP32,
+    RNE_FP16,
+    RZ_E8M13,
+    RZ_FP32,
+    Conversion,
+    Rounding,
+)
+from mmaformal.encodings.smt import blocks, fda, ieee, sfma
+from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries import error_bound, exact_steps, exactness, lossless_width, monotonicity, rounding
+from mmaformal.queries.definitions import (
+    conversion_of,
+    is_correct,
+    is_faithful,
+    is_rounded,
+    rounds_around,
+    rounds_between,
+)
+from mmaformal.queries.fused import largest_loss
+from mmaformal.queries.numerical import NotProvedError, Proving, exact, run, sparse_cases
+from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Portfolio
+
+
+@pytest.fixture
+def proving() -> Iterator[Proving]:
+    with Portfolio(["bitwuzla"]) as portfolio:
+        yield Proving(Asker(portfolio, 60.0))
+
+
+#: A small model of each fused kind: quick, and with every stage.
+SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
+CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
+
+
+# ---- definitions -----------------------------------------------------------------------------------------------------
+
+CONVERSIONS = [RZ_FP32, RZ_E8M13, RNE_FP16, IEEE_FP32]
+
+
+def numbers(rho: Conversion, count: int) -> list[tuple[int, int]]:
+    """(m, t): numbers m · 2^t near ρ's boundaries, its subnormals and its overflow among them."""
+    rng, out = random.Random(1), []
+    fmt, keep = rho.format, rho.fraction_bits
+    for _ in range(count):
+        exponent = rng.choice((fmt.min_exponent - keep - 2, fmt.min_exponent, 0, fmt.max_exponent))
+        m = rng.choice((1 << keep, (2 << keep) - 1, rng.getrandbits(keep) | 1 << keep, rng.getrandbits(3)))
+        extra = rng.randint(0, 4)
+        m = (m << extra) + rng.choice((0, 1, (1 << extra) >> 1, (1 << extra) - 1))
+        out.append((m, exponent - keep - extra + rng.randint(-1, 1)))
+    return out
+
+
+@pytest.mark.parametrize("rho", CONVERSIONS, ids=str)
+def test_rounding_by_definition_is_that_of_the_reference(rho: Conversion) -> None:
+    for m, t in numbers(rho, 300):
+        value = m * Fraction(2) ** t
+        code = reference.convert(value, rho)
+        assert is_correct(code, value, rho)
+        assert is_faithful(code, value, rho)
+        for other in (code + 1, code - 1, code ^ 1 << (rho.format.fraction_bits - rho.fraction_bits)):
+            if 0 <= other < rho.format.sign_mask and other != code:
+                assert not is_correct(other, value, rho)
+
+
+@pytest.mark.parametrize("rho", CONVERSIONS, ids=str)
+def test_the_claim_about_terms_is_the_definition(rho: Conversion) -> None:
+    for m, t in numbers(rho, 30):
+        value = m * Fraction(2) ** t
+        code = reference.convert(value, rho)
+        for other in (code, code + (1 << rho.format.fraction_bits - rho.fraction_bits), max(code - 1, 0)):
+            terms = z3.BitVecVal(m, 34), z3.BitVecVal(t, 12), z3.BitVecVal(other, rho.format.storage_bits)
+            said = z3.is_true(z3.simplify(is_rounded(*terms, rho)))
+            assert said == is_correct(other, value, rho)
+            around = z3.is_true(z3.simplify(rounds_between(*terms, rho)))
+            inner = [
+                (m + part) * Fraction(2) ** t for part in (Fraction(1, 1 << 60), 1 - Fraction(1, 1 << 60))
+            ]
+            assert around == all(is_correct(other, x, rho) for x in inner)
+            if m:
+                around = z3.is_true(z3.simplify(rounds_around(*terms, rho)))
+                inner = [
+                    (m + part) * Fraction(2) ** t
+                    for part in (-1 + Fraction(1, 1 << 60), 1 - Fraction(1, 1 << 60))
+                ]
+                assert around == all(is_correct(other, x, rho) for x in inner)
+
+
+def test_faithful_is_one_of_two_neighbours() -> None:
+    one, above = 0x3F800000, 0x3F800001
+    between = 1 + Fraction(1, 1 << 25)
+    assert is_faithful(one, between, RZ_FP32)
+    assert is_faithful(above, between, RZ_FP32)
+    assert not is_faithful(above + 1, between, RZ_FP32)
+    assert not is_faithful(above, Fraction(1), RZ_FP32)
+    assert not is_faithful(one, -between, RZ_FP32)
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+
+
+def sfma_step(proving: Proving, rho: Conversion = IEEE_FP16) -> None:
+    """sfma in a small format, which no instruction has."""
+    fmt = rho.format
+    step = sfma.step(rho, *(z3.BitVec(name, fmt.storage_bits) for name in "abc"))
+    exact_steps.prove_sticky(proving, exact_steps._sfma(proving, step, rho))
+
+
+def test_an_fma_is_correctly_rounded(proving: Proving) -> None:
+    sfma_step(proving)
+    assert len(proving.obligations) > 10
+
+
+def test_an_fma_without_a_sticky_bit_is_not(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "sticky_shift_right", blocks.shift_right)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        sfma_step(proving)
+
+
+def test_an_fma_of_one_place_less_is_not(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sfma, "frame_bits", lambda precision: 2 * precision)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        sfma_step(proving)
+
+
+def test_an_addition_is_correctly_rounded_and_a_coarser_one_is_not(
+    proving: Proving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact_steps.prove_addition(proving, IEEE_FP16)
+    monkeypatch.setattr(ieee, "sticky_shift_right", blocks.shift_right)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        exact_steps.prove_addition(proving, IEEE_FP16)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [ampere["HMMA.16816.F32"], cdna3["v_mfma_f32_16x16x32_bf8_bf8"], cdna2["v_mfma_f32_32x32x4f16"]],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("prop", "judge"), [(rounding.CORRECT, is_correct), (rounding.FAITHFUL, is_faithful)]
+)
+def test_fused_units_round_neither_correctly_nor_faithfully(
+    instruction: Instruction, prop: Any, judge: Callable[..., bool]
+) -> None:
+    answer = prop.prove(instruction)
+    assert isinstance(answer, Fails)
+    witness = answer.witness
+    assert isinstance(witness, rounding.Shown)
+    x = exact(instruction.spec, witness.codes)
+    assert x is not None
+    assert witness.result == run(instruction, [witness.codes])[0]
+    assert not judge(witness.result, x, conversion_of(instruction.spec))
+    assert "exact" in str(answer)
+
+
+# ---- exactness -------------------------------------------------------------------------------------------------------
+
+ONE_OF_EACH = [
+    volta["HMMA.884.F32.F16"],
+    ampere["HMMA.16816.F32"],
+    hopper["QGMMA.64x8x32.F16.E5M2.E4M3"],
+    hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"],
+    blackwell["UTCQMMA.SF.F32.E2M1.E5M2.E8"],
+    blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"],
+    cdna1["v_mfma_f32_32x32x8f16"],
+    cdna1["v_mfma_f32_32x32x2f32"],
+    cdna2["v_mfma_f32_32x32x4f16"],
+    cdna3["v_mfma_f32_16x16x8_xf32"],
+    cdna3["v_mfma_f32_16x16x32_bf8_bf8"],
+]
+
+
+@pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=str)
+def test_the_conditions_suffice_on_codes(instruction: Instruction) -> None:
+    spec = instruction.spec
+    cases = sparse_cases(spec, 60, seed=11)
+    said = []
+    for codes, d in zip(cases, run(instruction, cases), strict=True):
+        x = exact(spec, codes)
+        assert x is not None
+        found = exactness.examine(instruction, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
+        said.append(found)
+        assert not found.once or is_correct(d, x, conversion_of(spec))
+        assert not found.exact or spec.d_format.value(d) == x
+    assert any(each.exact for each in said)
+    assert any(each.once for each in said)
+    assert spec.parameters.step_products == spec.k or not all(each.once for each in said)
+
+
+def test_the_conditions_are_about_numbers() -> None:
+    infinity = fp16.code("inf")
+    with pytest.raises(ValueError, match="infinity or a NaN"):
+        exactness.is_exact(hopper["HMMA.1688.F16"], [infinity] * 8, [0] * 8, 0)
+    assert exactness.is_exact(hopper["HMMA.1688.F16"], [fp16.code("2")] * 8, [fp16.code("3")] * 8, 0)
+    assert exactness.rounds_once(hopper["HMMA.1688.F16"], [fp16.code("2")] * 8, [fp16.code("3")] * 8, 0)
+
+
+def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: align(*given) & ~1
+
+
+@pytest.mark.parametrize("instruction", [SMALL, CDNA3], ids=str)
+def test_exactness_is_proved(instruction: Instruction) -> None:
+    answer = exactness.PROPERTY.prove(instruction)
+    assert isinstance(answer, Holds)
+    assert any("by definition" in each.statement for each in answer.proof.obligations)
+
+
+@pytest.mark.parametrize("broken", ["alignment", "rounding", "sum", "maximum"])
+def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "alignment":
+        monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
+    elif broken == "rounding":
+        up = replace(RNE_FP16, rounding=Rounding.RZ)
+        whole = fda.normalise_and_round
+        monkeypatch.setattr(
+            fda, "normalise_and_round", lambda total, e, ex, F, rho, low: whole(total, e, ex, F, up, low)
+        )
+    elif broken == "sum":
+        bits = fda.sum_bits
+        monkeypatch.setattr(fda, "sum_bits", lambda p: bits(p) - 1)
+    else:
+        monkeypatch.setattr(fda, "maximum", lambda xs: xs[0])
+    answer = exactness.PROPERTY.prove(SMALL)
+    assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
+
+
+# ---- error bound -----------------------------------------------------------------------------------------------------
+
+
+def test_the_error_bound_is_proved_and_reached() -> None:
+    answer = error_bound.PROPERTY.prove(hopper["HMMA.1684.F32.TF32"].replace(e_zero=None))
+    assert isinstance(answer, error_bound.Bounded)
+    spec, witness = answer.witness.instruction.spec, answer.witness
+    assert witness.result == run(witness.instruction, [witness.codes])[0]
+    x = exact(spec, witness.codes)
+    total, e_max = error_bound.rounded_sum(spec, error_bound.fused_step(spec), witness.codes)
+    assert x is not None
+    assert abs(total - x) == answer.n * Fraction(2) ** (e_max - 25)
+    assert 3 < answer.n < 4  # three products and c, less than a unit each
+    assert str(answer.n) in answer.question
+
+
+@pytest.mark.parametrize(
+    ("instruction", "least", "most"),
+    [
+        (ampere["HMMA.16816.F32"], 7, 8),
+        (
+            hopper["QGMMA.64x8x32.F32.E4M3.E4M3"],
+            32,
+            33,
+        ),  # F = 13: c loses bits even where its exponent is the largest
+        (
+            blackwell["UTCQMMA.F16.E2M1.E2M1"],
+            Fraction(7, 8),
+            Fraction(7, 8),
+        ),  # products lose nothing, c three bits
+        (blackwell["UTCOMMA.F32.E2M1.E2M1.E8"], 3, 4),
+    ],
+    ids=str,
+)
+def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fraction) -> None:
+    spec = error_bound.one_step(instruction.spec)
+    x = error_bound.fused_step(spec)
+    case = max(error_bound.cases_of(spec, x), key=lambda each: each.n)
+    assert least <= case.n <= most
+    codes = error_bound.reaching(spec, x, case)
+    assert codes is not None
+    value = exact(spec, codes)
+    total, e_max = error_bound.rounded_sum(spec, x, codes)
+    assert value is not None
+    assert abs(total - value) == case.n * Fraction(2) ** (e_max - x.F)
+
+
+def test_the_error_bound_of_a_unit_that_cuts_one_bit_more_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
+    answer = error_bound.PROPERTY.prove(SMALL)
+    assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
+
+
+def test_a_smaller_loss_is_refuted(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = largest_loss((11, 11), 22)
+    smaller = replace(most, units=most.units - Fraction(1, 1 << 22))
+    monkeypatch.setattr(
+        error_bound,
+        "loss_of",
+        lambda x, places, reach: (
+            replace(less, units=less.units - Fraction(1, 1 << 22)) if places > 0 else error_bound.NOTHING
+        ),
+    )
+    with pytest.raises(NotProvedError, match="cuts off a term"):
+        error_bound.prove_fused(proving, SMALL.spec, error_bound.fused_step(SMALL.spec))
+
+
+# ---- lossless width --------------------------------------------------------------------------------------------------
+
+
+def test_the_lossless_width_is_proved_and_tight(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = blackwell["UTCQMMA.F16.E2M1.E2M1"]
+    assert lossless_width.width_of(e2m1, e2m1, fp16).F == 28
+    assert isinstance(lossless_width.PROPERTY.prove(narrow.replace(F=28)), Holds)
+    fails = lossless_width.PROPERTY.prove(narrow.replace(F=27))
+    assert isinstance(fails, Fails)
+    assert "28" in fails.question
+    for kept, whole in lossless_width.sums(narrow.replace(F=27).spec, fails.witness.codes):  # type: ignore[attr-defined]
+        assert kept != whole
+    monkeypatch.setattr(lossless_width, "align", one_bit_less(blocks.align))
+    with pytest.raises(NotProvedError):
+        lossless_width.prove(proving, e2m1, e2m1, fp16)
+
+
+def test_table_1_of_seed_002(proving: Proving) -> None:
+    """Where the paper is right, and where its widths are shown to be too few."""
+    ours = {
+        fmt.name: (lossless_width.width_of(fmt, fmt, None), lossless_width.width_of(fmt, fmt, fp32))
+        for fmt, _ in lossless_width.TABLE_I
+    }
+    widths = {name: (x.data_path, y.data_path) for name, (x, y) in ours.items()}
+    assert widths == {
+        "bf16": (522, 522),
+        "fp16": (80, 181),
+        "e5m3": (66, 181),
+        "e5m2": (64, 181),
+        "e4m3": (36, 167),
+        "e2m1": (8, 155),
+    }
+    for fmt, paper in lossless_width.TABLE_I:
+        for width, told in zip(ours[fmt.name], paper or (), strict=False):
+            assert lossless_width.loses_at(width, told - lossless_width.INTEGER_BITS) == (
+                told < width.data_path
+            )
+            assert not lossless_width.loses_at(width, width.F)
+    for fmt in (e4m3, e2m1):
+        lossless_width.prove(proving, fmt, fmt, None)
+    assert lossless_width.width_of(bf16, bf16, fp32).low.name == "product"
+
+
+# ---- monotonicity ----------------------------------------------------------------------------------------------------
+
+
+def test_an_fda_of_just_enough_bits_is_monotone_in_c(proving: Proving) -> None:
+    spec = SMALL.spec.replace(F=11)
+    assert monotonicity.products_allowed(spec) == spec.k == 2
+    monotonicity.prove_addend_fused(proving, spec)
+
+
+@pytest.mark.parametrize("instruction", [volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]], ids=str)
+def test_many_products_are_not(instruction: Instruction) -> None:
+    found = monotonicity.find_addend(instruction)
+    assert found is not None
+    first, second, n = found
+    assert n == monotonicity.products_allowed(instruction.spec) + 2
+    witness = monotonicity.shown(instruction, first, second, "c", ())
+    values = [instruction.d_format.value(d) for d in witness.results]
+    assert values[0] > values[1]
+    assert instruction.c_format.value(first.c) < instruction.c_format.value(second.c)
+
+
+@pytest.mark.parametrize("broken", ["too narrow", "alignment", "rounding"])
+def test_monotonicity_of_a_broken_model_is_not_proved(
+    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = SMALL.spec
+    if broken == "too narrow":
+        spec = spec.replace(F=10)  # two products lose two units, and c gains one
+    elif broken == "alignment":
+        monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
+        spec = spec.replace(F=11)
+    else:
+        whole = blocks.round_code
+        monkeypatch.setattr(blocks, "round_code", lambda *given: whole(*given) ^ 1)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotonicity.prove_addend_fused(proving, spec)
+
+
+@pytest.mark.parametrize(
+    "instruction", [hopper["HMMA.16816.F32"], CDNA3, cdna2["v_mfma_f32_32x32x4f16"]], ids=str
+)
+def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) -> None:
+    answer = monotonicity.PRODUCT.prove(instruction)
+    assert isinstance(answer, Fails)
+    witness = answer.witness
+    assert isinstance(witness, monotonicity.Descent)
+    values = [monotonicity.value_of_product(instruction.spec, x, 0) for x in (witness.first, witness.second)]
+    assert values[0] <= values[1]
+    assert monotonicity.descends(instruction, witness.first, witness.second)
+
+
+def test_correct_rounding_is_monotone_by_definition(proving: Proving) -> None:
+    exact_steps.prove_monotone(proving, IEEE_FP16)
