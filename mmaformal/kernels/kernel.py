@@ -50,7 +50,7 @@ class Kernel(ABC):
     #: bytes that the planes of B take for each element
     bytes_per_element: int = 16
     #: how many products one call of `run` should be given: some tens of milliseconds, for Ctrl-C to be seen between
-    task: int = 1 << 24
+    task: int = 1 << 26
 
 
 def in_panels(array: NDArray[Any], fill: int = 0) -> NDArray[Any]:
