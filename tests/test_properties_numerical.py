@@ -308,9 +308,7 @@ def test_a_smaller_loss_is_refuted(proving: Proving, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         error_bound,
         "loss_of",
-        lambda x, places, reach: (
-            replace(less, units=less.units - Fraction(1, 1 << 22)) if places > 0 else error_bound.NOTHING
-        ),
+        lambda x, places, reach: smaller if places > 0 else error_bound.NOTHING,
     )
     with pytest.raises(NotProvedError, match="cuts off a term"):
         error_bound.prove_fused(proving, SMALL.spec, error_bound.fused_step(SMALL.spec))
