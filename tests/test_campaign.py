@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from conftest import wait_until
 from mmaformal import volta
 from mmaformal.cli import main
 from mmaformal.encodings.executable import fda
-from mmaformal.queries import correspondence, verify
+from mmaformal.queries import verify
 from mmaformal.queries.campaign import Campaign
 from mmaformal.solver import pool
 from mmaformal.solver.answers import Holds
@@ -56,6 +57,21 @@ def run(*arguments: object) -> int:
     return main(["verify", *map(str, arguments)])
 
 
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which `SMALL` is proved."""
+    path = tmp_path_factory.mktemp("store") / "e.db"
+    with EvidenceStore(path) as store, threads(1) as executor:
+        Campaign([SMALL], store).run(executor, 1)
+    return path
+
+
+@pytest.fixture
+def known(proved: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copy(proved, tmp_path / "known.db"))
+
+
 # ---- what a campaign says
 
 
@@ -79,10 +95,10 @@ def test_each_obligation_is_asked_once_and_what_is_known_never(tmp_path: Path) -
 
 
 def test_verify_tells_proves_writes_and_confirms(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None
+    known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None
 ) -> None:
-    store, folder = tmp_path / "e.db", tmp_path / "smt"
-    arguments = "volta", "HMMA.884.F16.F16", "--evidence", store, "--jobs", 2
+    store, folder = known, tmp_path / "smt"
+    arguments = "volta", "HMMA.884.F16.F16", "--evidence", store, "--jobs", 1
     assert run(*arguments, "--smtlib", folder, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["instructions"], told["proved"], told["unknown"], told["refuted"]) == (1, 1, 0, 0)
@@ -112,9 +128,9 @@ def test_verify_tells_proves_writes_and_confirms(
 
 
 def test_a_broken_model_is_refuted_with_a_witness(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None, monkeypatch: pytest.MonkeyPatch
+    known: Path, capsys: pytest.CaptureFixture[str], in_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = "volta", "HMMA.884.F16.F16", "--evidence", tmp_path / "e.db", "--jobs", 1
+    arguments = "volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1
     assert run(*arguments) == 0
     monkeypatch.setattr(fda, "with_zero_exponent", lambda x, e_zero: x)
     assert run(*arguments) == 1  # what was proved of the right model is no proof of this one
@@ -124,7 +140,7 @@ def test_a_broken_model_is_refuted_with_a_witness(
     assert executable != smt
 
 
-def test_what_is_not_settled_is_unknown_and_asked_again(
+def test_what_is_not_settled_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], in_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = "volta", "HMMA.884.F16.F16", "--evidence", tmp_path / "e.db", "--jobs", 1
@@ -132,8 +148,6 @@ def test_what_is_not_settled_is_unknown_and_asked_again(
     out = capsys.readouterr().out
     assert "UNKNOWN" in out
     assert "is not settled" in out
-    assert run(*arguments) == 0
-    monkeypatch.setattr(correspondence, "ARGUMENTS", {})
     monkeypatch.setattr("mmaformal.queries.prove_encodings.ARGUMENTS", {})
     assert run(*arguments) == 3
     assert "no argument for fda" in capsys.readouterr().out
@@ -184,18 +198,9 @@ def count(path: Path) -> int:
 
 @contextmanager
 def verifying(path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
-    """`mmaformal verify volta` in a process group of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "mmaformal.cli",
-        "verify",
-        "turing",
-        "--jobs",
-        "2",
-        "--evidence",
-        str(path),
-    ]
+    """`mmaformal verify`, of `SMALL`, with one worker, in a process group of its own."""
+    command = [sys.executable, "-m", "mmaformal.cli", "verify", "volta", "HMMA.884.F16.F16"]
+    command += ["--jobs", "1", "--evidence", str(path)]
     with subprocess.Popen(
         command,
         env={**os.environ, "MMAFORMAL_MARK": mark},
@@ -215,7 +220,7 @@ def test_a_campaign_that_is_interrupted_or_killed_goes_on_where_it_was(tmp_path:
     path, mark = tmp_path / "e.db", uuid.uuid4().hex
     with verifying(path, mark) as process:
         assert wait_until(lambda: count(path) >= 20, 60)
-        assert len(marked(mark)) >= 4  # itself, two workers, a solver
+        assert len(marked(mark)) >= 3  # itself, a worker, a solver
         os.killpg(process.pid, signal.SIGINT)
         os.killpg(process.pid, signal.SIGINT)  # an impatient one
         _, errors = process.communicate(timeout=30)
@@ -231,7 +236,7 @@ def test_a_campaign_that_is_interrupted_or_killed_goes_on_where_it_was(tmp_path:
     with EvidenceStore(path) as store:
         before = {r.sha256: r for r in store.records()}
         with threads() as executor:
-            campaign = Campaign(volta, store)
+            campaign = Campaign([SMALL], store)
             campaign.run(executor, 2)
         after = {r.sha256: r for r in store.records()}
     assert campaign.known == len(before) >= first + 20
@@ -280,7 +285,7 @@ def test_a_killed_worker_of_this_machine_loses_nothing(tmp_path: Path) -> None:
 
 @linux
 def test_verify_goes_on_when_a_worker_is_killed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pools: list[int] = []
 
@@ -293,7 +298,7 @@ def test_verify_goes_on_when_a_worker_is_killed(
             yield executor
 
     monkeypatch.setattr(verify, "_pool", breaking)
-    assert run("volta", "HMMA.884.F16.F16", "--evidence", tmp_path / "e.db", "--jobs", 1) == 0
+    assert run("volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1) == 0
     assert "going on with new ones" in capsys.readouterr().err
     assert pools == [1, 1]
 
@@ -312,13 +317,13 @@ def test_a_cluster_that_loses_a_worker_loses_nothing_and_counts_nothing_twice(tm
 
     with EvidenceStore(tmp_path / "e.db") as store, cluster("local", 2) as executor:
         killing = Killing(worker)
-        campaign = Campaign(volta, store, told=killing)
+        campaign = Campaign([SMALL], store, told=killing)
         campaign.run(executor, 2)
         records = list(store.records())
         workers = set(distributed.default_client().run(os.getpid).values())
     assert killing.killed
     assert killing.killed not in workers
-    answers = [answer for _, answer in campaign.answers()]
-    assert [type(answer) for answer in answers] == [Holds] * len(list(volta))
+    ((_, answer),) = campaign.answers()
+    assert isinstance(answer, Holds)
     assert campaign.asked == len(campaign.claims) == len(records) == len({r.sha256 for r in records})
     assert campaign.known == 0
