@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import z3
@@ -160,11 +160,23 @@ def _sum(
     return Sum(what, total, terms, tuple(bound for *_, bound in parts), made, step)
 
 
-def _within(x: z3.BitVecRef, bound: int) -> Link:
+def within(x: z3.BitVecRef, bound: int) -> Link:
     """−bound ≤ x ≤ bound; all that x can be if it has no bits for more."""
     if bound >= 1 << (x.size() - 1):
         raise ArgumentError(f"{x.size()} bits do not hold ±{bound}")
     return Link(z3.And(x <= bound, x >= -bound), (x,))
+
+
+class Bound(NamedTuple):
+    significand: int  #: the largest of a product
+    aligned: int  #: the same in F fractional bits
+
+
+def bound_of_sum(spec: DotAdd) -> Bound:
+    """The bounds of a product of fda."""
+    fraction = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    product = widest(spec.a_format) * widest(spec.b_format)
+    return Bound(product, _aligned(product, fraction, spec.parameters.F))  # type: ignore[attr-defined]
 
 
 def carry_bits(each: Sum) -> int:
@@ -193,7 +205,7 @@ def argument(spec: DotAdd) -> tuple[Pairing, list[Sum]]:
 
 
 def _link(each: Sum) -> Link:
-    return _within(each.total, sum(each.bounds))
+    return within(each.total, sum(each.bounds))
 
 
 def _fits_claim(each: Sum) -> z3.BoolRef:
@@ -204,7 +216,7 @@ def _fits(pairing: Pairing, spec: DotAdd, each: Sum) -> None:
     running: Link | None = None
     x, bound = None, 0
     for n, (term, most) in enumerate(zip(each.terms, each.bounds, strict=True)):
-        link = _within(term, most)
+        link = within(term, most)
         if each.significands:
             significand, largest, others = each.significands[n]
             size = Link(z3.ULE(significand, largest), (significand,))
@@ -216,7 +228,7 @@ def _fits(pairing: Pairing, spec: DotAdd, each: Sum) -> None:
             given = _finite(pairing, each.step, n)
             pairing.derive("align", "a term is within its bound", [link], given)
         x, bound = term if x is None else x + term, bound + most
-        before, running = running, _within(x, bound)
+        before, running = running, within(x, bound)
         text = "a partial sum is within the sum of its terms' bounds"
         pairing.derive("accumulate", text, [running], [link] if before is None else [before, link])
 
@@ -252,7 +264,7 @@ def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.B
         running: Link | None = None
         x = None
         for n, term in enumerate(summands(total, G), 1):
-            link = _within(term, largest)
+            link = within(term, largest)
             pair = [factor for side in (step.a, step.b) for factor in side if _occurs(factor.field, term)]
             fields = []
             for factor in pair:
@@ -262,7 +274,7 @@ def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.B
             inputs = [part for factor in pair for part in (factor.sign, factor.significand)]
             pairing.derive("multiply", "a product is at most 36", [link], fields, inputs)
             x = term if x is None else x + term
-            before, running = running, _within(x, n * largest)
+            before, running = running, within(x, n * largest)
             pairing.derive(
                 "multiply",
                 "a partial sum of a group is in range",

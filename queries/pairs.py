@@ -77,6 +77,21 @@ class Pairing(Argument):
         self.derive("cases", statement, [Link(z3.Or([link.claim for link in links]), ())], inputs=terms)
         self._steps[-1] = z3.Or([self._atom(link.claim) for link in links])
 
+    def split_given(self, statement: str, given: Link, *links: Link) -> None:
+        """That at least one of the links follows from the given one."""
+        self.derive("cases", statement, [Link(z3.Or([link.claim for link in links]), ())], [given])
+        self._steps[-1] = z3.Implies(
+            self._atom(given.claim), z3.Or([self._atom(link.claim) for link in links])
+        )
+
+    def under(
+        self, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef], wanted: Link, term: z3.BitVecRef
+    ) -> None:
+        """That a term is at most the maximum of all."""
+        for each, link in zip(terms, self._not_below("align", "exponents", tree, terms), strict=True):
+            if each.eq(term):
+                self.derive("align", "a term's exponent is not above the largest", [wanted], [link])
+
     def conclude(self, link: Link, statement: str = "the results are related as claimed") -> None:
         """The conclusion follows from all derivations, and from what was assumed; each claim is a letter here."""
         assumed = [letter for _, letter in self._assumed]

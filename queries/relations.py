@@ -247,9 +247,8 @@ def random_cases(spec: DotAdd, count: int, seed: int = 0, sparse: bool = False) 
     b = np.where(
         off & (one_side != 2), rng.integers(0, 2, (count, K)).astype(np.uint64) * _minus(spec.b_format), b
     )
-    c = np.where(
-        rng.random(count) < 0.3, rng.integers(0, 2, count).astype(np.uint64) * _minus(spec.c_format), c
-    )
+    no_c = rng.random(count) < (1.0 if sparse else 0.3)
+    c = np.where(no_c, rng.integers(0, 2, count).astype(np.uint64) * _minus(spec.c_format), c)
 
     anything = rng.random((count, K)) < 0.01
     a = np.where(anything, _any(spec.a_format, rng, (count, K)), a)

@@ -23,6 +23,7 @@ from mmaformal.queries import (
     matrix,
     order_independence,
     output_range,
+    power_of_two_scaling,
     sign_symmetry,
     zero_padding,
 )
@@ -224,6 +225,21 @@ def test_what_is_compared_is_one_product_shorter() -> None:
     pad = zero_padding.padding(ampere["HMMA.16816.F32"].spec)
     assert pad.zeros == (7, 15)
     assert (pad.shorter.k, pad.shorter.parameters["L"]) == (14, 7)
+
+
+def test_scaling_by_two_and_another_exponent_of_zero(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    argument = power_of_two_scaling.argument
+    assert proved(solvers, lambda: [argument(SMALL.spec)])
+
+    def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
+        return blocks.multiply(a, b, bias, exponents, e_zero + 40, scales)
+
+    monkeypatch.setattr(fda, "multiply", multiply)
+    assert not proved(solvers, lambda: [argument(SMALL.spec)])
+
+
+def test_flushing_products_breaks_scaling(solvers: Relay) -> None:
+    check_witness(settled(solvers, "power-of-two-scaling", cdna2["v_mfma_f32_32x32x2bf16"], 5))
 
 
 # ---- what comes out ----------------------------------------------------------------------------------------------
