@@ -175,7 +175,8 @@ def _steps(spec: DotAdd, codes: Codes) -> Roundings:
         elif isinstance(p, Gps):
             yield from _pairwise(spec, codes, start, c)
         else:
-            yield _round_down(p, part, _addend(c, spec.c_format)), c + _sum(part), p.rho  # type: ignore[arg-type]
+            assert isinstance(p, Fdrda)
+            yield _round_down(p, part, _addend(c, spec.c_format)), c + _sum(part), p.rho
         c += _sum(part)
 
 

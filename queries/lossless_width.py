@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import z3
 
@@ -115,7 +116,8 @@ def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tup
     bias = sum(fmt.bias for fmt in kind.formats)
     if len(operands) == 1:
         return addend(operands[0], bias, exponents, None), number
-    return multiply(*operands, bias, exponents, None), number
+    x, y = operands
+    return multiply(x, y, bias, exponents, None), number
 
 
 def _fields(kind: Kind) -> tuple[int, int]:
@@ -220,6 +222,7 @@ def table(proving: Proving) -> Iterator[Row]:
 def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
     """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable wing; finite inputs."""
     p = spec.parameters
+    inner: Any  # what aligns
     if isinstance(p, Lowered):
         order = [start + k for start in range(0, spec.k, len(p.order)) for k in p.order]
         a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
@@ -230,10 +233,10 @@ def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
         a, b = list(codes.a), list(codes.b)
         scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
         steps = list(executable.dot_add(spec, a, b, codes.c, *scales).steps)
-        c, inner = spec.c_format.value(codes.c), p  # type: ignore[assignment]
+        c, inner = spec.c_format.value(codes.c), p
     L = inner.step_products
     per_instruction = len(p.order) // L if isinstance(p, Lowered) else len(steps)
-    F = inner.dot_bits if isinstance(inner, Fdrda) else inner.F  # type: ignore[attr-defined]
+    F = inner.dot_bits if isinstance(inner, Fdrda) else inner.F
     for i, step in enumerate(steps):
         if i % per_instruction == 0 and i:
             c = Fraction(0)

@@ -284,10 +284,7 @@ def prove_addend_round_down(proving: Proving, spec: DotAdd) -> None:
     inputs, ex = symbolic_inputs(one_step(spec)), fdrda.exponents_of(spec)
     sign, magnitude = z3.BitVec("sign", 1), z3.BitVec("magnitude", fmt.storage_bits - 1)
     module = gfdrda if isinstance(p, Gfdrda) else fdrda
-    x, y = (
-        module.step(spec, p, inputs.a, inputs.b, z3.Concat(sign, m))  # type: ignore[arg-type]
-        for m in (magnitude, magnitude + 1)
-    )
+    x, y = (module.step(spec, p, inputs.a, inputs.b, z3.Concat(sign, m)) for m in (magnitude, magnitude + 1))
     finite = z3.ULT(magnitude, fmt.infinity)
     bound = fdrda.dot_bound(p, p.L)
     e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
@@ -453,8 +450,8 @@ def find_addend(instruction: Instruction) -> tuple[Codes, Codes, int] | None:
     cases = list(crossing_addend(instruction))
     if not cases:
         return None
-    results = [run(instruction, [case[i] for case in cases]) for i in (0, 1)]
-    for case, x, y in zip(cases, *results, strict=True):
+    firsts, seconds = run(instruction, [x for x, _, _ in cases]), run(instruction, [y for _, y, _ in cases])
+    for case, x, y in zip(cases, firsts, seconds, strict=True):
         places = [position(d, instruction.d_format) for d in (x, y)]
         if places[0] is not None and places[1] is not None and places[0] > places[1]:
             return case

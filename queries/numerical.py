@@ -50,9 +50,9 @@ def run_both(instruction: Instruction, codes: Codes) -> int:
     def terms(side: Sequence[int], fmt: Format | None) -> list[z3.BitVecRef]:
         return [z3.BitVecVal(x, fmt.storage_bits) for x in side] if fmt is not None else []
 
-    inputs = terms(codes.a, spec.a_format), terms(codes.b, spec.b_format), *terms([codes.c], spec.c_format)
+    a, b, (c,) = terms(codes.a, spec.a_format), terms(codes.b, spec.b_format), terms([codes.c], spec.c_format)
     scales = terms(codes.scale_a, spec.scale_format), terms(codes.scale_b, spec.scale_format)
-    other: int = z3.simplify(smt.dot_add(spec, *inputs, *scales).result).as_long()
+    other: int = z3.simplify(smt.dot_add(spec, a, b, c, *scales).result).as_long()
     both_nan = spec.d_format.is_nan(mine) and spec.d_format.is_nan(other)
     if mine != other and not (both_nan and not spec.nan_is_canonical):
         raise WitnessError(f"{instruction.label}: the wings disagree on {codes}: {mine:#x} and {other:#x}")
@@ -193,7 +193,7 @@ def sparse_cases(spec: DotAdd, count: int, seed: int = 0) -> list[Codes]:
     """Cases of one to three products and c, or of many equal ones: cancelling, near each other, or far apart."""
     rng = random.Random(seed)
     places = sorted({0, 1 % spec.k, spec.k // 2, spec.k - 1})
-    out = []
+    out: list[Codes] = []
     while len(out) < count:
         codes = zeros(spec)
         if spec.scale_format is not None and rng.random() < 0.3:

@@ -57,7 +57,7 @@ def prove_round_down(proving: Proving, spec: DotAdd) -> None:
     assert isinstance(p, Fdrda)
     own, wide_range = product_range(spec.a_format, spec.b_format), fdrda.exponents_of(spec)
     grouped = isinstance(p, Gfdrda)
-    step: Any = (gfdrda if grouped else fdrda).step(spec, p, inputs.a, inputs.b, inputs.c)  # type: ignore[arg-type]
+    step: Any = (gfdrda if grouped else fdrda).step(spec, p, inputs.a, inputs.b, inputs.c)
     f, M = fdrda.fraction_bits(spec), spec.c_format.fraction_bits
     bits = max(wide_range.bits, own.bits, abs(wide_range.low).bit_length(), p.dot_bits.bit_length()) + 5
 
