@@ -461,17 +461,24 @@ def find_addend(instruction: Instruction) -> tuple[Codes, Codes, int] | None:
 # ---- one product ------------------------------------------------------------------------------------------------
 
 
-def equal_products(spec: DotAdd, rng: random.Random) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def equal_products(
+    spec: DotAdd, rng: random.Random, tries: int
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Pairs of factors with the same product, whose exponents have another sum: 1.5 · 1.5 and 1.125 · 2, or a subnormal
-    number times a power of two and a normal one times a smaller one.  The second has the larger exponents."""
+    number times a power of two and a normal one times a smaller one.  The second has the larger exponents.
+
+    A format may have neither; after so many tries there are no more.
+    """
     a, b = spec.a_format, spec.b_format
-    while True:
+    half, eighth = Fraction(3, 2), Fraction(9, 8)
+    for _ in range(tries):
         i, j = rng.randint(a.min_exponent, a.max_exponent), rng.randint(b.min_exponent, b.max_exponent)
         x, y = Fraction(2) ** i, Fraction(2) ** j
         down = Fraction(1, 1 << rng.randint(1, a.fraction_bits))
         least = Fraction(2) ** a.min_exponent
         for first, second in (
-            ((Fraction(3, 2) * x, Fraction(3, 2) * y), (Fraction(9, 8) * x, 2 * y)),
+            ((half * x, half * y), (eighth * x, 2 * y)),
+            ((half * x, half * y), (2 * x, eighth * y)),
             ((least, down * y), (down * least, y)),
         ):
             codes = [_any_code(v, fmt) for v, fmt in zip((*first, *second), (a, b, a, b), strict=True)]
@@ -487,14 +494,14 @@ def _any_code(value: Fraction, fmt: Format) -> int | None:
 
 
 def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, Codes]]:
-    """Two inputs that differ in one product, of the same value or nearly so."""
+    """Two inputs that differ in one product, but not in its value; up to `count` of them."""
     rng = random.Random(seed)
     p = spec.parameters
     F = getattr(p, "F", 24)
-    pairs = equal_products(spec, rng)
     out: list[tuple[Codes, Codes]] = []
-    while len(out) < count:
-        low, high = next(pairs)
+    for low, high in equal_products(spec, rng, 2 * count):
+        if len(out) >= count:
+            break
         exponent = sum(
             max(fmt.fields(x)[1], 1) - fmt.bias
             for x, fmt in zip(high, (spec.a_format, spec.b_format), strict=True)
