@@ -840,7 +840,7 @@ def _efda(step: Step) -> Link:
     links.append(step.derive("align", "normalised terms are related", link, [addend]))
     if permuted:
         exponents = smt_efda.exponents_of(step.runs.left_spec)
-        codes = [*(operand_codes(left.a[i], left.b[i]) for i in step.order), []]
+        codes = [*(operand_codes(x, y) for x, y in zip(left.a, left.b, strict=True)), []]
         for x, inputs in zip(left.terms, codes, strict=True):
             normal = _normalised(x, exponents.high - 1 - exponents.low)
             links.append(
@@ -887,7 +887,16 @@ def _rounded(step: Step, x: StickySum, y: StickySum, terms: Sequence[Link], give
     """The link of the results, from the links of two terms that are added."""
     e_max = step.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms)
     total = step.kind.summand(x.total, y.total, x.total.size() - 1)
-    step.derive("accumulate", "the sums are related", total, [*terms, e_max])
+    if isinstance(step.kind, Opposite):
+        aligned = []
+        for mine, other, term in ((x.x, y.x, terms[0]), (x.y, y.y, terms[1])):
+            signs = term.free[:2]  # of `Opposite.term`
+            flip = z3.Or(signs[0] != signs[1], mine == 0)
+            link = Link(z3.And(mine == other, flip), (mine, *signs), ((other, mine),))
+            aligned.append(step.derive("align", "aligned terms are opposite", link, [term, e_max]))
+        step.derive("accumulate", "the sums are related", total, aligned)
+    else:
+        step.derive("accumulate", "the sums are related", total, [*terms, e_max])
     sizes = step.sizes(x.total, y.total, total, bounded=True)
     return step.result(sizes, [e_max, *terms, *given])
 
@@ -1001,7 +1010,8 @@ def _unless_nan(step: Step) -> Link:
             link = Link(x.nan == y.nan, (x.nan, y.nan))
             given, inputs = ([step.c], []) if x is left.c else ([], operand_codes(x, y))
             alike.append(step.derive("classify", "negated NaNs are NaNs", link, given, inputs))
-    both_nan = Link(z3.And(left.special.nan, right.special.nan), (left.special.nan, right.special.nan))
+    yes, nans = z3.BoolVal(True), (left.special.nan, right.special.nan)
+    both_nan = Link(z3.And(*nans), (), tuple((nan, yes) for nan in nans))
     step.derive("classify", "a NaN makes the result a NaN", both_nan, [*alike, some])
     result = step.kind.code(left.result, right.result, step.runs.left_spec.d_format)
     step.derive("encode", "two NaN results are related", result, [both_nan])

@@ -173,6 +173,8 @@ def _step(
 
     # Operands, terms: codes are cut, so that each lemma is about one product.
     terms, flags = [], []
+    highest = z3.BitVecVal(exponents.high - exponents.low, exponents.bits)
+    in_reach = {}
     for k, (x, y) in enumerate(zip(left.products, right.products, strict=True)):
         scales = [s[k] for s in (left.scale_a, left.scale_b) if s]
         operands = [left.a[k], right.a[k], left.b[k], *scales]
@@ -182,6 +184,8 @@ def _step(
         if special:
             link = Link(z3.And([z3.Not(flag) for flag in special]), tuple(special))
             flags.append(derive("decode", "factors and scales are finite", link, given, codes))
+        reach = Link(z3.ULE(y.exponent, highest), (y.exponent,))
+        in_reach[y.exponent.get_id()] = derive("multiply", "exponents are in range", reach, [], codes)
         terms.append(_term(derive, x, y, zero, given, codes, left.a[k], right.a[k], left.b[k], scales))
     special_c = [flag for each in (left.c, right.c) for flag in (each.nan, each.infinite)]
     link = Link(z3.And([z3.Not(flag) for flag in special_c]), tuple(special_c))
@@ -193,6 +197,10 @@ def _step(
     signs = [x.sign for each in (left, right) for side in (each.a, each.b) for x in side]
     sizes = [x.significand for each in (left, right) for side in (each.a, each.b) for x in side]
     derive("classify", "there is no special value", none, flags, [*signs, *sizes, left.c.sign, right.c.sign])
+
+    reach = Link(z3.ULE(right.addend.exponent, highest), (right.addend.exponent,))
+    in_reach[right.addend.exponent.get_id()] = derive("multiply", "c's exponent is in range", reach, [c])
+    top = pairing.at_most_all(right.e_max, highest, in_reach)
 
     # The largest exponent goes up by one, or is e_zero in both.
     everything = [*terms, addend]
@@ -224,7 +232,7 @@ def _step(
         "round",
         "the same sum at twice the unit is twice the number",
         result,
-        [total, up, low, none, *in_range],
+        [total, up, low, top, none, *in_range],
     )
 
     # If it is e_zero: nothing that is normal.
@@ -267,14 +275,17 @@ def _term(
             other.sign == a.sign,
             z3.Or(a.significand == 0, other.field == a.field + 1),
             z3.ULT(a.field, -1),
+            z3.UGE(a.field, 1),
         ),
         (a.sign, a.field, a.significand, other.field),
         ((other.significand, a.significand), (other.sign, a.sign)),
     )
     derive("decode", "a doubled factor's exponent goes up by one, unless it is zero", factor, given, codes)
-    inputs = [b.sign, b.field, b.significand, *(part for s in scales for part in (s.field, s.significand))]
+    other_field = Link(z3.UGE(b.field, 1), (b.field,))
+    derive("decode", "exponent fields are at least 1", other_field, [], operand_codes(b))
+    inputs = [b.sign, b.significand, *(part for s in scales for part in (s.field, s.significand))]
     text = "a product's exponent goes up by one, unless it is zero"
-    link: Link = derive("multiply", text, _moved(x, y, zero), [factor], inputs)
+    link: Link = derive("multiply", text, _moved(x, y, zero), [factor, other_field], inputs)
     return link
 
 

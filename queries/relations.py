@@ -36,7 +36,7 @@ from mmaformal.queries.lemmas import Argument, ArgumentError, UnprovedError
 from mmaformal.queries.pairs import prove
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.witness import WitnessError, case_size, product_is_zero
+from mmaformal.witness import WitnessError
 
 #: A code, or a fact about one: a bit-vector term, an array of unsigned 64-bit integers, or an int.
 Code = Any
@@ -448,13 +448,33 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
 
 
 def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
-    """`case_size`, then few minus signs and small codes, to settle ties."""
-    signs = sum(fmt.fields(code)[0] for _, side, fmt in _sides(spec, x) for code in side)
-    return (
-        *case_size(spec, x.a, x.b, x.c, x.scale_a, x.scale_b),
-        signs + spec.c_format.fields(x.c)[0],
-        sum(map(bool, (*x.a, *x.b))),
+    """`case_size`, then few minus signs and nonzero codes, to settle ties."""
+    a, b = (
+        [_measure(code, fmt) for code in side] for side, fmt in ((x.a, spec.a_format), (x.b, spec.b_format))
     )
+    active = [k for k in range(spec.k) if not a[k][0] and not b[k][0]]
+    counted = [side[k] for side in (a, b) for k in active]
+    c = _measure(x.c, spec.c_format)
+    counted += [] if c[0] else [c]
+    if spec.scale_format is not None:
+        counted += [_measure(code, spec.scale_format) for code in (*x.scale_a, *x.scale_b)]
+    signs = sum(each[3] for each in (*a, *b, c))
+    nonzero = sum(map(bool, (*x.a, *x.b)))
+    return len(active), not c[0], sum(e[1] for e in counted), sum(e[2] for e in counted), signs, nonzero
+
+
+_MEASURED: dict[tuple[str, int], tuple[bool, int, int, int]] = {}
+
+
+def _measure(code: int, fmt: Format) -> tuple[bool, int, int, int]:
+    """Whether a code is zero, its significand bits set, |exponent| and sign; as `case_size` counts them."""
+    key = fmt.name, code
+    if key not in _MEASURED:
+        sign, field, fraction = fmt.fields(code)
+        zero = fmt.has_zero and field == fraction == 0 and not fmt.is_nan(code)
+        exponent = abs((max(field, 1) if fmt.has_zero else field) - fmt.bias)
+        _MEASURED[key] = zero, fraction.bit_count(), 0 if zero else exponent, sign
+    return _MEASURED[key]
 
 
 def shrink(relation: Relation, codes: Codes) -> Codes:
@@ -654,7 +674,7 @@ def smallest(
     bounds: list[Any] = []
     c_is_zero = lambda inputs: [is_zero(inputs.c, spec.c_format)]  # noqa: E731
     why = ""
-    if not product_is_zero(codes.c, spec.c_format, 0, spec.c_format) or codes.c:
+    if codes.c:
         found, why = better(ways, [c_is_zero], "c = 0")
         codes = found or codes
     c_zero = size(spec, codes)[1] == 0
@@ -688,8 +708,9 @@ def smallest(
 
 
 def _active(spec: DotAdd, codes: Codes) -> list[int]:
+    pairs = enumerate(zip(codes.a, codes.b, strict=True))
     return [
-        k for k in range(spec.k) if not product_is_zero(codes.a[k], spec.a_format, codes.b[k], spec.b_format)
+        k for k, (a, b) in pairs if not _measure(a, spec.a_format)[0] and not _measure(b, spec.b_format)[0]
     ]
 
 

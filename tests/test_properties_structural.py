@@ -44,7 +44,7 @@ from mmaformal.queries.relations import (
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
-from mmaformal.witness import WitnessError
+from mmaformal.witness import WitnessError, case_size
 
 SMALL = volta["HMMA.884.F32.F32"]
 
@@ -328,6 +328,14 @@ def test_shrinking_keeps_the_break_and_makes_it_smaller() -> None:
     small = shrink(relation, cases[row])
     assert relation.runs(Rows.of([small]))[2][0]
     assert size(spec, small) <= size(spec, cases[row])
+
+
+def test_sizes_are_those_of_witnesses() -> None:
+    for instruction in (SMALL, cdna3["v_mfma_f32_32x32x16_bf8_bf8"]):
+        spec, cases = instruction.spec, random_cases(instruction.spec, 200)
+        for row in range(200):
+            x = cases[row]
+            assert size(spec, x)[:4] == case_size(spec, x.a, x.b, x.c)
 
 
 def test_relations_read_the_same_on_terms_and_arrays() -> None:
