@@ -1,7 +1,9 @@
 """Is d(2a, b, 2c) = 2·d(a, b, c), within range?
 
-Within range means: b and the scales are finite; every a_k, c and every step's result that is not zero is a normal
-number, before and after doubling.  By induction it is so for every power of two all of whose steps stay within range.
+Within range means: b and the scales are finite; every a_k and c that is not zero is a normal number, before and after
+doubling; and every step's result that is not zero is finite and above the least normal number, before and after.  (The
+least normal number itself may be rounded up from below, where the last place does not follow the exponent.)  By
+induction it is so for every power of two all of whose steps stay within range.
 
 What doubles: each nonzero term's exponent goes up by one and its significand stays; zero terms keep the exponent
 e_zero.  Either the largest exponent goes up by one: then shifts, aligned terms and sum are the same.  Or it is e_zero
@@ -79,6 +81,12 @@ def normal_or_zero(code: Code, fmt: Format) -> Fact:
     return either(low == 0, both(_at_least(low, _one(fmt)), is_finite(code, fmt)))
 
 
+def well_inside(code: Code, fmt: Format) -> Fact:
+    """Whether a result is zero, or finite and above the least normal number."""
+    low = magnitude(code, fmt)
+    return either(low == 0, both(_at_least(low, _one(fmt) + 1), is_finite(code, fmt)))
+
+
 def image_of(spec: DotAdd) -> Any:
     def image(x: Any) -> Any:
         return replace(
@@ -116,7 +124,7 @@ def relation(spec: DotAdd) -> Relation:
             facts += [is_finite(code, spec.scale_format) for code in (*x.scale_a, *x.scale_b)]
         facts.append(doubles(x.c, spec.c_format))
         for run in (x, image(x)):
-            facts += [normal_or_zero(code, d) for code in _results(spec, run)]
+            facts += [well_inside(code, d) for code in _results(spec, run)]
         return both(*facts)
 
     return Relation(
@@ -212,7 +220,10 @@ def _step(
 
     result = _code(left.result, right.result, spec.d_format)
     in_range = [
-        pairing.assume("every step's result is zero or normal", Link(normal_or_zero(x, spec.d_format), ()))
+        pairing.assume(
+            "every step's result is zero or above the least normal number",
+            Link(well_inside(x, spec.d_format), ()),
+        )
         for x in (left.result, right.result)
     ]
 
@@ -377,7 +388,8 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
 
 PROPERTY = Property(
     "power-of-two-scaling",
-    "d(2a, b, 2c) = 2·d(a, b, c) where b is finite and all a, c and step results are zero or normal, before and after",
+    "d(2a, b, 2c) = 2·d(a, b, c) within range: b finite; a, c, 2a, 2c zero or normal; both runs' step results zero or "
+    "finite and above the least normal number",
     answer,
 )
 
