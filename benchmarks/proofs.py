@@ -3,7 +3,8 @@
     python benchmarks/proofs.py
 
 Each structural property of hopper's HMMA.16816.F32 with K = L = 4, 8, 16, 32, on this machine, one after the other.
-*Monolithic* is the same statement as one formula about the whole instruction, put to all solvers at once.
+*Monolithic* is the same statement as one formula about the whole instruction, put to all solvers at once; of
+order-independence only the exchange of two products.  After one that is not settled, larger K are not run.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mmaformal.queries import (
     commutativity,
     order_independence,
     output_range,
+    power_of_two_scaling,
     sign_symmetry,
     zero_padding,
 )
@@ -87,6 +89,10 @@ QUESTIONS: dict[
     "zero-padding": (
         lambda i: [zero_padding.argument(zero_padding.padding(i.spec))],
         lambda i: zero_padding.relation(zero_padding.padding(i.spec)).broken(symbolic_inputs(i.spec)),
+    ),
+    "power-of-two-scaling": (
+        lambda i: [power_of_two_scaling.argument(i.spec)],
+        lambda i: power_of_two_scaling.relation(i.spec).broken(symbolic_inputs(i.spec)),
     ),
     "no-nan-from-finite": (lambda i: [output_range.no_nan(i.spec)], _nan),
     "never-minus-zero": (lambda i: [output_range.never_minus_zero(i.spec)], _minus_zero),

@@ -135,7 +135,7 @@ def compare(i: Instruction, threads: int, repeats: int) -> dict[str, Any] | None
     kernel = kernel_for(i.spec).description
     single: dict[str, list[Timing]] = {}
     for name, (_, call) in forms.items():  # a first, quick look at all forms
-        single[name] = [timed(call), timed(call)]
+        single[name] = [timed(call) for _ in range(4)]
     rate = {name: best(times)[1] / forms[name][0] for name, times in single.items()}
     name = min(rate, key=lambda each: rate[each])
     count, call = forms[name]

@@ -215,6 +215,7 @@ def begin_fda(
     F: Any,
     e_zero: Any,
     least: Any,
+    floor: Any,
     sa: Any,
     sb: Any,
     d: Any,
@@ -236,7 +237,7 @@ def begin_fda(
         e = np.int64(largest[j])
         e = maximum(where(e < least, FAR, e + blocks), c.exponent)
         e_max[j] = e
-        scale[j] = power_of_two(F - (e - blocks), scale[j])
+        scale[j] = power_of_two(maximum(F - (e - blocks), floor), scale[j])
     return special
 
 
@@ -282,6 +283,7 @@ def run_fda(
     L: Any,
     chunk: Any,
     least: Any,
+    floor: Any,
     a: Any,
     b: Any,
     some: Any,
@@ -312,13 +314,13 @@ def run_fda(
                 if scaled:
                     sa, sb = np.int64(scale_a[i, s]), scale_b[p, s, :w]
                 largest_exponent(ea[i], eb[p], k0, k1, largest)
-                some_c = begin_fda(c_format, F, e_zero, least, sa, sb, row, largest, e_max, scale)
+                some_c = begin_fda(c_format, F, e_zero, least, floor, sa, sb, row, largest, e_max, scale)
                 if zeros_count:
                     smallest_exponent(ea[i], eb[p], k0, k1, smallest)
                     for j in range(w):
                         e = maximum(np.int64(e_max[j]), where(smallest[j] < least, e_zero, FAR))
                         e_max[j] = e
-                        scale[j] = power_of_two(F - (e - sa - sb[j]), scale[j])
+                        scale[j] = power_of_two(maximum(F - (e - sa - sb[j]), floor), scale[j])
                 aligned_sum(va[i], vb[p], k0, k1, chunk, scale, sums, total)
                 special = special_a[i, s] | special_b[p, s]
                 if special:
@@ -335,7 +337,7 @@ def run_fda(
 
 
 @part
-def begin_dot(F: Any, least: Any, skipped: Any, largest: Any, e_dot: Any, scale: Any) -> Any:
+def begin_dot(F: Any, least: Any, floor: Any, skipped: Any, largest: Any, e_dot: Any, scale: Any) -> Any:
     """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
     vectorised()
     top = np.int64(FAR)
@@ -343,7 +345,7 @@ def begin_dot(F: Any, least: Any, skipped: Any, largest: Any, e_dot: Any, scale:
         e = np.int64(largest[j])
         e = where(e < least, skipped, e)
         e_dot[j] = e
-        scale[j] = power_of_two(F - e, scale[j])
+        scale[j] = power_of_two(maximum(F - e, floor), scale[j])
         top = maximum(top, e)
     return top
 
@@ -482,6 +484,7 @@ def run_fdrda(
     groups: Any,
     chunk: Any,
     least: Any,
+    floor: Any,
     top_exponent: Any,
     overflow: Any,
     a: Any,
@@ -512,7 +515,7 @@ def run_fdrda(
                 for g in range(groups):
                     k0 = s * L + g * size
                     largest_exponent(ea[i], eb[p], k0, k0 + size, largest)
-                    top = maximum(top, begin_dot(F, least, skipped, largest, e_dot[g, :w], scale))
+                    top = maximum(top, begin_dot(F, least, floor, skipped, largest, e_dot[g, :w], scale))
                     aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g, :w])
                 special = special_a[i, s] | special_b[p, s] | (top >= top_exponent)
                 if special:
@@ -633,6 +636,7 @@ class FdaKernel(_Fused):
             p.L,
             wide.chunk,
             wide.least,
+            wide.floor,
             a,
             b,
             np.empty(WIDTH, wide.term),
@@ -684,6 +688,7 @@ class FdrdaKernel(_Fused):
             self.groups,
             wide.chunk,
             wide.least,
+            wide.floor,
             # A product of exponent e and significand s counts as infinite if e ≥ 128, or s ≥ 2 and e ≥ 127: if its
             # magnitude is at least 2^128, for s < 4, and no product of exponent 128 has s < 1.
             self.overflow,

@@ -8,9 +8,9 @@ float to an integer does.  That is `align` bit for bit if no operation rounds:
 - the least product, 2^(e_a + e_b - M_a - M_b) at the least exponents, and the largest, below 2^(e_a + e_b + 2) at
   the greatest, are normal floats;
 - the scale 2^(F - e_max) is a normal float.  Where it would be too large, e_max is below the exponent of every
-  product that is not zero: all are zero, and stay zero by any scale.  Where it would be too small, the least normal
-  float serves: every product times that is below 1.  A product that becomes subnormal is below 1, cut to 0, even if
-  the processor flushes it.
+  product that is not zero: all are zero, and stay zero by any scale.  Where it is below 2^floor, floor = -(e_a + e_b +
+  3) at the greatest exponents, that serves instead: every product times it is below 1, too, and cut to 0.  So no
+  scaled product is subnormal, which would be slow, and would depend on whether the processor flushes it.
 
 A term is at most (2^(M_a+1) - 1)·(2^(M_b+1) - 1) shifted from M_a + M_b to F fractional bits.  As many of these are
 summed in 32 bits as fit (`chunk`); the sums of chunks and c's term are added in 64 bits.
@@ -42,6 +42,7 @@ class Widths:
     term: Any  #: of aligned terms
     chunk: int  #: how many terms a sum of that type holds
     least: int  #: the least exponent of a product that is not zero
+    floor: int  #: the exponent of the least scale that need be applied
     zero: int  #: what a zero operand's exponent is, so that its products' are below `least`
 
     @property
@@ -62,9 +63,9 @@ def widths(spec: DotAdd, F: int, L: int) -> Widths | None:
     for float_type, significand, low, high in _FLOATS:
         exact = bits + 2 <= significand
         normal = least - bits >= low and min(x.min_exponent - x.fraction_bits for x in (a, b)) >= low
-        # twice the least normal float times the largest product is below 1, too
-        small = greatest + 2 <= -low - 1 and max(a.max_exponent, b.max_exponent) < high
-        if exact and normal and small and F - least <= high:
+        floor = -(greatest + 3)
+        bounded = greatest + 2 <= high and least - bits + floor >= low
+        if exact and normal and bounded and F - least <= high:
             value = float_type
             break
     else:
@@ -83,4 +84,4 @@ def widths(spec: DotAdd, F: int, L: int) -> Widths | None:
     )
     if exponent is None:
         return None
-    return Widths(exponent, value, term_type, chunk, least, zero)
+    return Widths(exponent, value, term_type, chunk, least, floor, zero)
