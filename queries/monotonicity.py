@@ -31,7 +31,7 @@ from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.exact_steps import prove_addition, prove_monotone, prove_step
-from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_total
+from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.numerical import (
     NotProvedError,
@@ -45,6 +45,7 @@ from mmaformal.queries.numerical import (
 )
 from mmaformal.queries.numerical import size as size_of
 from mmaformal.queries.property import Property
+from mmaformal.queries.round_down import prove_ranges
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
@@ -149,6 +150,8 @@ def prove_addend_fused(proving: Proving, spec: DotAdd) -> None:
     _specials_of(proving, pair.sign, pair.finite, x.step, y.step)
     prove_total(proving, x, below0)
     prove_total(proving, y, below1)
+    prove_highest(proving, x, below0, some0)
+    prove_highest(proving, y, below1, some1)
     for rise in range(furthest + 1):
         _sums(proving, pair, rise, [step, maxima], below0, below1[-1])
         _rounding(proving, pair, rise, low)
@@ -359,6 +362,11 @@ def prove_addend_round_down(proving: Proving, spec: DotAdd) -> None:
         [step],
         [x.e_dot, e0, e1, s0, s1, x.addend.sign, y.addend.sign],
     )
+    for side in (x, y):
+        prove_ranges(proving, p, side)
+    significands = [operand.significand for operand in (*y.a, *y.b, y.c)]
+    text = "e_max is in its range"
+    proving.claim("e_max in range", text, z3.ULE(E1, ex.constant(ex.high)), (), significands)
     within = z3.And(x.dot <= bound, x.dot >= -bound)
     reach = (bound + (1 << (p.F + 1))) << (p.dot_bits - p.F)
     for rise in (0, 1):

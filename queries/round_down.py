@@ -66,24 +66,18 @@ def prove_round_down(proving: Proving, spec: DotAdd) -> None:
 
     parities = [range(parity, p.L, 2) for parity in range(2)] if grouped else [range(p.L)]
     tops = step.e_groups if grouped else (step.e_products,)
-    sums = step.groups if grouped else (step.dot,)
-    for members, e_top, total in zip(parities, tops, sums, strict=True):
+    for members, e_top in zip(parities, tops, strict=True):
         terms = [step.products[k] for k in members]
         at_most, _ = prove_largest(proving, "exponents", e_top, [term.exponent for term in terms])
         for k, term, below in zip(members, terms, at_most, strict=True):
             factors = (step.a[k].significand, step.b[k].significand)
             prove_alignment(proving, Summand("product", term, step.aligned[k], f, factors), e_top, p.F, below)
-        aligned = [step.aligned[k] for k in members]
-        bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
-        small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
-        pairs = [(term.sign, magnitude) for term, magnitude in zip(terms, aligned, strict=True)]
-        prove_sum(proving, total, pairs, bounds, small)
-
+    prove_ranges(proving, p, step)
     if grouped:
         _groups(proving, p, step, place, own.low)
     e_dot, e_max, c = step.e_dot, step.e_max, step.addend
     bound = fdrda.dot_bound(p, p.L)
-    within = z3.And(step.dot <= bound, step.dot >= -bound)
+    small = within(step.dot, bound)
     larger = proving.claim(
         "e_max",
         "e_max is the larger of the exponents of the dot product and of c",
@@ -99,7 +93,7 @@ def prove_round_down(proving: Proving, spec: DotAdd) -> None:
         "the dot product",
         (step.dot, dot_place),
         (step.dot_cut, kept),
-        [larger, within],
+        [larger, small],
         [*cut, step.dot],
     )
     signed_c = z3.If(c.sign == 1, -fit(c.significand, M + 3), fit(c.significand, M + 3))
@@ -115,6 +109,52 @@ def prove_round_down(proving: Proving, spec: DotAdd) -> None:
     )
     _sum_with_c(proving, p, step, bound)
     _round(proving, spec, p, step, kept, larger, bound)
+
+
+def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
+    wide = z3.SignExt(2, x)  # a bound may be one more than x can hold
+    return z3.And(wide <= bound, wide >= -bound)
+
+
+def prove_ranges(proving: Proving, p: Fdrda, step: Any) -> None:
+    """No sum of products wraps, and how large they, what is left of them, and c are at most."""
+    grouped = isinstance(p, Gfdrda)
+    parities = [range(parity, p.L, 2) for parity in range(2)] if grouped else [range(p.L)]
+    for members, total in zip(parities, step.groups if grouped else (step.dot,), strict=True):
+        aligned = [step.aligned[k] for k in members]
+        bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
+        small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
+        prove_sum(proving, total, [(step.products[k].sign, step.aligned[k]) for k in members], bounds, small)
+    bound = fdrda.dot_bound(p, p.L)
+    if grouped:
+        cuts = []
+        for members, group, cut, e in zip(parities, step.groups, step.groups_cut, step.e_groups, strict=True):
+            own = fdrda.dot_bound(p, len(members))
+            text = "a group's sum is no larger when cut"
+            claim = within(cut, own)
+            cuts.append(
+                proving.claim(
+                    "range of a group", text, claim, [within(group, own)], [group, e, step.e_products]
+                )
+            )
+        text = "so the sum of both groups is at most that of their bounds"
+        proving.claim("range of both", text, within(step.dot, bound), cuts, list(step.groups_cut))
+    reach = bound << (p.dot_bits - p.F)
+    proving.claim(
+        "range of the dot product",
+        "the dot product is no larger when cut",
+        within(step.dot_cut, reach),
+        [within(step.dot, bound)],
+        [step.dot, step.e_dot, step.e_max],
+    )
+    c = step.addend
+    proving.claim(
+        "range of c",
+        "c is below 2",
+        within(step.c_cut, 1 << (p.F + 1)),
+        (),
+        [c.significand, c.exponent, c.sign, step.e_max],
+    )
 
 
 def _groups(proving: Proving, p: Gfdrda | Fdrda, step: Any, place: Any, low: int) -> None:
