@@ -18,7 +18,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings import executable, smt
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import StickySum
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
@@ -27,7 +27,7 @@ from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.lemmas import ArgumentError, Link, UnprovedError
 from mmaformal.queries.pairs import Pairing, operand_codes, prove
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Rows
+from mmaformal.queries.relations import Rows, run_trace, values
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -92,9 +92,7 @@ def _sums(spec: DotAdd, step: Any, product: int | None = None) -> list[Sum]:
         if name == "gdfs":
             assert spec.scale_format is not None
             fraction = 2 + 2 * spec.scale_format.fraction_bits
-            largest = (
-                p.G * 36 * 4 * widest(spec.scale_format) ** 2 if spec.scale_format.has_zero else p.G * 36 * 4
-            )  # type: ignore[attr-defined]
+            largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2  # type: ignore[attr-defined]
         parts = [(t, largest, _aligned(largest, fraction, p.F)) for t in terms]  # type: ignore[attr-defined]
         c = widest(spec.c_format)
         parts.append((step.addend, c, _aligned(c, spec.c_format.fraction_bits, p.F)))  # type: ignore[attr-defined]
@@ -266,7 +264,7 @@ def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.B
         for n, term in enumerate(summands(total, G), 1):
             link = within(term, largest)
             pair = [factor for side in (step.a, step.b) for factor in side if _occurs(factor.field, term)]
-            fields = []
+            fields: list[Link] = []
             for factor in pair:
                 field = Link(z3.UGE(factor.field, 1), (factor.field,))
                 codes = operand_codes(factor)
@@ -302,7 +300,7 @@ def _occurs(part: z3.ExprRef, whole: z3.ExprRef) -> bool:
 
 def _finite(pairing: Pairing, step: Any, n: int) -> list[Link]:
     """For sums in fixed point: the factors are finite, which is assumed; infinities make the sum irrelevant."""
-    links = []
+    links: list[Link] = []
     for x in (step.a[n], step.b[n]):
         raw = Link(z3.Not(z3.Or(x.nan, x.infinite)), ())
         pairing.assume("factors are finite", raw)
@@ -316,19 +314,8 @@ def _finite(pairing: Pairing, step: Any, n: int) -> list[Link]:
 
 def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
     """The largest case, in the SMT wing: a claim about constants."""
-    case = _case(spec)
-
-    def values(side: Sequence[int], fmt: Format | None) -> list[z3.BitVecRef]:
-        return [z3.BitVecVal(code, fmt.storage_bits) for code in side] if fmt is not None else []
-
-    trace = smt.dot_add(
-        spec,
-        values(case.a, spec.a_format),
-        values(case.b, spec.b_format),
-        *values([case.c], spec.c_format),
-        values(case.scale_a, spec.scale_format),
-        values(case.scale_b, spec.scale_format),
-    )
+    x = values(spec, _case(spec))
+    trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
     first = _sums(spec, trace.steps[0])[0]
     half = 1 << (sum(first.bounds).bit_length() - 1)
     link = Link(first.total >= half, ())
@@ -346,13 +333,7 @@ def _case(spec: DotAdd) -> Codes:
 def _run(instruction: Instruction, bound: int) -> None:
     """The same in the executable wing.  Raises WitnessError if its sum does not need the highest bit."""
     spec = instruction.spec
-    codes = Rows.of([_case(spec)]).codes
-    sides = [[np.asarray(x, np.uint64).astype(np.int64) for x in side] for side in (codes.a, codes.b)]
-    scales = [
-        [np.asarray(x, np.uint64).astype(np.int64) for x in side] for side in (codes.scale_a, codes.scale_b)
-    ]
-    c = np.asarray(codes.c, np.uint64).astype(np.int64)
-    step = executable.dot_add(spec, *sides, c, *scales).steps[0]
+    step = run_trace(spec, Rows.of([_case(spec)]).codes).steps[0]
     name = spec.parameters.algorithm
     if name == "lowered":
         total = step.total  # that of the first inner step

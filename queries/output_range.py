@@ -51,7 +51,7 @@ def all_finite(spec: DotAdd) -> Any:
 
 def _finite_operands(pairing: Pairing, step: Any, assumed: dict[int, Link]) -> list[Link]:
     """That decoded operands of finite codes are finite."""
-    links = []
+    links: list[Link] = []
     for side in ("a", "b", "scale_a", "scale_b"):
         for x in _operands(step, side):
             flags = [flag for flag in (x.nan, x.infinite) if not z3.is_false(flag)]
@@ -144,7 +144,7 @@ def _no_nan_gps(pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Li
             raise ArgumentError("products may overflow")
         return Link(z3.ULE(magnitude(code, fp32), exponent << fp32.fraction_bits), (code,))
 
-    level = []
+    level: list[Link] = []
     for x, y, product in zip(step.a, step.b, step.products, strict=True):
         codes = [*operand_codes(x), *operand_codes(y)]
         given = [assumed[code.get_id()] for code in codes]

@@ -35,7 +35,7 @@ from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
 from mmaformal.queries.inputs import is_nan, magnitude_field
 from mmaformal.queries.lanes import Tracer
-from mmaformal.queries.lemmas import Argument, Ledger, Lemma, Link, _is_maximum
+from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, _is_maximum
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -69,20 +69,20 @@ class Pairing(Argument):
 
     def assume(self, what: str, link: Link) -> Link:
         """A condition on the inputs under which the conclusion is claimed."""
-        self._assumed.append((what, self._atom(link.claim)))
+        if link.defined:
+            raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
+        self._assumed.append((what, self.letter(link)))
         return link
 
     def split(self, statement: str, terms: Sequence[z3.ExprRef], *links: Link) -> None:
         """That at least one of the links holds, whatever the terms."""
-        self.derive("cases", statement, [Link(z3.Or([link.claim for link in links]), ())], inputs=terms)
-        self._steps[-1] = z3.Or([self._atom(link.claim) for link in links])
+        self.derive("cases", statement, [Link(z3.Or([link.said for link in links]), ())], inputs=terms)
+        self._steps[-1] = z3.Or([self.letter(link) for link in links])
 
     def split_given(self, statement: str, given: Link, *links: Link) -> None:
         """That at least one of the links follows from the given one."""
-        self.derive("cases", statement, [Link(z3.Or([link.claim for link in links]), ())], [given])
-        self._steps[-1] = z3.Implies(
-            self._atom(given.claim), z3.Or([self._atom(link.claim) for link in links])
-        )
+        self.derive("cases", statement, [Link(z3.Or([link.said for link in links]), ())], [given])
+        self._steps[-1] = z3.Implies(self.letter(given), z3.Or([self.letter(link) for link in links]))
 
     def under(
         self, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef], wanted: Link, term: z3.BitVecRef
@@ -95,7 +95,7 @@ class Pairing(Argument):
     def conclude(self, link: Link, statement: str = "the results are related as claimed") -> None:
         """The conclusion follows from all derivations, and from what was assumed; each claim is a letter here."""
         assumed = [letter for _, letter in self._assumed]
-        formula = z3.Implies(all_of([*assumed, *self._steps]), self._atom(link.claim))
+        formula = z3.Implies(all_of([*assumed, *self._steps]), self.letter(link))
         given = [f"if {what}" for what in dict.fromkeys(what for what, _ in self._assumed)]
         self._add(Lemma("composition", ", ".join(["from all of these", *given, statement]), formula))
 
@@ -407,19 +407,15 @@ class Step:
         )
 
     def factors(self) -> list[Link]:
-        """The links of all a, then all b, by the second run's order; those of equal terms need no link."""
+        """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
+        if isinstance(self.kind, Same):
+            return []
         links = []
-        for side in (("a", "b"), ("b", "a")):
-            for j, i in enumerate(self.order):
-                mine, other = getattr(self.left, side[0])[i], getattr(self.right, side[0])[j]
-                if all(x.eq(y) for x, y in zip(mine, other, strict=True)):
-                    continue
-                if side[0] == "b" or isinstance(self.kind, Same):
-                    continue  # exchanged factors: what is made of them is compared
-                codes = operand_codes(mine, other)
-                text = "negated codes are decoded to related operands"
-                link = self.kind.operand(mine, other)
-                links.append(self.derive("decode", text, link, self._number(mine), codes))
+        for j, i in enumerate(self.order):
+            mine, other = self.left.a[i], self.right.a[j]
+            link, codes = self.kind.operand(mine, other), operand_codes(mine, other)
+            text = "negated codes are decoded to related operands"
+            links.append(self.derive("decode", text, link, self._number(mine), codes))
         return links
 
     def special(self, given: Sequence[Link], *inputs: Any) -> Link:
@@ -642,7 +638,7 @@ def _fused(
         for i, zero in zeros.items()
     ]
     e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend], below)
-    nothing = {i: lambda x, i=i, zero=zero: step.nothing(i, x, left.e_max, zero) for i, zero in zeros.items()}
+    nothing = _nothing(step, zeros, left.e_max)
     total = step.sum_of(
         left.total,
         right.total,
@@ -667,16 +663,14 @@ def _gdfs(step: Step) -> Link:
         h = step.order[g * n] // G  # the first run's group that this one of the second is
         order.append(h)
         inside = [step.order[j] - h * G for j in mine]
-        links, nothing = [], {}
-        for i, zero in zeros.items():
-            if i // G == h:
-                magnitude = left.products[i][1]
-                none = Link(magnitude == 0, (), ((magnitude, z3.BitVecVal(0, magnitude.size())),))
-                codes = operand_codes(left.a[i], left.b[i])
-                links.append(
-                    step.derive("multiply", "a dropped product is zero", none, [step.dropped[i]], codes)
-                )
-                nothing[i - h * G] = lambda x, i=i, zero=zero: step.nothing(i, x, None, zero)
+        gone = {i: zero for i, zero in zeros.items() if i // G == h}
+        links = []
+        for i in gone:
+            magnitude = left.products[i][1]
+            none = Link(magnitude == 0, (), ((magnitude, z3.BitVecVal(0, magnitude.size())),))
+            codes = operand_codes(left.a[i], left.b[i])
+            links.append(step.derive("multiply", "a dropped product is zero", none, [step.dropped[i]], codes))
+        nothing = _nothing(step, gone, None, _inside(h * G))
         for j in mine:
             i = step.order[j]
             x, y = left.products[i], right.products[j]
@@ -692,6 +686,11 @@ def _gdfs(step: Step) -> Link:
             )
         )
     return _fused(step, left.groups, right.groups, groups, c, special, order)
+
+
+def _inside(first: int) -> Callable[[int], int]:
+    """The place of a product in its group."""
+    return lambda i: i - first
 
 
 def _products(step: Step, factors: Sequence[Link]) -> list[Link]:
@@ -781,9 +780,17 @@ def _reach(step: Step) -> list[Link]:
 
 
 def _nothing(
-    step: Step, zeros: Mapping[int, Link], e_max: z3.BitVecRef, place: Callable[[int], int] = lambda i: i
+    step: Step,
+    zeros: Mapping[int, Link],
+    e_max: z3.BitVecRef | None,
+    place: Callable[[int], int] = lambda i: i,
 ) -> dict[int, Callable[[z3.BitVecRef], Link]]:
-    return {place(i): lambda x, i=i, zero=zero: step.nothing(i, x, e_max, zero) for i, zero in zeros.items()}
+    """For dropped products, by the places of their summands, the link that these are zero."""
+
+    def make(i: int, zero: Link) -> Callable[[z3.BitVecRef], Link]:
+        return lambda x: step.nothing(i, x, e_max, zero)
+
+    return {place(i): make(i, zero) for i, zero in zeros.items()}
 
 
 def _groups(
@@ -824,7 +831,7 @@ def _efda(step: Step) -> Link:
     special = step.special([c, *factors, *terms, *zeros.values()], operands)
     addend = step.addend(c)
     if hasattr(left, "placed"):
-        nothing = {i: lambda x, i=i, zero=zero: step.nothing(i, x, None, zero) for i, zero in zeros.items()}
+        nothing = _nothing(step, zeros, None)
         dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], nothing=nothing)
         term = step.derive("multiply", "sums are related terms", step.kind.term(left.term, right.term), [dot])
         return _rounded(step, left.sum, right.sum, [term, addend], [special])

@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda
-from mmaformal.encodings import executable, smt
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt.fda import exponents_of
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -34,10 +33,12 @@ from mmaformal.queries.relations import (
     Code,
     Fact,
     Relation,
+    as_codes,
     both,
     either,
     is_finite,
     magnitude,
+    run_trace,
     select,
     settle,
 )
@@ -101,17 +102,7 @@ def _results(spec: DotAdd, x: Any) -> list[Code]:
     if isinstance(x, Inputs):
         return [step.result for step in smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps]
 
-    def lanes(side: Sequence[Any]) -> list[Any]:
-        return [np.asarray(code, np.uint64).astype(np.int64) for code in side]
-
-    with np.errstate(all="ignore"):
-        trace = executable.dot_add(
-            spec, lanes(x.a), lanes(x.b), *lanes([x.c]), lanes(x.scale_a), lanes(x.scale_b)
-        )
-    return [
-        np.asarray(step.result, np.int64).astype(np.uint64) & np.uint64(spec.d_format.codes - 1)
-        for step in trace.steps
-    ]
+    return [as_codes(step.result, spec.d_format) for step in run_trace(spec, x).steps]
 
 
 def relation(spec: DotAdd) -> Relation:

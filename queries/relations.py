@@ -130,7 +130,7 @@ class Relation:
 
 def is_finite(code: Code, fmt: Format) -> Fact:
     low = magnitude(code, fmt)
-    less = z3.ULT if isinstance(code, z3.BitVecRef) else np.less
+    less: Callable[[Any, Any], Any] = z3.ULT if isinstance(code, z3.BitVecRef) else np.less
     if not fmt.has_zero:
         return low != fmt.codes - 1
     if fmt.specials == Specials.IEEE:
@@ -175,22 +175,27 @@ class Rows:
         return Codes(ints(self.a), ints(self.b), int(self.c[row]), ints(self.scale_a), ints(self.scale_b))
 
 
-def run(spec: DotAdd, codes: Codes) -> NDArray[np.uint64]:
-    """The executable wing on columns of codes."""
+def run_trace(spec: DotAdd, codes: Codes) -> Any:
+    """The executable wing's trace on columns of codes."""
 
     def lanes(side: Sequence[Any]) -> list[NDArray[np.int64]]:
         return [np.asarray(x, np.uint64).astype(np.int64) for x in side]
 
+    (c,) = lanes([codes.c])
+    sides = [lanes(side) for side in (codes.a, codes.b, codes.scale_a, codes.scale_b)]
     with np.errstate(all="ignore"):
-        result = executable.dot_add(
-            spec,
-            lanes(codes.a),
-            lanes(codes.b),
-            *lanes([codes.c]),
-            lanes(codes.scale_a),
-            lanes(codes.scale_b),
-        ).result
-    return np.asarray(result, np.int64).astype(np.uint64) & np.uint64(spec.d_format.codes - 1)
+        return executable.dot_add(spec, sides[0], sides[1], c, sides[2], sides[3])
+
+
+def as_codes(lane: Any, fmt: Format) -> NDArray[np.uint64]:
+    """The codes in a lane."""
+    codes: NDArray[np.uint64] = np.asarray(lane, np.int64).astype(np.uint64) & np.uint64(fmt.codes - 1)
+    return codes
+
+
+def run(spec: DotAdd, codes: Codes) -> NDArray[np.uint64]:
+    """The codes of d that the executable wing gives for columns of codes."""
+    return as_codes(run_trace(spec, codes).result, spec.d_format)
 
 
 def random_cases(spec: DotAdd, count: int, seed: int = 0, sparse: bool = False) -> Rows:
@@ -218,7 +223,8 @@ def random_cases(spec: DotAdd, count: int, seed: int = 0, sparse: bool = False) 
         which = rng.integers(0, 4, shape)
         chosen = np.take_along_axis(fraction, which[None], 0)[0] & np.uint64(ones)
         word = ((field << np.uint64(M)) | chosen) << np.uint64(fmt.ignored_low_bits)
-        return word | (rng.integers(0, 2, shape).astype(np.uint64) * np.uint64(fmt.sign_mask))
+        codes: NDArray[Any] = word | (rng.integers(0, 2, shape).astype(np.uint64) * np.uint64(fmt.sign_mask))
+        return codes
 
     def exponents(fmt: Format, shape: tuple[int, ...]) -> NDArray[Any]:
         return rng.integers(fmt.min_exponent, fmt.max_exponent, shape, endpoint=True)
@@ -265,12 +271,12 @@ def random_cases(spec: DotAdd, count: int, seed: int = 0, sparse: bool = False) 
     return Rows(a, b, c, scales[0], scales[1])
 
 
-def _minus(fmt: Format) -> np.uint64:
+def _minus(fmt: Format) -> Any:
     """The sign bit of a zero; a format without −0 has none."""
     return np.uint64(0 if fmt.is_nan(fmt.sign_mask) else fmt.sign_mask)
 
 
-def _one(fmt: Format) -> np.uint64:
+def _one(fmt: Format) -> Any:
     return np.uint64(fmt.bias << fmt.fraction_bits)
 
 
@@ -356,22 +362,25 @@ def image_of(relation: Relation, codes: Codes) -> Codes:
     return Codes(ints(image.a), ints(image.b), ints([image.c])[0], ints(image.scale_a), ints(image.scale_b))
 
 
+def values(spec: DotAdd, codes: Codes) -> Inputs:
+    """The codes of one case as bit-vector values."""
+
+    def side(codes: Sequence[int], fmt: Format | None) -> tuple[z3.BitVecRef, ...]:
+        return tuple(z3.BitVecVal(x, fmt.storage_bits) for x in codes) if fmt is not None else ()
+
+    return Inputs(
+        side(codes.a, spec.a_format),
+        side(codes.b, spec.b_format),
+        z3.BitVecVal(codes.c, spec.c_format.storage_bits),
+        side(codes.scale_a, spec.scale_format),
+        side(codes.scale_b, spec.scale_format),
+    )
+
+
 def evaluate(spec: DotAdd, codes: Codes) -> int:
     """The SMT wing on one case."""
-
-    def values(side: Sequence[int], fmt: Format | None) -> list[z3.BitVecRef]:
-        return [z3.BitVecVal(x, fmt.storage_bits) for x in side] if fmt is not None else []
-
-    result: int = z3.simplify(
-        smt.dot_add(
-            spec,
-            values(codes.a, spec.a_format),
-            values(codes.b, spec.b_format),
-            *values([codes.c], spec.c_format),
-            values(codes.scale_a, spec.scale_format),
-            values(codes.scale_b, spec.scale_format),
-        ).result
-    ).as_long()
+    x = values(spec, codes)
+    result: int = z3.simplify(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).result).as_long()
     return result
 
 
@@ -439,10 +448,10 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
     for seed in range(_TRIES):
         cases = random_cases(relation.left, rows, seed)
         broken = relation.runs(cases)[2]
-        found = [cases[row] for row in np.flatnonzero(broken)]
+        found = [cases[int(row)] for row in np.flatnonzero(broken)]
         if found:
             few = random_cases(relation.left, rows, seed, sparse=True)
-            found += [few[row] for row in np.flatnonzero(relation.runs(few)[2])]
+            found += [few[int(row)] for row in np.flatnonzero(relation.runs(few)[2])]
             return min(found, key=lambda x: size(relation.left, x))
     return None
 
@@ -502,8 +511,8 @@ def _smaller(spec: DotAdd, x: Codes) -> Iterator[Codes]:
 
     if len(active) > _FEW:  # half of them at once
         for some in (active[::2], active[1::2], active[: len(active) // 2], active[len(active) // 2 :]):
-            a, b = ([0 if k in some else code for k, code in enumerate(side)] for side in (x.a, x.b))
-            yield replace(x, a=tuple(a), b=tuple(b))
+            fewer = [tuple(0 if k in some else v for k, v in enumerate(side)) for side in (x.a, x.b)]
+            yield replace(x, a=fewer[0], b=fewer[1])
     for k in active:
         yield replace(x, a=at(x.a, k, 0), b=at(x.b, k, 0))
         for code in _simpler(x.a[k], spec.a_format):

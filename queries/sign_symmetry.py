@@ -43,7 +43,7 @@ def argument(relation: Relation) -> Pairing:
     pairing, spec, inputs = Pairing(), relation.left, symbolic_inputs(relation.left)
     left, right = relation.traces(inputs)
     runs = Runs(Opposite(), spec, spec, left.steps, right.steps, range(spec.k))
-    c = Opposite().code(inputs.c, relation.image(inputs).c, spec.c_format)
+    c = Opposite().code(inputs.c, negative(inputs.c, spec.c_format), spec.c_format)
     pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
     return argue(runs, c, "the results are opposite, or both zero, or both NaN", pairing)
 
