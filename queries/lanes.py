@@ -252,8 +252,14 @@ class Flag:
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        raise LaneError(f"{_place(_frames())}: flags are not compared: use `^`")
+
     def __bool__(self) -> bool:
-        raise TypeError("a symbolic flag is neither true nor false: use `where`")
+        raise LaneError(f"{_place(_frames())}: a symbolic flag is neither true nor false: use `where`")
 
     def select(self, x: Lane | int, y: Lane | int) -> Lane:
         """x where the flag is true, else y."""
@@ -350,7 +356,7 @@ class Lane:
         return id(self)
 
     def __bool__(self) -> bool:
-        raise TypeError("a symbolic lane has no truth value: use `where`")
+        raise LaneError(f"{_place(_frames())}: a symbolic lane has no truth value: use `where`")
 
     def __neg__(self) -> Lane:
         return self.tracer.binary("-", self.tracer.lift(0), self)
@@ -385,10 +391,19 @@ _NAMES = {
 }
 _ORDERS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
+
+def _in_place(self: Node, other: Any) -> Node:
+    raise LaneError(
+        f"{_place(_frames())}: an array would be changed under its other names too: write `x = x + y`"
+    )
+
+
 for _op, _name in _NAMES.items():
     _forward, _backward = _operator(_op)
     setattr(Lane, f"__{_name}__", _forward)
     setattr(Lane, f"__r{_name}__", _backward)
+    setattr(Lane, f"__i{_name}__", _in_place)
+    setattr(Flag, f"__i{_name}__", _in_place)
 for _op, _name in _ORDERS.items():
     setattr(Lane, f"__{_name}__", _comparison(_op))
 
@@ -436,7 +451,9 @@ class Tracer:
     def lift(self, x: Lane | int, frames: Sequence[FrameType] = ()) -> Lane:
         if isinstance(x, Lane):
             return x
-        range_ = Range(int(x), int(x))
+        if type(x) is not int:  # a float, say, which NumPy would compute with
+            raise LaneError(f"{_place(frames or _frames())}: {x!r} is no integer")
+        range_ = Range(x, x)
         if not range_.inside(INT64):
             raise LaneError(f"{_place(frames)}: {_power_text(x)} is outside 64 bits")
         term = z3.BitVecVal(range_.low, range_.bits)
@@ -544,7 +561,7 @@ class Tracer:
             return
         entries, order_of = _entries(node, leaves)
         range_ = node.range if isinstance(node, Lane) else node.value
-        key = (tuple(entries), range_, order is not None, maximum)
+        key = (tuple(entries), _ranges(order_of), range_, order is not None, maximum)
         if key not in self.rules:
             statement, claim = _claim(node, entries, order_of, order, maximum)
             shifts = [
@@ -632,6 +649,7 @@ def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]],
     entries: list[tuple[Any, ...]] = []
     number: dict[int, int] = {}
     made: dict[int, Node] = {}
+    first: dict[int, int] = {}
 
     def visit(x: Node, top: bool = False) -> int:
         if id(x) in number:
@@ -640,7 +658,9 @@ def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]],
         if isinstance(x, Lane) and x.op == "constant":
             entry = ("constant", x.range.low)
         elif not top and (id(x) in stop or not x.operands):
-            entry = ("lane", x.range) if isinstance(x, Lane) else ("flag",)
+            # Leaves of one term are one variable of the rule.
+            same = first.setdefault(x.term.get_id(), len(entries))
+            entry = ("lane", x.range, same) if isinstance(x, Lane) else ("flag", same)
         else:
             entry = (x.op, *(visit(y) for y in x.operands))
         number[id(x)] = len(entries)
@@ -650,6 +670,11 @@ def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]],
 
     visit(node, True)
     return entries, made
+
+
+def _ranges(made: Mapping[int, Node]) -> tuple[Range | None, ...]:
+    """The widths of narrow terms depend on those of what they are made of, leaves or not."""
+    return tuple(node.range if isinstance(node, Lane) else None for node in made.values())
 
 
 def _short(text: str) -> str:

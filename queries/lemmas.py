@@ -41,6 +41,11 @@ class Link:
     lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
 
     @property
+    def said(self) -> z3.BoolRef:
+        """The claim, and what it determines."""
+        return _all([self.claim, *(term == value for term, value in self.defined)])
+
+    @property
     def lane(self) -> Lane:
         """The lane of a link of one."""
         (lane,) = self.lanes
@@ -126,10 +131,11 @@ class Argument:
     """
 
     def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
         self.lemmas: dict[int, Lemma] = {}
         self._atoms: dict[
             int, tuple[z3.BoolRef, z3.BoolRef]
-        ] = {}  #: a claim, and the letter that stands for it
+        ] = {}  #: what a link says, and the letter that stands for it
         self._steps: list[z3.BoolRef] = []  #: every derivation, in letters
         for rule in tracer.rules.values():
             self._add(Lemma("64-bit lanes", f"{rule.where}: {rule.statement}", rule.claim, rule.hard))
@@ -137,10 +143,12 @@ class Argument:
     def _add(self, lemma: Lemma) -> None:
         self.lemmas.setdefault(lemma.formula.get_id(), lemma)
 
-    def _atom(self, claim: z3.BoolRef) -> z3.BoolRef:
-        if claim.get_id() not in self._atoms:
-            self._atoms[claim.get_id()] = claim, z3.Bool(f"p{len(self._atoms)}")
-        return self._atoms[claim.get_id()][1]
+    def letter(self, link: Link) -> z3.BoolRef:
+        """What stands for a link in the composition: for all of it that is made use of where it is given."""
+        said = link.said
+        if said.get_id() not in self._atoms:
+            self._atoms[said.get_id()] = said, z3.Bool(f"p{len(self._atoms)}")
+        return self._atoms[said.get_id()][1]
 
     def derive(
         self,
@@ -159,12 +167,10 @@ class Argument:
         """
         given = list(given)
         lanes = {id(lane): lane for link in given for lane in link.lanes}
+        if any(lane.tracer is not self._tracer for lane in lanes.values()):
+            raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
         premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
-        claims = [
-            *(link.claim for link in links),
-            *(x == value for link in links for x, value in link.defined),
-        ]
-        goal = z3.Implies(_all(premises), _all(claims))
+        goal = z3.Implies(_all(premises), _all([link.said for link in links]))
         if each_value_of is None:
             self._add(Lemma(stage, statement, _cut(goal, inputs, given), hard=alone))
         else:
@@ -173,18 +179,18 @@ class Argument:
                 self._add(Lemma(stage, statement, _cut(goal, inputs, given, pair), hard=True))
         self._steps.append(
             z3.Implies(
-                _all([self._atom(link.claim) for link in given]),
-                _all([self._atom(link.claim) for link in links]),
+                _all([self.letter(link) for link in given]),
+                _all([self.letter(link) for link in links]),
             )
         )
         return links
 
     def conclude(self, link: Link) -> None:
-        """The conclusion follows from all derivations.  Each claim is a letter here; what it says was for the lemmas.
+        """The conclusion follows from all derivations.  Each link is a letter here; what it says was for the lemmas.
 
         Without this lemma a premise could be used that was never derived.
         """
-        formula = z3.Implies(_all(self._steps), self._atom(link.claim))
+        formula = z3.Implies(_all(self._steps), self.letter(link))
         self._add(Lemma("composition", "from all of these, in both wings d is the same code", formula))
 
     # ---- sums and maxima: both wings have the same operands in different orders -----------------------------------

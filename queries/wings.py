@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.evaluate import evaluate
 from mmaformal.queries.inputs import Codes, Inputs
-from mmaformal.queries.lanes import Lane, LaneError, Sample, Tracer
+from mmaformal.queries.lanes import Flag, Lane, LaneError, Sample, Tracer
 from mmaformal.solver.asking import constants_of
 
 _SAMPLES = 256
@@ -46,7 +46,11 @@ class Traces:
 
 
 def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
-    """Run both wings on symbolic codes.  Raises LaneError if the tracer is strict and an operation may wrap."""
+    """Run both wings on symbolic codes.
+
+    Raises LaneError if the tracer is strict and an operation may wrap, or if on the lanes' samples the executable wing
+    computes something else in NumPy: what it did on symbolic lanes is then not what runs.
+    """
     rng = np.random.default_rng(0)
 
     def lane(code: z3.BitVecRef, fmt: Format | None) -> Lane:
@@ -64,7 +68,40 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
     )
     mine = executable.dot_add(spec, lanes.a, lanes.b, lanes.c, lanes.scale_a, lanes.scale_b)
     other = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
+    if tracer.strict:
+        _check_samples(spec, lanes, mine)
     return Traces(spec, inputs, lanes, mine, other)
+
+
+def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: executable.Trace) -> None:
+    """That NumPy computes what the symbolic lanes' samples say, at every interface."""
+
+    def samples(side: Sequence[Lane]) -> list[Sample]:
+        return [lane.sample for lane in side]
+
+    numbers = executable.dot_add(
+        spec,
+        samples(lanes.a),
+        samples(lanes.b),
+        lanes.c.sample,
+        samples(lanes.scale_a),
+        samples(lanes.scale_b),
+    )
+    for i, (node, array) in enumerate(zip(_parts(symbolic), _parts(numbers), strict=True)):
+        sample = node.sample if isinstance(node, (Lane, Flag)) else node
+        if not np.all(sample == array):
+            raise LaneError(f"interface {i} of {spec.parameters.algorithm} is not what NumPy computes")
+
+
+def _parts(x: Any) -> Iterator[Any]:
+    """The lanes and flags of a trace, in order."""
+    if is_dataclass(x):
+        x = tuple(getattr(x, field.name) for field in fields(x))
+    if isinstance(x, (tuple, list)):
+        for part in x:
+            yield from _parts(part)
+    elif x is not None:
+        yield x
 
 
 def _signed(code: int, fmt: Format) -> int:

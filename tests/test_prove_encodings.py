@@ -6,8 +6,10 @@ part of the machinery has to refuse.  tools/mutate.py breaks the wings in more t
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmaformal import cdna1, volta
-from mmaformal.encodings.executable import blocks, limbs
+from mmaformal.encodings.executable import blocks, fda, limbs
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.formats import e2m1
 from mmaformal.queries import stages
-from mmaformal.queries.lanes import INT64, Lane, LaneError, Range, Tracer
+from mmaformal.queries.lanes import INT64, Lane, LaneError, Tracer
 from mmaformal.queries.lemmas import Argument, Lemma, Link, number
 from mmaformal.queries.prove_encodings import argue, prove_encodings
 from mmaformal.solver.answers import Holds
+
+SMALL = volta["HMMA.884.F32.F32"].replace(a_format=e2m1, b_format=e2m1, k=2, L=2)
 
 # ---- lanes -----------------------------------------------------------------------------------------------------
 
@@ -135,32 +139,69 @@ def test_a_shift_amount_outside_a_word_is_refused() -> None:
 
 
 def test_a_lane_and_a_flag_have_no_truth_value() -> None:
-    with pytest.raises(TypeError, match="where"):
+    with pytest.raises(LaneError, match="where"):
         traced(lambda x: x if x > 3 else -x, 1)
-    with pytest.raises(TypeError, match="truth value"):
+    with pytest.raises(LaneError, match="truth value"):
         traced(lambda x: x or 1, 1)
 
 
-@pytest.mark.parametrize("wrong", [Range(0, 62), Range(1, 63)], ids=str)
-def test_a_wrong_range_is_a_rule_that_does_not_hold(wrong: Range, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmaformal.queries import lanes
+def test_what_arrays_do_otherwise_is_refused() -> None:
+    """Operators in place change an array under all of its names; flags compare by element; floats stay floats."""
 
-    monkeypatch.setitem(lanes._INTERVALS, "|", lambda x, y: wrong)
-    tracer, _, _ = traced(lambda x, y: x | y, 2)
+    def in_place(x: Any) -> Any:
+        y = x
+        y += 1
+        return x
+
+    with pytest.raises(LaneError, match="other names"):
+        traced(in_place, 1)
+    with pytest.raises(LaneError, match="flags are not compared"):
+        traced(lambda x, y: blocks.where((x > 3) == (y > 3), x, y), 2)
+    for other in (0.5, np.float64(0.9), np.uint64(1), "1"):
+        with pytest.raises(LaneError, match="no integer"):
+            traced(lambda x, other=other: x + other, 1)
+
+
+def test_a_wing_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = blocks.encode
+
+    def encode(x: blocks.Rounded, rho: Any) -> Any:
+        return right(x, rho) ^ 1 if isinstance(x.sign, np.ndarray) else right(x, rho)
+
+    monkeypatch.setattr(fda, "encode", encode)
+    with pytest.raises(LaneError, match="not what NumPy computes"):
+        argue(SMALL.spec)
+
+
+def test_the_executable_wing_knows_what_kind_of_lane_it_has_in_one_place_only() -> None:
+    """`blocks.where`; anything else that asks would be a path that is traced and not run, or run and not traced."""
+    for path in Path(blocks.__file__).parent.glob("*.py"):
+        parts = [part for part in ast.parse(path.read_text()).body if getattr(part, "name", "") != "where"]
+        for node in (node for part in parts for node in ast.walk(part)):
+            if isinstance(node, ast.AugAssign):
+                assert isinstance(node.op, ast.Add), f"{path.name}:{node.lineno}"  # of lists and tuples
+            if isinstance(node, ast.Name):
+                assert node.id not in ("hasattr", "getattr", "type", "np"), f"{path.name}:{node.lineno}"
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                assert ast.unparse(node.args[0]) == "parameters", f"{path.name}:{node.lineno}"
+
+
+def test_rules_of_shared_and_of_different_operands_are_two(tmp_path: Path) -> None:
+    """`u - u` is 0; the same expression of two numbers is not, and its rule is another.
+
+    Ranges are guessed, told in terms of what comes into a call, in files of the executable wing only.
+    """
+    probe = tmp_path / "executable" / "probe.py"
+    names: dict[str, Any] = {}
+    exec(compile("def difference(u, v):\n    return (u - v) << 60\n", str(probe), "exec"), names)
+
+    def program(x: Any) -> Any:
+        names["difference"](x, x << 0)
+        return names["difference"](x, blocks.where(x == 64, x - 1, x))  # 64 is no sample
+
+    tracer = Tracer()
+    program(tracer.input(z3.BitVec("x", BITS + 1), VALUES))
     assert not all(proved(rule.claim) for rule in tracer.rules.values())
-
-
-def test_a_guessed_range_is_a_rule_too() -> None:
-    """Where intervals do not help, samples suggest a range; a sample that misses a case suggests a wrong one."""
-
-    def cut(sample: np.ndarray) -> bool:
-        tracer = Tracer()
-        x = tracer.input(z3.BitVec("x", 60), sample)
-        blocks.shift_right_sticky(x, x & 31)  # so that there is a call to be told in terms of
-        limbs.shift_left(x & 0xFF, x & 31)
-        return all(proved(rule.claim) for rule in tracer.rules.values() if not rule.hard)
-
-    assert cut(np.array([0, (1 << 60) - 1]))
 
 
 # ---- arguments --------------------------------------------------------------------------------------------------
@@ -200,6 +241,18 @@ def test_a_premise_that_was_never_derived_is_missed_by_the_composition() -> None
     holds = sum_of_two(lambda x, y: x + y, derive_first=False)
     (missing,) = (statement for statement, holding in holds.items() if not holding)
     assert "in both wings d is the same code" in missing
+
+
+def test_what_a_link_determines_is_part_of_what_is_to_be_derived() -> None:
+    """A link may not bring along a value that its claim does not say."""
+    tracer, total, (x,) = traced(lambda x: x + 1, 1)
+    argument = Argument(tracer)
+    argument.derive("inputs", "nothing", [Link(z3.BoolVal(True), ())])
+    smuggled = Link(z3.BoolVal(True), (x,), ((total.term, z3.BitVecVal(0, total.term.size())),))
+    result = number(total, z3.BitVecVal(0, total.term.size()))
+    argument.derive("sum", "zero", [result], [smuggled])
+    argument.conclude(result)
+    assert not all(settled(argument).values())
 
 
 def test_a_maximum_is_its_own_in_any_order() -> None:
@@ -244,8 +297,7 @@ def test_a_long_product_is_an_identity_of_polynomials() -> None:
 
 
 def test_both_wings_of_a_small_dot_product_agree() -> None:
-    instruction = volta["HMMA.884.F32.F32"].replace(a_format=e2m1, b_format=e2m1, k=2, L=2)
-    answer = prove_encodings(instruction, timeout=120)
+    answer = prove_encodings(SMALL, timeout=120)
     assert isinstance(answer, Holds), answer
     assert {o.solver for o in answer.proof.obligations} <= {"z3", "bitwuzla"}
 
