@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 import z3
@@ -54,7 +53,16 @@ from mmaformal.queries.fused_steps import (
     prove_total,
 )
 from mmaformal.queries.inputs import Codes
-from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, run_both, with_products, zeros
+from mmaformal.queries.numerical import (
+    NotProvedError,
+    Proving,
+    Shown,
+    exact,
+    inputs_text,
+    run_both,
+    with_products,
+    zeros,
+)
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -448,29 +456,40 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         prove_fused(proving, spec, x)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    witness = reach(instruction)
+    if witness is None:
+        why = "the bound is proved, but no input was found that reaches it"
+        return Unknown(question, why, proving.obligations, asker.elapsed)
+    reached = inputs_text(witness.instruction.spec, witness.codes)[-1].strip()
+    question += f"; reached (`error_bound.reach`), with {reached}: {witness.notes[0]}"
+    return Holds(question, Proof(proving.obligations), asker.elapsed)
+
+
+def least_n(instruction: Instruction) -> Fraction:
+    """The n of an instruction of fda or gdfs."""
+    spec = one_step(instruction.spec)
+    return max(case.n for case in cases_of(spec, fused_step(spec)))
+
+
+def reach(instruction: Instruction) -> Shown | None:
+    """An input of one step of fda or gdfs that loses n units, in both wings; None if none was found.
+
+    Raises WitnessError if it loses another number.
+    """
+    spec = one_step(instruction.spec)
+    x = fused_step(spec)
+    case = max(cases_of(spec, x), key=lambda case: case.n)
     codes = reaching(spec, x, case)
     if codes is None:
-        return Unknown(
-            question,
-            "the bound is proved, but no input was found that reaches it",
-            proving.obligations,
-            asker.elapsed,
-        )
-    single = instruction.replace(
-        **({"k": spec.k} | ({"scale_block": spec.scale_block} if spec.scale_block else {}))
-    )
+        return None
+    block = {"scale_block": spec.scale_block} if spec.scale_block else {}
+    single = instruction.replace(k=spec.k, **block)
     result, value = run_both(single, codes), exact(spec, codes)
     total, e_max = rounded_sum(spec, x, codes)
     if value is None or abs(total - value) != case.n * Fraction(2) ** (e_max - x.F):
         raise WitnessError(f"{instruction.label}: {codes} was to lose {case.n} units, and does not")
     notes = (f"S − exact = {(total - value) / Fraction(2) ** (e_max - x.F)} · 2^({e_max} − {x.F})",)
-    return Bounded(
-        question,
-        Proof(proving.obligations),
-        asker.elapsed,
-        case.n,
-        Shown(single, codes, result, value, notes),
-    )
+    return Shown(single, codes, result, value, notes)
 
 
 def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
@@ -491,20 +510,6 @@ def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     return Holds(question, Proof(proving.obligations), asker.elapsed)
-
-
-@dataclass(frozen=True)
-class Bounded(Holds):
-    """A bound that holds, and an input that reaches it."""
-
-    n: Fraction  #: in units of 2^(e_max − F)
-    witness: Shown
-
-    def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"n": str(self.n), "witness": self.witness.to_json()}
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n\nreached by:\n{self.witness}"
 
 
 PROPERTY = Property(

@@ -250,16 +250,19 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
 
 
 def test_the_error_bound_is_proved_and_reached() -> None:
-    answer = error_bound.PROPERTY.prove(hopper["HMMA.1684.F32.TF32"].replace(e_zero=None))
-    assert isinstance(answer, error_bound.Bounded)
-    spec, witness = answer.witness.instruction.spec, answer.witness
-    assert witness.result == run(witness.instruction, [witness.codes])[0]
+    instruction = hopper["HMMA.1684.F32.TF32"].replace(e_zero=None)
+    answer = error_bound.PROPERTY.prove(instruction)
+    assert isinstance(answer, Holds)
+    n, witness = error_bound.least_n(instruction), error_bound.reach(instruction)
+    assert witness is not None
+    assert str(n) in answer.question
+    assert 3 < n < 4  # three products and c, less than a unit each
+    spec = instruction.spec
+    assert witness.result == run(instruction, [witness.codes])[0]
     x = exact(spec, witness.codes)
     total, e_max = error_bound.rounded_sum(spec, error_bound.fused_step(spec), witness.codes)
     assert x is not None
-    assert abs(total - x) == answer.n * Fraction(2) ** (e_max - 25)
-    assert 3 < answer.n < 4  # three products and c, less than a unit each
-    assert str(answer.n) in answer.question
+    assert abs(total - x) == n * Fraction(2) ** (e_max - 25)
 
 
 @pytest.mark.parametrize(
