@@ -241,15 +241,21 @@ def _significand_is_small(
     if significand.eq(step.addend.significand):
         pairing.derive("multiply", text, [size], [], [step.c.significand])
         return
-    if spec.parameters.algorithm == "lowered":  # converted factors are no larger than what they are made from
-        made = {x.significand.get_id(): operand_codes(x) for side in (step.a, step.b) for x in side}
-    else:
-        made = {x.significand.get_id(): [x.significand] for side in (step.a, step.b) for x in side}
-    factors = [
-        x.significand for side in (step.a, step.b) for x in side if _occurs(x.significand, significand)
-    ]
-    inputs = [term for x in factors for term in made[x.get_id()]]
-    pairing.derive("multiply", text, [size], [], inputs)
+    given, factors, made_of = [], [], _parts(significand)
+    for side, fmt, operands in (("a", spec.a_format, step.a), ("b", spec.b_format, step.b)):
+        for x in operands:
+            if x.significand.get_id() not in made_of:
+                continue
+            factors.append(x.significand)
+            if (
+                spec.parameters.algorithm == "lowered"
+            ):  # a converted factor is no larger than what it is made from
+                places = x.significand.size() - 1 - fmt.fraction_bits
+                link = Link(z3.ULE(x.significand, widest(fmt) << places), (x.significand,))
+                given.append(link)
+                text_ = f"a converted {side} is not above the largest"
+                pairing.derive("decode", text_, [link], [], operand_codes(x))
+    pairing.derive("multiply", text, [size], given, factors)
 
 
 def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link) -> None:
@@ -263,7 +269,8 @@ def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.B
         x = None
         for n, term in enumerate(summands(total, G), 1):
             link = within(term, largest)
-            pair = [factor for side in (step.a, step.b) for factor in side if _occurs(factor.field, term)]
+            made_of = _parts(term)
+            pair = [x for side in (step.a, step.b) for x in side if x.field.get_id() in made_of]
             fields: list[Link] = []
             for factor in pair:
                 field = Link(z3.UGE(factor.field, 1), (factor.field,))
@@ -286,16 +293,15 @@ def _group_is_small(pairing: Pairing, spec: DotAdd, step: Any, significand: z3.B
     pairing.derive("multiply", text, [size], [], [step.c.significand])
 
 
-def _occurs(part: z3.ExprRef, whole: z3.ExprRef) -> bool:
+def _parts(whole: z3.ExprRef) -> set[int]:
+    """The ids of all that a term is made of."""
     stack, seen = [whole], set()
     while stack:
         x = stack.pop()
-        if x.eq(part):
-            return True
         if x.get_id() not in seen:
             seen.add(x.get_id())
             stack += x.children()
-    return False
+    return seen
 
 
 def _finite(pairing: Pairing, step: Any, n: int) -> list[Link]:
