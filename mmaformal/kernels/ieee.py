@@ -76,10 +76,9 @@ def run_sfma(fmt: Any, nan: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) 
                     for j in range(w):
                         row[j] = fma(x0, b[p, k, j], row[j])
                     k += 1
-        for i in range(m):
-            row = d[i, p * width : p * width + w]
-            for j in range(w):
-                row[j] = row[j] if row[j] == row[j] else nan
+                if end == stop:
+                    for j in range(w):
+                        row[j] = row[j] if row[j] == row[j] else nan
 
 
 class SfmaKernel(Kernel):
@@ -180,10 +179,8 @@ def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: A
                         u = flush(flush(x4 * b[p, g + 4, j]) + flush(x5 * b[p, g + 5, j]))
                         v = flush(flush(x6 * b[p, g + 6, j]) + flush(x7 * b[p, g + 7, j]))
                         row[j] = flush(row[j] + flush(flush(s + t) + flush(u + v)))
-        for i in range(m):
-            row = d[i, p * width : p * width + w]
-            for j in range(w):
-                row[j] = row[j] if row[j] == row[j] else nan
+                for j in range(w):
+                    row[j] = row[j] if row[j] == row[j] else nan
 
 
 class GpsKernel(Kernel):
