@@ -145,8 +145,9 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
     lines = [
         "# Properties",
         "",
-        "Made by `python -m mmaformal.queries.matrix`; do not edit. Each property of each instruction, at its full K: ",
-        "✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce; ? not settled in",
+        "Made by `python -m mmaformal.queries.matrix`; do not edit. Each property of each instruction, at its full K:",
+        "✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce (of every-number,",
+        "a code and the proof that nothing gives it); ? not settled in",
         "the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
         "",
         "| | property | statement | ✓ | ✗ | ? | seconds, all |",
@@ -157,7 +158,7 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
         counts = [sum(x["verdict"] == verdict for x in mine) for verdict in ("holds", "fails", "unknown")]
         seconds = sum(x["seconds"] for x in mine)
         lines.append(
-            f"| {numbers[each.name]} | {each.name} | {each.statement} | "
+            f"| {numbers[each.name]} | {each.name} | {each.statement.replace('|', chr(92) + '|')} | "
             + " | ".join(map(str, counts))
             + f" | {seconds:.0f} |"
         )
