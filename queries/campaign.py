@@ -178,12 +178,12 @@ class Campaign:
             if sha256 in self.outcomes and self.outcomes[sha256].verdict == "unsat"
         )
         question, seconds = question_of(instruction), sum(o.seconds for o in proved)
-        if goal.why is None:
+        if goal.why is None and goal.claims and len(proved) == len(goal.claims):
             return Holds(question, Proof(proved), seconds)
         if goal.witness is not None:
             witness = replace(goal.witness, instruction=instruction)
             return Fails(question, witness, f"The proof failed: {goal.why}", seconds)
-        return Unknown(question, goal.why, proved, seconds)
+        return Unknown(question, goal.why or "not all of its lemmas were asked", proved, seconds)
 
     def obligation(self, sha256: str) -> Obligation:
         """A claim that was proved."""
@@ -267,22 +267,25 @@ class Campaign:
         if isinstance(result, _Failure):
             self._fail(goal, result.why, result.final)
             return
-        goal.claims = list(dict.fromkeys(claim.digest for claim in result))
-        for claim in result:
-            sha256 = claim.digest
-            if sha256 not in self.claims:
-                self.claims[sha256], self._goals_of[sha256] = claim, []
-                known = self.store.proof(sha256) if self.store is not None else None
-                if known is None:
-                    self._open.append(sha256)
-                else:
-                    self.known += 1
-                    self.outcomes[sha256] = known.outcome
+        claims = {claim.digest: claim for claim in result}
+        new = [sha256 for sha256 in claims if sha256 not in self.claims]
+        # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
+        known = {sha256: self.store.proof(sha256) for sha256 in new} if self.store is not None else {}
+        for sha256 in new:
+            self.claims[sha256], self._goals_of[sha256] = claims[sha256], []
+            record = known.get(sha256)
+            if record is None:
+                self._open.append(sha256)
+            else:
+                self.known += 1
+                self.outcomes[sha256] = record.outcome
+        for sha256 in claims:
             if goal not in self._goals_of[sha256]:
                 self._goals_of[sha256].append(goal)
-            if sha256 not in self.outcomes:
-                goal.open.add(sha256)
-            else:
+        goal.open = {sha256 for sha256 in claims if sha256 not in self.outcomes}
+        goal.claims = list(claims)
+        for sha256 in claims:
+            if sha256 in self.outcomes:
                 self._settled(goal, sha256)
 
     def _answered(self, sha256s: Sequence[str], again: bool, outcomes: Sequence[Outcome]) -> None:
@@ -299,12 +302,12 @@ class Campaign:
                 self._settled(goal, sha256)
 
     def _settled(self, goal: Goal, sha256: str) -> None:
-        goal.open.discard(sha256)
         outcome, claim = self.outcomes[sha256], self.claims[sha256]
         if outcome.verdict == "sat":
             self._fail(goal, f"{claim.name}: that {claim.statement} does not hold")
-        elif outcome.verdict == "unknown":
+        elif outcome.verdict != "unsat":
             self._fail(goal, f"{claim.name}: that {claim.statement} is not settled ({outcome.why})")
+        goal.open.discard(sha256)
 
     def _fail(self, goal: Goal, why: str, final: bool = False) -> None:
         """There is no proof; `final`: nor is there anything to look for."""

@@ -106,7 +106,7 @@ def argument(spec: DotAdd, order: Order) -> Pairing:
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
     ]
-    return argue(runs, c, "the results are equal", pairing)
+    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
 def settle_within(instruction: Instruction, asker: Asker) -> Answer:

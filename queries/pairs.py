@@ -1029,10 +1029,15 @@ def _unless_nan(step: Step) -> Link:
     return _STEPS[step.runs.left_spec.parameters.algorithm](step)
 
 
-def argue(runs: Runs, c: Link, statement: str, argument: Pairing) -> Pairing:
-    """The argument that the results of both runs are related, from the link of both c."""
-    link = _chain(argument, runs, c)
-    argument.conclude(link, statement)
+def argue(
+    runs: Runs, c: Link, statement: str, argument: Pairing, results: tuple[z3.BitVecRef, z3.BitVecRef]
+) -> Pairing:
+    """The argument that the results of both runs are related, from the link of both c.
+
+    Whatever the last step gives: it is the codes of d that are to be related.
+    """
+    _chain(argument, runs, c)
+    argument.conclude(runs.kind.code(*results, runs.left_spec.d_format), statement)
     return argument
 
 

@@ -45,7 +45,9 @@ def argument(relation: Relation) -> Pairing:
     runs = Runs(Opposite(), spec, spec, left.steps, right.steps, range(spec.k))
     c = Opposite().code(inputs.c, negative(inputs.c, spec.c_format), spec.c_format)
     pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
-    return argue(runs, c, "the results are opposite, or both zero, or both NaN", pairing)
+    return argue(
+        runs, c, "the results are opposite, or both zero, or both NaN", pairing, (left.result, right.result)
+    )
 
 
 def answer(instruction: Instruction, asker: Asker) -> Answer:

@@ -73,7 +73,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
     return Traces(spec, inputs, lanes, mine, other)
 
 
-def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: executable.Trace) -> None:
+def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Any) -> None:
     """That NumPy computes what the symbolic lanes' samples say, at every interface."""
 
     def samples(side: Sequence[Lane]) -> list[Sample]:

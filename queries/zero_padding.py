@@ -117,7 +117,7 @@ def argument(pad: Padding) -> Pairing:
     }
     if pad.longer.parameters != pad.shorter.parameters:
         runs = Runs(Lenient(), spec, pad.shorter, left.steps, right.steps, pad.kept, dropped)
-        return argue(runs, c, "the results are equal", pairing)
+        return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
     return _further_block(pad, inputs, left, right, dropped, pairing)
 
 

@@ -26,7 +26,7 @@ from mmaformal.queries import verify
 from mmaformal.queries.campaign import Campaign
 from mmaformal.solver import pool
 from mmaformal.solver.answers import Holds
-from mmaformal.solver.evidence import EvidenceStore
+from mmaformal.solver.evidence import EvidenceError, EvidenceStore
 from mmaformal.solver.pool import cluster, processes
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -327,3 +327,23 @@ def test_a_cluster_that_loses_a_worker_loses_nothing_and_counts_nothing_twice(tm
     assert isinstance(answer, Holds)
     assert campaign.asked == len(campaign.claims) == len(records) == len({r.sha256 for r in records})
     assert campaign.known == 0
+
+
+@pytest.mark.parametrize("fine", [0, 20])
+def test_an_instruction_is_not_proved_by_lemmas_that_were_not_asked(
+    fine: int, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store breaks while lemmas are looked up."""
+    calls, proof = iter(range(10_000)), EvidenceStore.proof
+
+    def breaks(self: EvidenceStore, sha256: str, solver: str | None = None) -> Any:
+        if next(calls) == fine:
+            raise EvidenceError("the disk is gone")
+        return proof(self, sha256, solver)
+
+    monkeypatch.setattr(EvidenceStore, "proof", breaks)
+    with EvidenceStore(known) as store, threads(1) as executor:
+        campaign = Campaign([SMALL], store)
+        with pytest.raises(EvidenceError, match="the disk is gone"):
+            campaign.run(executor, 1)
+        assert list(campaign.answers()) == []

@@ -285,3 +285,12 @@ def test_a_proof_is_recorded_and_then_known(tmp_path: Path, monkeypatch: pytest.
         assert again.proof == first.proof
         with pytest.raises(AssertionError, match="what is known"):
             prove_encodings(ampere["HMMA.1688.F16"])
+
+
+def test_solvers_that_contradict_each_other_prove_nothing(tmp_path: Path) -> None:
+    with EvidenceStore(tmp_path / "e.db") as store:
+        store.add("f" * 64, "name", "statement", outcome("unsat", "bitwuzla"))
+        assert store.proof("f" * 64) is not None
+        store.add("f" * 64, "name", "statement", outcome("sat", "z3"))
+        with pytest.raises(EvidenceError, match=r"bitwuzla 1\.0 says unsat, z3 1\.0 sat"):
+            store.proof("f" * 64)

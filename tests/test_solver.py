@@ -260,6 +260,18 @@ with Portfolio() as portfolio:
 
 
 @linux
+def test_the_answer_to_another_question_is_none() -> None:
+    """A worker that is still at an old question, whoever let it live, does not answer the new one."""
+    unsat = {"number": 1, "script": "(assert false)", "constants": {}, "timeout": 10}
+    with Portfolio(["bitwuzla"]) as portfolio:
+        assert portfolio.ask("(set-logic QF_BV)(check-sat)", {}, 10).verdict == "sat"
+        (worker,) = portfolio._workers.values()
+        worker.send(json.dumps(unsat))
+        outcome = portfolio.ask("(set-logic QF_BV)(check-sat)", {}, 10)
+    assert outcome.verdict == "unknown"
+    assert "no answer but" in outcome.why
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
 def test_solvers_die_with_their_parent(how: signal.Signals) -> None:
     with subprocess.Popen(

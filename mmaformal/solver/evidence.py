@@ -142,13 +142,24 @@ class EvidenceStore:
             raise EvidenceError(f"{self.path}: {error}") from error
 
     def proof(self, sha256: str, solver: str | None = None) -> Record | None:
-        """The oldest record by which a script is unsatisfiable; with `solver`, one by that solver."""
-        query = "SELECT * FROM records WHERE sha256 = ? AND verdict = 'unsat'"
-        values = [sha256]
-        if solver is not None:
-            query, values = f"{query} AND solver = ?", [sha256, solver]
-        row = self._db.execute(f"{query} ORDER BY date LIMIT 1", values).fetchone()
-        return Record(*row) if row is not None else None
+        """The oldest record by which a script is unsatisfiable; with `solver`, one by that solver.
+
+        Raises EvidenceError if the file cannot be read, or if it has a record by which the script is satisfiable.
+        """
+        query = "SELECT * FROM records WHERE sha256 = ? AND verdict IN ('sat', 'unsat') ORDER BY date"
+        try:
+            records = [Record(*row) for row in self._db.execute(query, [sha256])]
+        except sqlite3.Error as error:
+            raise EvidenceError(f"{self.path}: {error}") from error
+        verdicts = {record.verdict: record for record in records}
+        if len(verdicts) > 1:
+            sat, unsat = verdicts["sat"], verdicts["unsat"]
+            raise EvidenceError(
+                f"{self.path}: solvers contradict each other on {sha256}: {unsat.solver} {unsat.version} says unsat, "
+                f"{sat.solver} {sat.version} sat; one of them is wrong, so nothing is proved"
+            )
+        wanted = (r for r in records if r.verdict == "unsat" and solver in (None, r.solver))
+        return next(wanted, None)
 
     def records(self) -> Iterator[Record]:
         """All records, the oldest first."""

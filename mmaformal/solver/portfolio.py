@@ -59,13 +59,15 @@ class Outcome:
     memory: int = 0  #: the most that the solver's process held meanwhile, in bytes; 0 if not known
 
 
-def _reply(line: str, constants: Mapping[str, int]) -> dict[str, Any] | None:
-    """A worker's answer; None for what is none: solvers print to stdout as they break."""
+def _reply(line: str, number: int, constants: Mapping[str, int]) -> dict[str, Any] | None:
+    """A worker's answer to the question `number`; None for what is none: solvers print to stdout as they break."""
     try:
         reply = json.loads(line)
     except ValueError:
         return None
     if not isinstance(reply, dict) or reply.get("verdict") not in get_args(Verdict):
+        return None
+    if reply.get("number") != number:
         return None
     if reply["verdict"] == "sat":
         model = reply.get("model")
@@ -152,6 +154,7 @@ class Portfolio:
         self.memory = memory
         self._answers: queue.Queue[tuple[_Worker, str | None]] = queue.Queue()
         self._workers: dict[str, _Worker] = {}
+        self._asked = 0
 
     def __enter__(self) -> Portfolio:
         return self
@@ -195,7 +198,8 @@ class Portfolio:
         seconds.  The answer is `unknown` if every solver gave up, died (memory), or ran out of time.
         """
         start = time.monotonic()
-        query = {"script": script, "constants": dict(constants)}
+        self._asked += 1
+        query = {"number": self._asked, "script": script, "constants": dict(constants)}
         waiting = [b for b in self.backends if self.head_start and b != "bitwuzla"]
         first = [b for b in self.backends if b not in waiting]
         racing: dict[str, _Worker] = {}
@@ -227,7 +231,7 @@ class Portfolio:
                     code = worker.process.returncode
                     reasons.append(f"{worker.backend}: its process ended ({code}); out of memory?")
                     continue
-                reply = _reply(line, constants)
+                reply = _reply(line, self._asked, constants)
                 if reply is None:
                     self._drop(worker)
                     reasons.append(f"{worker.backend}: no answer but {line[:40]!r}")
@@ -244,8 +248,13 @@ class Portfolio:
                     memory=reply.get("memory", 0),
                 )
         finally:
-            for worker in racing.values():  # they are still working on a question nobody asks any more
-                self._drop(worker)
+            # They are still working on a question nobody asks any more.  None is asked again, even if this is
+            # interrupted before all are stopped.
+            for worker in racing.values():
+                self._workers.pop(worker.backend, None)
+                worker.process.kill()
+            for worker in racing.values():
+                worker.stop()
         return Outcome("unknown", "", "", time.monotonic() - start, why="; ".join(reasons))
 
 

@@ -1,7 +1,7 @@
 """One solver in a process of its own: reads a JSON line per query on stdin, answers with a JSON line on stdout.
 
-    {"script": SMT-LIB 2 text, "constants": {name: bits}, "timeout": seconds}
-    {"verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text, "memory": peak in bytes}
+    {"number": n, "script": SMT-LIB 2 text, "constants": {name: bits}, "timeout": seconds}
+    {"number": n, "verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text, "memory": peak in bytes}
 
 It dies with its parent: it asks the kernel for that where it can (Linux), stops at the end of stdin, and an alarm
 ends it a little after the query's time limit whatever the solver is doing.
@@ -130,7 +130,7 @@ def main() -> None:
             reply = {"verdict": "unknown", "why": f"{backend}: {type(error).__name__}: {error}"}
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
-        reply["memory"] = _peak()
+        reply |= {"number": query["number"], "memory": _peak()}
         print(json.dumps(reply), flush=True)
 
 
