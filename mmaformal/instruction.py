@@ -99,6 +99,9 @@ class Instruction:
     def chained(self, k: int) -> Instruction:
         """The instruction issued k / self.k times, each result being the next one's accumulator.
 
+        Of gps one thing is lost: an accumulator of −0 becomes +0 where an instruction reads it, which here is done for
+        the first only, so the sign of a zero result may differ (`matmul` issues them one by one).
+
         Raises ValueError unless k is a multiple of self.k and an accumulator can be one's own result.
         """
         if k == self.k:
