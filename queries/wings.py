@@ -16,7 +16,7 @@ from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.evaluate import evaluate
-from mmaformal.queries.inputs import Codes, Inputs
+from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.queries.lanes import Flag, Lane, LaneError, Sample, Tracer
 from mmaformal.solver.asking import constants_of
 
@@ -255,18 +255,18 @@ def _flat(x: Codes | Inputs) -> list[Any]:
     return [*x.a, *x.b, x.c, *x.scale_a, *x.scale_b]
 
 
-def results(spec: DotAdd, traces: Traces, codes: Sequence[Codes]) -> list[tuple[int, int]]:
-    """The codes of d, (executable, SMT); the latter from the terms of `traces`, whose inputs are constants."""
+def results(spec: DotAdd, codes: Sequence[Codes]) -> list[tuple[int, int]]:
+    """The codes of d, (executable, SMT): NumPy's, and those of the terms."""
+    inputs = symbolic_inputs(spec)
+    terms = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
     columns = np.array([_flat(x) for x in codes], np.uint64).T
     a, b, c, scale_a, scale_b = np.split(
         columns.astype(np.int64), np.cumsum([spec.k, spec.k, 1, spec.scales])
     )
     with np.errstate(all="ignore"):
         mine = executable.dot_add(spec, [*a], [*b], c[0], [*scale_a], [*scale_b]).result
-    values = {
-        str(term): column.astype(object) for term, column in zip(_flat(traces.inputs), columns, strict=True)
-    }
-    other = evaluate(traces.smt.result, values)
+    values = {str(term): column.astype(object) for term, column in zip(_flat(inputs), columns, strict=True)}
+    other = evaluate(terms.result, values)
     return [(int(x) % spec.d_format.codes, int(y)) for x, y in zip(mine, other, strict=True)]
 
 

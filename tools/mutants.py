@@ -82,6 +82,36 @@ MUTANTS: tuple[Mutant, ...] = (
         "return Operand(sign, field - layout.bias, field * 0 + 1, infinite, nan)",
         "return Operand(sign, field - layout.bias + 1, field * 0 + 1, infinite, nan)",
     ),
+    # ---- executable: what NumPy does otherwise than symbolic lanes
+    Mutant(
+        "executable/blocks.py",
+        "an array is changed in place, under its other name too",
+        _FP32,
+        "    drop = exponent - rho.fraction_bits - unit\n",
+        "    drop = exponent\n    drop -= rho.fraction_bits + unit\n",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "flags are compared, which is element by element in an array only",
+        _FP32,
+        "    return where(special.nan, nan, code)\n",
+        "    code = where(special.positive_infinity == special.negative_infinity, code ^ 1, code)\n"
+        "    return where(special.nan, nan, code)\n",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "a lane is compared with a number that is no integer",
+        _FP32,
+        "exponent = where(magnitude == 0, least,",
+        "exponent = where(magnitude == 0.5, least,",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "arrays select the other way round than symbolic lanes",
+        _FP32,
+        "return np.where(flag, x, y)",
+        "return np.where(flag, y, x)",
+    ),
     # ---- executable: classify
     Mutant(
         "executable/blocks.py",
