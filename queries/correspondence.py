@@ -41,6 +41,26 @@ from mmaformal.queries.stages import (
 )
 from mmaformal.queries.wings import Traces
 
+
+def _operands(
+    argument: Argument,
+    spec: DotAdd,
+    codes: tuple[Sequence[Link], Sequence[Link], Link],
+    products: Sequence[int],
+    mine: Any,
+    other: Any,
+) -> tuple[list[OperandLinks], list[OperandLinks], OperandLinks]:
+    """The operands of one step: each product's a and b, and c."""
+    a, b, c = codes
+    x = [
+        decode(argument, a[k], u, v, spec.a_format) for k, u, v in zip(products, mine.a, other.a, strict=True)
+    ]
+    y = [
+        decode(argument, b[k], u, v, spec.b_format) for k, u, v in zip(products, mine.b, other.b, strict=True)
+    ]
+    return x, y, decode(argument, c, mine.c, other.c, spec.c_format)
+
+
 # ---- fda -------------------------------------------------------------------------------------------------------
 
 
@@ -50,15 +70,7 @@ def fda(argument: Argument, traces: Traces) -> None:
     a, b, c, *scales = inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         products = range(i * parameters.L, (i + 1) * parameters.L)
-        x = [
-            decode(argument, a[k], u, v, spec.a_format)
-            for k, u, v in zip(products, mine.a, other.a, strict=True)
-        ]
-        y = [
-            decode(argument, b[k], u, v, spec.b_format)
-            for k, u, v in zip(products, mine.b, other.b, strict=True)
-        ]
-        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        x, y, z = _operands(argument, spec, (a, b, c), products, mine, other)
         s = [
             [
                 decode(argument, codes[k // spec.scale_block], u, v, spec.scale_format)
@@ -70,7 +82,6 @@ def fda(argument: Argument, traces: Traces) -> None:
             if spec.scale_format is not None
         ]
         c = fda_step(argument, spec, parameters, [x, y, *s], z, mine, other)
-    argument.conclude(c)
 
 
 def fda_step(
@@ -140,7 +151,6 @@ def gdfs(argument: Argument, traces: Traces) -> None:
         for g, (scale_a, scale_b) in enumerate(zip(*s, strict=True)):
             terms.append(_group(argument, a, b, first, g, G, (scale_a, scale_b), mine, other, low))
         c = fused_sum(argument, parameters, terms, low, special, mine, other)
-    argument.conclude(c)
 
 
 def _group(
@@ -198,15 +208,7 @@ def fdrda(argument: Argument, traces: Traces) -> None:
     a, b, c, *_ = inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         products = range(i * parameters.L, (i + 1) * parameters.L)
-        x = [
-            decode(argument, a[k], u, v, spec.a_format)
-            for k, u, v in zip(products, mine.a, other.a, strict=True)
-        ]
-        y = [
-            decode(argument, b[k], u, v, spec.b_format)
-            for k, u, v in zip(products, mine.b, other.b, strict=True)
-        ]
-        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        x, y, z = _operands(argument, spec, (a, b, c), products, mine, other)
         exponents = [operand.exponent for operand in (*x, *y)]
         special = classify(argument, [*flags_and_zeros([*x, *y, z]), *exponents], mine.special, other.special)
         terms = [
@@ -245,7 +247,6 @@ def fdrda(argument: Argument, traces: Traces) -> None:
         argument.derive("accumulate", "the sums with c are equal", [sum_], [cut_dot, cut_c])
         rounding = mine.rounded, other.rounded, parameters.rho, (mine.result, other.result)
         c = round_and_encode(argument, [sum_, e_max], special, *rounding)
-    argument.conclude(c)
 
 
 class _Dots:
@@ -348,7 +349,6 @@ def gps(argument: Argument, traces: Traces) -> None:
         d = add_codes(argument, [d, level[0]], mine.addition, other.addition, IEEE_FP32)
     result = same_code(traces.executable.result, traces.smt.result)
     argument.derive("encode", "results are flushed alike", [result], [d])
-    argument.conclude(result)
 
 
 # ---- lowered ---------------------------------------------------------------------------------------------------
@@ -379,7 +379,6 @@ def lowered(argument: Argument, traces: Traces) -> None:
             z = decode(argument, dot, mine.c, step.c, inner.c_format)
             dot = fda_step(argument, inner, inner.parameters, [x, y], z, mine, step)
         c = add_codes(argument, [dot, c], addition, other.addition, parameters.addition)
-    argument.conclude(c)
 
 
 # ---- sfma ------------------------------------------------------------------------------------------------------
@@ -408,7 +407,6 @@ def sfma(argument: Argument, traces: Traces) -> None:
             rho,
             (mine.result, other.result),
         )
-    argument.conclude(c)
 
 
 def _fma(
@@ -467,15 +465,7 @@ def efda(argument: Argument, traces: Traces) -> None:
     a, b, c, *_ = inputs(argument, traces)
     for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         products = range(i * parameters.L, (i + 1) * parameters.L)
-        x = [
-            decode(argument, a[k], u, v, spec.a_format)
-            for k, u, v in zip(products, mine.a, other.a, strict=True)
-        ]
-        y = [
-            decode(argument, b[k], u, v, spec.b_format)
-            for k, u, v in zip(products, mine.b, other.b, strict=True)
-        ]
-        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        x, y, z = _operands(argument, spec, (a, b, c), products, mine, other)
         special = classify(argument, flags_and_zeros([*x, *y, z]), mine.special, other.special)
         fixed = isinstance(other, smt_efda.FixedStep)
         own = smt.product_range(spec.a_format, spec.b_format)
@@ -489,7 +479,6 @@ def efda(argument: Argument, traces: Traces) -> None:
         total = (_fixed_sum if fixed else _sorted_sum)(argument, spec, terms, addend, mine, other, low)
         rounding = mine.rounded, other.rounded, rho, (mine.result, other.result)
         c = round_and_encode(argument, total, special, *rounding)
-    argument.conclude(c)
 
 
 def _fixed_sum(
