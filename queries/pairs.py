@@ -454,6 +454,8 @@ class Step:
         nothing = nothing or {}
         n = len(order)
         xs, ys = summands(left, n + len(nothing)), summands(right, n)
+        if max(order) >= n + len(nothing):
+            raise ArgumentError("a summand of one sum is a summand of another sum in the second run")
         if len(xs) != n + len(nothing) or len(ys) != n:
             links = [link for each in given for link in each]
             text = "the sums are related"
