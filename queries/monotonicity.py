@@ -677,10 +677,9 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
         if found is None:
             return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)
         first, second, n = found
-        small = spec.replace(k=allowed, L=allowed)
         minimal = f"{n} nonzero products are the fewest of this kind"
         if spec.c_format.fraction_bits <= p.F and spec.scale_format is None:
-            prove_addend_fused(proving, small)
+            prove_addend_fused(proving, spec.replace(k=allowed, L=allowed))
             minimal += (
                 f"; steps of up to {allowed} are monotone (proved, {len(proving.obligations)} obligations)"
             )
