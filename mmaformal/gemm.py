@@ -24,6 +24,7 @@ from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
 from mmaformal.formats import Format, fp64
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
+from mmaformal.kernels.kernel import WIDTH
 
 Codes = NDArray[Any]
 Order = Literal["sequential", "pairwise"]
@@ -33,7 +34,6 @@ Progress = Callable[[int, int], None]
 _PLANES_BYTES = 1 << 24
 #: products of K whose planes are made at a time
 _PLANES_K = 4096
-_PANEL = 256
 
 
 def matmul(
@@ -147,7 +147,7 @@ class _Problem:
 
     @classmethod
     def of(cls, i: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any) -> _Problem:
-        i._check_scales(scale_a is not None, scale_b is not None)
+        i.check_scales(scale_a is not None, scale_b is not None)
         a, kind = as_operand(A, i.a_format, "A")
         b, _ = as_operand(B, i.b_format, "B")
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -271,9 +271,9 @@ class _Problem:
 
     def _column_blocks(self) -> Iterator[slice]:
         k = min(self.steps * self.spec.k, _PLANES_K)
-        panels = max(_PLANES_BYTES // max(k * self.kernel.bytes_per_element * _PANEL, 1), 1)
-        for first in range(0, max(self.n, 1), panels * _PANEL):
-            yield slice(first, min(first + panels * _PANEL, self.n))
+        panels = max(_PLANES_BYTES // max(k * self.kernel.bytes_per_element * WIDTH, 1), 1)
+        for first in range(0, max(self.n, 1), panels * WIDTH):
+            yield slice(first, min(first + panels * WIDTH, self.n))
 
     def _chain(
         self, out: Codes, block: Block, start: int, stop: int, promote: int | None, workers: _Workers

@@ -148,7 +148,7 @@ class Instruction:
         codes that do not exist, TypeError for other dtypes, and for scales missing or superfluous.
         """
         spec = self.spec
-        self._check_scales(scale_a is not None, scale_b is not None)
+        self.check_scales(scale_a is not None, scale_b is not None)
         vectors = {
             "a": (as_codes(a, self.a_format, "a"), self.k),
             "b": (as_codes(b, self.b_format, "b"), self.k),
@@ -199,7 +199,7 @@ class Instruction:
         With block scales of S products, scale_a is m×k/S and scale_b k/S×n.  Raises as `dot_add`.
         """
         m, n, k, spec = self.m, self.n, self.k, self.spec
-        self._check_scales(scale_a is not None, scale_b is not None)
+        self.check_scales(scale_a is not None, scale_b is not None)
         given = [
             ("A", A, self.a_format, (m, k)),
             ("B", B, self.b_format, (k, n)),
@@ -221,7 +221,8 @@ class Instruction:
             codes["scale_b"].T[None, :, :] if "scale_b" in codes else None,
         )
 
-    def _check_scales(self, a: bool, b: bool) -> None:
+    def check_scales(self, a: bool, b: bool) -> None:
+        """Raise TypeError unless block scales are given (`a`, `b`: whether they are) exactly if they are needed."""
         spec = self.spec
         if spec.scale_format is None and (a or b):
             raise TypeError(f"{self.label} takes no block scales")

@@ -109,12 +109,8 @@ def argument(spec: DotAdd, order: Order) -> Pairing:
     return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
-def settle_within(instruction: Instruction, asker: Asker) -> Answer:
+def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Order]) -> Answer:
     spec = instruction.spec
-    sizes = sorted({len(block) for block in blocks(spec)})
-    text = ", ".join(map(str, sizes))
-    question = f"{instruction.label} gives the same code for every order of the products of a block ({text} products)"
-    orders = within_blocks(spec)
     if not orders:
         return Holds(f"{question}: there is nothing to permute", Proof(()), asker.elapsed)
     return settle(
@@ -124,6 +120,13 @@ def settle_within(instruction: Instruction, asker: Asker) -> Answer:
         [relation(spec, order) for order in orders],
         lambda: (argument(spec, order) for order in orders),
     )
+
+
+def settle_within(instruction: Instruction, asker: Asker) -> Answer:
+    spec = instruction.spec
+    text = ", ".join(map(str, sorted({len(block) for block in blocks(spec)})))
+    question = f"{instruction.label} gives the same code for every order of the products of a block ({text} products)"
+    return _settle(instruction, asker, question, within_blocks(spec))
 
 
 def settle_across(instruction: Instruction, asker: Asker) -> Answer:
@@ -131,16 +134,7 @@ def settle_across(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label} gives the same code for every order of its {spec.k} products"
     if spec.scale_format is not None:
         question += ", each with its scales"
-    orders = [*across_blocks(spec), *within_blocks(spec)]
-    if not orders:
-        return Holds(f"{question}: there is nothing to permute", Proof(()), asker.elapsed)
-    return settle(
-        instruction,
-        asker,
-        question,
-        [relation(spec, order) for order in orders],
-        lambda: (argument(spec, order) for order in orders),
-    )
+    return _settle(instruction, asker, question, [*across_blocks(spec), *within_blocks(spec)])
 
 
 PROPERTY = Property(

@@ -131,7 +131,7 @@ def test_a_merged_nan_is_the_model_s() -> None:
     A[0, 0] = 0x7C01
     got = matmul(A, B, C, instruction=H, split_k=2)
     assert (got[0] == 0x7FFFFFFF).all()
-    assert (got[1] < 0x7F800000).all() or (got[1] >= 0x80000000).any()
+    assert np.isfinite(got[1].view(np.float32)).all()
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
