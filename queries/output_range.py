@@ -17,6 +17,9 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import smt
+from mmaformal.encodings.smt import efda, fdrda
+from mmaformal.encodings.smt.blocks import all_of, exponent_range, product_range
+from mmaformal.encodings.smt.fdrda import dot_bound
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.explain import code_text
 from mmaformal.formats import fp32
@@ -26,8 +29,9 @@ from mmaformal.queries.lemmas import ArgumentError, Link, UnprovedError
 from mmaformal.queries.pairs import Pairing, operand_codes, prove
 from mmaformal.queries.property import Property
 from mmaformal.queries.relations import Relation, both, is_finite, is_nan, magnitude, negation, settle
+from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, constants_of
 
 
 def _runs(spec: DotAdd, related: Any, allowed: Any) -> Relation:
@@ -184,30 +188,200 @@ def answer_no_nan(instruction: Instruction, asker: Asker) -> Answer:
 
 
 def never_minus_zero(spec: DotAdd) -> Pairing:
-    """That no result is −0: of the last step, whatever its c."""
+    """That no result is −0: of the last step, whatever its c (of gps: whatever c that is no −0 and no subnormal).
+
+    Where ρ keeps the sign of a zero, a nonzero sum must not be rounded to zero: its last place is at least the least
+    subnormal's, or it is a multiple of that.
+    """
     pairing, x = Pairing(), symbolic_inputs(spec)
-    minus = spec.d_format.sign_mask
-    last = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps[-1]
+    steps = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps
+    last, algorithm = steps[-1], spec.parameters.algorithm
 
-    def not_minus_zero(step: Any) -> Link:
-        link = Link(step.result != minus, (step.result,))
-        inputs = [*step.special, *step.rounded]
-        return pairing.derive("encode", "no number is encoded as −0", [link], [], inputs)[0]
-
-    if spec.parameters.algorithm == "lowered":
-        dot = not_minus_zero(last.inner[-1])
-        link = Link(last.result != minus, ())
+    if algorithm == "lowered":
+        dot = _not_minus_zero(pairing, spec, last.inner[-1])
+        link = Link(last.result != spec.d_format.sign_mask, ())
         c = x.c if spec.k == spec.parameters.step_products else None
         inputs = [c] if c is not None else []
         pairing.derive(
             "accumulate", "a number that is not −0, and another, do not add up to −0", [link], [dot], inputs
         )
-    elif hasattr(last, "rounded"):
-        link = not_minus_zero(last)
+    elif algorithm == "gps":
+        link = _normal_or_plus_zero(pairing, spec, steps)
+    elif algorithm in ("fdrda", "gfdrda"):
+        given = [_fdrda_places(pairing, spec, last)]
+        link = _not_minus_zero(pairing, spec, last, given, last.special)
+    elif hasattr(last, "placed"):
+        given = [_fixed_point_places(pairing, spec, last)]
+        link = _not_minus_zero(pairing, spec, last, given, last.special)
     else:
-        raise ArgumentError("sums keep the sign of a zero")
+        link = _not_minus_zero(pairing, spec, last)
     pairing.conclude(link, "the result is not −0")
     return pairing
+
+
+def _not_minus_zero(
+    pairing: Pairing, spec: DotAdd, step: Any, given: Sequence[Link] = (), inputs: Sequence[Any] = ()
+) -> Link:
+    """Of whatever is rounded; of what the given links are about, if there are some."""
+    link = Link(step.result != spec.d_format.sign_mask, (step.result,))
+    inputs = inputs if given else [*step.special, *step.rounded]
+    text = "no nonzero sum is rounded to −0" if given else "no number is encoded as −0"
+    return pairing.derive("round" if given else "encode", text, [link], given, inputs)[0]
+
+
+def _places(total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: Any, F: int, spec: DotAdd) -> Link:
+    """That the last place of a sum at e_max, at least d's least exponent, is one of d; or the bits below are zero.
+
+    And that the sum is not the least number of its width, whose magnitude would have one more bit.
+    """
+    d = spec.d_format
+    enough = exponents.constant(d.min_exponent - d.fraction_bits + F)
+    below = z3.Extract(F - d.fraction_bits - 1, 0, total)
+    low = z3.And(z3.UGE(e_max, exponents.constant(d.min_exponent)), below == 0)
+    fits = total != 1 << (total.size() - 1)
+    return Link(z3.And(fits, z3.Or(z3.UGE(e_max, enough), low)), (e_max, total))
+
+
+def _fdrda_places(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
+    """If every product is zero, the sum is c; else e_dot is at least the least exponent of a product."""
+    exponents = fdrda.exponents_of(spec)
+    d = spec.d_format
+    p: Any = spec.parameters
+    least = exponents.constant(spec.c_format.min_exponent)
+    zeros = [z3.Or(x.significand == 0, y.significand == 0) for x, y in zip(step.a, step.b, strict=True)]
+    significands = [[x.significand, y.significand] for x, y in zip(step.a, step.b, strict=True)]
+    none = all_of(zeros)
+
+    def add_up(total: z3.BitVecRef, places: Sequence[int], e_max: z3.BitVecRef) -> Link:
+        """That a sum of products is zero if they are."""
+        terms = summands(total, len(places))
+        if len(terms) != len(places):
+            raise ArgumentError("the sum is not made of its products")
+        links = []
+        for k, term in zip(places, terms, strict=True):
+            product = step.products[k]
+            zero = Link(z3.Implies(zeros[k], product.significand == 0), (zeros[k], product.significand))
+            pairing.derive("multiply", "a product with a zero is zero", [zero], [], significands[k])
+            aligned = Link(z3.Implies(zeros[k], term == 0), (zeros[k], term))
+            inputs = [product.sign, product.exponent, e_max]
+            pairing.derive("align", "a zero is aligned to zero", [aligned], [zero], inputs)
+            links.append(aligned)
+        own = [zeros[k] for k in places]
+        link = Link(z3.Implies(all_of(own), total == 0), (*own, total))
+        return pairing.derive("accumulate", "a sum of zeros is zero", [link], links)[0]
+
+    nothing = Link(z3.Implies(none, step.dot == 0), (none, step.dot))
+    text = "if every product is zero, their sum is"
+    if hasattr(step, "groups"):
+        count = len(step.groups)
+        links: list[Link] = []
+        for g, (group, cut) in enumerate(zip(step.groups, step.groups_cut, strict=True)):
+            places = range(g, len(zeros), count)
+            own = [zeros[k] for k in places]
+            total = add_up(group, places, step.e_groups[g])
+            link = Link(z3.Implies(all_of(own), cut == 0), (*own, cut))
+            inputs = [step.e_products, step.e_groups[g]]
+            links += pairing.derive("align", "a group that is zero is cut to zero", [link], [total], inputs)
+        pairing.derive("accumulate", text, [nothing], links)
+    else:
+        pairing.derive(
+            "accumulate", text, [nothing], [add_up(step.dot, range(len(zeros)), step.e_products)], zeros
+        )
+    enough = exponents.constant(d.min_exponent - d.fraction_bits + p.dot_bits)
+    e_dot = Link(
+        z3.If(none, step.e_dot == least, z3.UGE(step.e_dot, enough)),
+        (none, step.e_dot),
+    )
+    text = "the exponent of products that are not all zero is far above the least place of d"
+    pairing.derive("align", text, [e_dot], [], [step.e_products, none])
+    c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
+    pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
+    if hasattr(step, "groups"):
+        count = len(step.groups)
+        each = [pairing.bounded(x, len(step.products[g::count])) for g, x in enumerate(step.groups)]
+        most = dot_bound(p, len(zeros))
+        bound = Link(z3.And(step.dot <= most, step.dot >= -most), (step.dot,))
+        text = "a sum of groups is within the sum of their bounds"
+        pairing.derive("accumulate", text, [bound], each, [*step.e_groups, step.e_products])
+    else:
+        bound = pairing.bounded(step.dot, len(zeros))
+    link = _places(step.total, step.e_max, exponents, p.dot_bits, spec)
+    text = "the sum with c is c, or its last place is far above the least one of d"
+    inputs = [step.addend.sign, step.addend.significand]
+    return pairing.derive("accumulate", text, [link], [nothing, bound, e_dot, c], inputs)[0]
+
+
+def _fixed_point_places(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
+    """The sum of products is zero, or has the exponent above its highest place."""
+    p: Any = spec.parameters
+    frame = step.sum.y.size() - 1  # c has one integer bit
+    bits = frame - efda.places_below(efda.precision(spec, p))
+    lowest = product_range(spec.a_format, spec.b_format).low - efda.fraction_bits(spec)
+    exponents, d = exponent_range(spec.c_format).union(lowest + bits), spec.d_format
+    least = exponents.constant(spec.c_format.min_exponent)
+    enough = exponents.constant(d.min_exponent - d.fraction_bits + frame)
+    term = Link(
+        z3.If(
+            step.term.significand == 0,
+            step.term.exponent == least,
+            z3.UGE(step.term.exponent, enough),
+        ),
+        (step.term.exponent, step.term.significand),
+    )
+    text = "the sum of products is zero, or its exponent is far above the least place of d"
+    bound = pairing.bounded(step.dot, len(step.products))
+    pairing.derive("align", text, [term], [bound])
+    c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
+    pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
+    link = _places(step.sum.total, step.sum.e_max, exponents, frame, spec)
+    text = "the sum with c is c, or its last place is far above the least one of d"
+    inputs = [step.term.sign, step.addend.sign, step.addend.significand]
+    return pairing.derive("accumulate", text, [link], [term, c], inputs)[0]
+
+
+def _normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[Any]) -> Link:
+    """gps: products are zero or at least 2^m, so they are multiples of 2^(m - 23), and a sum of two that does not
+    vanish is at least that; and so on.  Nothing but zeros of c and a group could then add up to −0 or be flushed."""
+    one = 1 << fp32.fraction_bits
+
+    def at_least(code: z3.BitVecRef, exponent: int) -> Link:
+        """Zero, or not below 2^exponent."""
+        field = exponent + fp32.bias
+        if field < 1:
+            raise ArgumentError("products may underflow")
+        low = magnitude(code, fp32)
+        return Link(z3.Or(low == 0, z3.UGE(low, field * one)), (code,))
+
+    def usable(code: z3.BitVecRef) -> Link:
+        low = magnitude(code, fp32)
+        return Link(z3.And(z3.Or(low == 0, z3.UGE(low, one)), code != fp32.sign_mask), (code,))
+
+    c = usable(steps[0].c)
+    pairing.derive("decode", "c is flushed to +0 or a normal number", [c], [], constants_of(steps[0].c))
+    for step in steps:
+        least = spec.a_format.min_exponent + spec.b_format.min_exponent
+        level: list[Link] = []
+        for x, y, product in zip(step.a, step.b, step.products, strict=True):
+            text = "a product is zero, or not below that of the least normal factors"
+            level += pairing.derive("multiply", text, [at_least(product, least)], [], operand_codes(x, y))
+        sums = list(step.sums)
+        while len(level) > 1:
+            least -= fp32.fraction_bits
+            pairs: list[Link] = []
+            for i in range(0, len(level), 2):
+                result = sums.pop(0).result
+                text = "a sum is zero, or not below the last place of the least term"
+                (link,) = pairing.derive("accumulate", text, [at_least(result, least)], level[i : i + 2])
+                flushed = at_least(flush(result, keep_sign=True), least)
+                pairs += pairing.derive("encode", "flushed, it is the same", [flushed], [link])
+            level = pairs
+        sum_ = usable(step.addition.result)
+        text = "the sum of +0 or a normal number and such a group is no subnormal and not −0"
+        at_least(step.addition.result, least - fp32.fraction_bits - 1)  # where c and the group nearly cancel
+        pairing.derive("accumulate", text, [sum_], [c, *level])
+        c = usable(step.result)
+        pairing.derive("encode", "flushed, it is the same", [c], [sum_])
+    return c
 
 
 def answer_minus_zero(instruction: Instruction, asker: Asker) -> Answer:

@@ -35,7 +35,7 @@ from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
 from mmaformal.queries.inputs import is_nan, magnitude_field
 from mmaformal.queries.lanes import Tracer
-from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, _is_maximum
+from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, _is_maximum, at_most
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -54,10 +54,6 @@ def together(*links: Link) -> Link:
         tuple(term for link in links for term in link.free),
         tuple(pair for link in links for pair in link.defined),
     )
-
-
-def _at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
-    return Link(z3.ULE(x, y), (x, y))
 
 
 class Pairing(Argument):
@@ -143,7 +139,7 @@ class Pairing(Argument):
         for small, large, link in below:
             given = [link, under_moved[large.get_id()]]
             under_moved[small.get_id()] = self.derive(
-                "align", f"{what}: ≤ is transitive", [_at_most(small, moved)], given
+                "align", f"{what}: ≤ is transitive", [at_most(small, moved)], given
             )[0]
         order = [
             self._not_above("align", what, left, moved, under_moved),
@@ -193,6 +189,23 @@ class Pairing(Argument):
             x, y = x + u, y + v
             bound = None if bits is None else n * ((1 << bits) - 1)
             running = self.derive("accumulate", text, [opposite(x, y, bound)], [running, link])[0]
+        return running
+
+    def bounded(self, total: z3.BitVecRef, count: int) -> Link:
+        """That a sum is not beyond what its terms' magnitudes add up to: partial sum by partial sum."""
+        running: Link | None = None
+        x, bound = None, 0
+        for term in summands(total, count):
+            most = (1 << _magnitude_bits(term)) - 1
+            magnitudes = [term.arg(0), term.arg(2)] if z3.is_app_of(term, z3.Z3_OP_ITE) else [term]
+            link = _within(term, most)
+            inputs = [*magnitudes[:1], *(y.arg(0) if y.num_args() == 1 else y for y in magnitudes[1:])]
+            self.derive("accumulate", "a term is within its bits", [link], [], inputs)
+            x, bound = term if x is None else x + term, bound + most
+            before, running = running, _within(x, bound)
+            text = "a partial sum is within the sum of bounds"
+            self.derive("accumulate", text, [running], [link] if before is None else [before, link])
+        assert running is not None
         return running
 
 
@@ -394,7 +407,7 @@ class Step:
         """That a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
         x, y = self.left.a[i], self.left.b[i]
-        link = _at_most(product.exponent, other)
+        link = at_most(product.exponent, other)
         self.derive("align", text, link, [zero, *given], [x.field, y.field, *_terms(*inputs)])
         return product.exponent, other, link
 
@@ -506,23 +519,6 @@ class Step:
                 self.derive("align", "aligned terms are the same numbers", link, given[place[i]])
             assert y is not None, "the first summand is dropped"
             running, before = _extended(x, y, extra, bound), running
-            self.derive("accumulate", text, running, [link] if before is None else [before, link])
-        assert running is not None
-        return running
-
-    def bounded(self, total: z3.BitVecRef, count: int) -> Link:
-        """That a sum is not beyond what its terms' magnitudes add up to: partial sum by partial sum."""
-        running: Link | None = None
-        x, bound = None, 0
-        for term in summands(total, count):
-            most = (1 << _magnitude_bits(term)) - 1
-            magnitudes = [term.arg(0), term.arg(2)] if z3.is_app_of(term, z3.Z3_OP_ITE) else [term]
-            link = _within(term, most)
-            inputs = [*magnitudes[:1], *(y.arg(0) if y.num_args() == 1 else y for y in magnitudes[1:])]
-            self.derive("accumulate", "a term is within its bits", link, [], inputs)
-            x, bound = term if x is None else x + term, bound + most
-            before, running = running, _within(x, bound)
-            text = "a partial sum is within the sum of bounds"
             self.derive("accumulate", text, running, [link] if before is None else [before, link])
         assert running is not None
         return running
@@ -737,9 +733,9 @@ def _fdrda(step: Step) -> Link:
         return step.result(dot, [e_dot, addend, special])
     extra = left.total.size() - right.total.size()
     if not hasattr(right, "groups"):
-        bounds = [step.bounded(right.dot, len(right.products))]
+        bounds = [step.argument.bounded(right.dot, len(right.products))]
     else:
-        each = [step.bounded(x, len(right.aligned[g::2])) for g, x in enumerate(right.groups)]
+        each = [step.argument.bounded(x, len(right.aligned[g::2])) for g, x in enumerate(right.groups)]
         bounds = [step.bounded_groups(each)]
     e_max = step.derive(
         "align", "the largest exponents are equal", same(left.e_max, right.e_max), [e_dot, addend]
@@ -764,20 +760,20 @@ def _reach(step: Step) -> list[Link]:
     highest = z3.BitVecVal(own.high - own.low, own.bits)
     below = {}
     for x, y, product in zip(left.a, left.b, left.products, strict=True):
-        link = _at_most(product.exponent, highest)
+        link = at_most(product.exponent, highest)
         codes = operand_codes(x, y)
         below[product.exponent.get_id()] = step.derive("multiply", "exponents are in range", link, [], codes)
     text = "the largest exponents are in range"
     top = step.argument.at_most_all(left.e_products, highest, below)
     last = z3.BitVecVal(wide.high - wide.low, wide.bits)
     operands = _terms([left.a, left.b])
-    dot = step.derive("align", text, _at_most(left.e_dot, last), [top], operands)
-    c = step.derive("multiply", "c's exponent is in range", _at_most(left.addend.exponent, last), [step.c])
+    dot = step.derive("align", text, at_most(left.e_dot, last), [top], operands)
+    c = step.derive("multiply", "c's exponent is in range", at_most(left.addend.exponent, last), [step.c])
     first = z3.BitVecVal(spec.c_format.min_exponent - wide.low, wide.bits)
-    low = step.derive("multiply", "c's exponent is in range", _at_most(first, left.addend.exponent), [step.c])
+    low = step.derive("multiply", "c's exponent is in range", at_most(first, left.addend.exponent), [step.c])
     return [
-        step.derive("align", text, _at_most(left.e_max, last), [dot, c]),
-        step.derive("align", text, _at_most(first, left.e_max), [low], [left.e_dot]),
+        step.derive("align", text, at_most(left.e_max, last), [dot, c]),
+        step.derive("align", text, at_most(first, left.e_max), [low], [left.e_dot]),
     ]
 
 
