@@ -30,11 +30,23 @@ from mmaformal.encodings.smt.blocks import (
     quiet_nan,
 )
 from mmaformal.formats import fp32
-from mmaformal.queries.definitions import at_least, fit, is_rounded, read, rounds_around, rounds_between
+from mmaformal.queries.definitions import at_least, fit, is_rounded, read, rounds_between
 from mmaformal.queries.fused import prove_sum
-from mmaformal.queries.fused_steps import magnitude_of, one_step
+from mmaformal.queries.fused_steps import one_step
 from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.numerical import NotProvedError, Proving
+from mmaformal.queries.numerical import Proving
+from mmaformal.queries.sorted_steps import prove_sorted
+from mmaformal.queries.sticky_sums import (
+    e_max_in_range,
+    has_room,
+    is_around,
+    is_larger,
+    is_odd,
+    is_sharp,
+    prove_parity,
+    prove_rounded,
+    wide_enough,
+)
 
 
 @dataclass(frozen=True)
@@ -61,13 +73,11 @@ def prove_step(proving: Proving, spec: DotAdd) -> None:
         prove_sticky(proving, _sfma(proving, sfma.step(p.rho, inputs.a[0], inputs.b[0], inputs.c), p.rho))
         return
     assert isinstance(p, Efda)
-    if not efda.in_fixed_point(spec):
-        raise NotProvedError(
-            "a step of three sorted terms is correctly rounded", "unknown", "no argument for it"
-        )
     step = efda.step(spec, p, inputs.a[: p.L], inputs.b[: p.L], inputs.c)
-    assert isinstance(step, efda.FixedStep)
-    prove_sticky(proving, _efda(proving, spec, p, step))
+    if isinstance(step, efda.SortedStep):
+        prove_sorted(proving, spec, step)
+    else:
+        prove_sticky(proving, _efda(proving, spec, p, step))
 
 
 def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
@@ -237,46 +247,31 @@ def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
 
 def prove_sticky(proving: Proving, s: Sticky) -> None:
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
-    reaches = (
-        s.exponents.low - s.frame,
-        s.exponents.high,
-        1 << (s.rho.format.exponent_bits + 1),
-        s.exponents.bits,
-    )
-    wide = max(s.exponents.bits, *(abs(e).bit_length() for e in reaches)) + 3
+    wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
     cut = [x.exponent, y.exponent, e_max]
     largest = proving.claim(
         "larger exponent",
         "e_max is the larger exponent",
-        z3.And(
-            z3.ULE(x.exponent, e_max),
-            z3.ULE(y.exponent, e_max),
-            z3.Or(x.exponent == e_max, y.exponent == e_max),
-        ),
+        is_larger(s.sum, x, y),
         (),
         cut[:2],
     )
     kept = []
     for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
         e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
-        B = fit(A, A.size() + 1)
-        sharp = z3.And(at_least(A, unit, term.significand, e), at_least(term.significand, e, A, unit))
-        above = z3.Not(at_least(B - 1, unit, term.significand, e))
-        below = z3.Not(at_least(term.significand, e, B + 1, unit))
-        odd = z3.Extract(0, 0, A) == 1
+        sharp, odd = is_sharp(A, unit, term.significand, e), is_odd(A)
         inside = [*cut, x.significand, y.significand]
         under = z3.ULE(term.exponent, e_max)
         text = "an aligned magnitude is exact, or odd and less than one unit off"
-        proving.claim(
-            f"{name} sticky", text, z3.Or(sharp, z3.And(odd, above, below)), [under, *s.invariants], inside
-        )
+        around = z3.And(odd, is_around(A, unit, term.significand, e))
+        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under, *s.invariants], inside)
         at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
         proving.claim(
             f"{name} at the top", "the term of the larger exponent is exact and even", at_top, (), inside
         )
         kept.append(sharp)
-    room = _room(s, total, e_max)
+    room = has_room(total, e_max, s.exponents, s.frame, s.rho)
     proving.claim(
         "room",
         "where a term loses bits, ρ's boundaries are even multiples of the last place",
@@ -284,59 +279,23 @@ def prove_sticky(proving: Proving, s: Sticky) -> None:
         [largest, *s.invariants],
         [*cut, x.significand, y.significand, x.sign, y.sign],
     )
-    # |total| by the aligned magnitudes' widths
-    top = total.size() - 1
-    negative, m = magnitude_of(total)
-    code, rho = s.result, s.rho
-    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
-    zero = z3.Extract(code.size() - 2, 0, code) == 0
-    reach = 2 * ((1 << (top - 1)) - 1)
-    small = z3.And(total <= reach, total >= -reach)
-    parities = z3.Extract(0, 0, s.sum.x) ^ z3.Extract(0, 0, s.sum.y)
-    proving.claim(
-        "sum",
-        "the sum does not wrap, and is odd if one of the two is",
-        z3.And(small, z3.Extract(0, 0, total) == parities),
-        (),
-        [s.sum.x, s.sum.y, x.sign, y.sign],
-    )
-    premises = [
-        z3.UGE(e_max, s.exponents.constant(rho.format.min_exponent)),
-        z3.ULE(e_max, s.exponents.constant(s.exponents.high)),
-        small,
-    ]
-    none = z3.Not(z3.Or(*s.special))
-    inside = [total, e_max, x.sign, y.sign, *s.special]
-    proving.claim(
+    small = prove_parity(proving, s.sum, [x.sign, y.sign])
+    in_range = proving.claim(
         "least e_max",
         "e_max is in its range, from the least exponent of the format",
-        z3.And(premises[0], premises[1]),
+        e_max_in_range(e_max, s.exponents, s.rho),
         [largest, *s.invariants],
         [*cut, x.significand, y.significand],
     )
-    proving.claim(
-        f"rounded by {rho}",
-        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
-        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho), z3.Or(zero, m == 0, sign == negative))),
-        premises,
-        inside,
+    prove_rounded(
+        proving,
+        (total, e_max, s.frame),
+        s.exponents,
+        s.rho,
+        (s.special, s.result),
+        [in_range, small],
+        [x.sign, y.sign],
     )
-    odd = z3.Extract(0, 0, total) == 1
-    proving.claim(
-        f"rounded by {rho} around",
-        "and where the sum is odd and there is room, of all that is less than one unit off",
-        z3.Implies(z3.And(none, odd, room), rounds_around(m, unit, code, rho)),
-        premises,
-        inside,
-    )
-
-
-def _room(s: Sticky, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BoolRef:
-    """Whether the sum has at least two places below the last one that ρ keeps, or u is two below the least of all."""
-    p = s.rho.fraction_bits + 1
-    _, m = magnitude_of(total)
-    least = s.rho.format.min_exponent - s.rho.fraction_bits - 2 + s.frame
-    return z3.Or(z3.UGE(m, 1 << (p + 1)), z3.ULE(e_max, s.exponents.constant(least)))
 
 
 # ---- IEEE operations ---------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import efda as smt_efda
 from mmaformal.encodings.smt import fdrda as smt_fdrda
 from mmaformal.encodings.smt.blocks import (
     Operand,
@@ -36,6 +35,7 @@ from mmaformal.formats import Format
 from mmaformal.queries.inputs import is_nan, magnitude_field
 from mmaformal.queries.lanes import Tracer
 from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, _is_maximum, at_most
+from mmaformal.queries.sorted_pairs import same_number
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
@@ -844,17 +844,10 @@ def _efda(step: Step) -> Link:
     link = step.kind.term(left.terms[-1], right.terms[-1])
     links.append(step.derive("align", "normalised terms are related", link, [addend]))
     if permuted:
-        exponents = smt_efda.exponents_of(step.runs.left_spec)
         codes = [*(operand_codes(x, y) for x, y in zip(left.a, left.b, strict=True)), []]
-        for x, inputs in zip(left.terms, codes, strict=True):
-            normal = _normalised(x, exponents.high - 1 - exponents.low)
-            links.append(
-                step.derive("align", "terms are normalised", normal, [] if inputs else [step.c], inputs)
-            )
-        # Terms of equal exponents are added in another order.
-        text = "three terms in any order are rounded alike"
-        result = same(left.result, right.result)
-        return step.derive("round", text, result, [*links, special])
+        number = same_number(step, links, codes)
+        text, result = "one number in two units is rounded alike", same(left.result, right.result)
+        return step.derive("round", text, result, [number, special])
     sorted_ = []
     for x, y in zip(left.sorted, right.sorted, strict=True):
         sorted_.append(step.derive("align", "terms are sorted alike", step.kind.term(x, y), links))
@@ -866,14 +859,6 @@ def _efda(step: Step) -> Link:
     normal = step.kind.term(left.normal, right.normal)
     step.derive("accumulate", "partial sums are normalised alike", normal, [sizes, e_partial])
     return _sorted_result(step, [normal, *sorted_], special)
-
-
-def _normalised(x: Term, highest: int) -> Link:
-    """That a term has its leading one on top, or is zero; and its exponent is at most the highest."""
-    top = x.significand.size() - 1
-    leading = z3.Extract(top, top, x.significand) == 1
-    normal = z3.Or(leading, z3.And(x.significand == 0, x.exponent == 0))
-    return Link(z3.And(normal, z3.ULE(x.exponent, highest)), (x.exponent, x.significand))
 
 
 def _sorted_result(step: Step, given: Sequence[Link], special: Link) -> Link:

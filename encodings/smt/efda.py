@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import z3
 
@@ -81,6 +81,13 @@ class FixedStep:
     result: BitVec  #: encode
 
 
+class Jammed(NamedTuple):
+    """A sum in units of 2^(e_max - frame)."""
+
+    e_max: BitVec
+    total: BitVec  #: two's complement
+
+
 @dataclass(frozen=True)
 class SortedStep:
     """The interfaces between the stages of one step of three sorted terms, in order."""
@@ -96,6 +103,7 @@ class SortedStep:
     partial: StickySum  #: accumulate: the first two or the last two
     normal: Term  #: the same, normalised
     sum: StickySum  #: of all
+    jammed: Jammed  #: the same, not below ρ's least exponent
     rounded: Rounded  #: normalise & round
     result: BitVec  #: encode
 
@@ -235,10 +243,9 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     low = z3.ULT(sum_.e_max, floor)
     deficit = z3.If(low, floor - sum_.e_max, z3.BitVecVal(0, exponents.bits))
     total_sign = z3.Extract(bits + 2, bits + 2, sum_.total)
-    jammed = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
-    e_total = z3.If(low, floor, sum_.e_max)
-    total = negate_if(total_sign, jammed)
-    rounded = normalise_and_round(total, e_total, exponents, bits, rho, rho.format.min_exponent)
+    magnitude = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
+    jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
+    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
     return SortedStep(
         x.a,
@@ -252,6 +259,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
         partial,
         normal,
         sum_,
+        jammed,
         rounded,
         result,
     )

@@ -1,0 +1,84 @@
+"""efda of three sorted terms: correctly rounded, whatever the order; and neither is proved of a broken model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import z3
+
+from mmaformal import cdna1
+from mmaformal.encodings.smt import blocks, efda
+from mmaformal.queries import order_independence
+from mmaformal.queries.exact_steps import prove_step
+from mmaformal.queries.lemmas import ArgumentError, UnprovedError
+from mmaformal.queries.numerical import NotProvedError, Proving
+from mmaformal.queries.pairs import prove
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+BF16 = cdna1["v_mfma_f32_32x32x2bf16"].spec
+
+
+@pytest.fixture
+def solvers() -> Iterator[Relay]:
+    with Relay() as portfolio:
+        yield portfolio
+
+
+def test_a_step_is_correctly_rounded(solvers: Relay) -> None:
+    proving = Proving(Asker(solvers, 60))
+    prove_step(proving, BF16)
+    assert len(proving.obligations) > 25
+
+
+def only_two_sorted(x: Any, y: Any, z: Any) -> Any:
+    swap = z3.ULT(x.exponent, y.exponent)
+    return efda.select(swap, y, x), efda.select(swap, x, y), z
+
+
+sticky_sum = efda.sticky_sum
+
+
+def without_the_last_place(x: Any, x_bits: int, y: Any, y_bits: int, frame: int) -> Any:
+    return sticky_sum(x._replace(significand=x.significand & -2), x_bits, y, y_bits, frame)
+
+
+BREAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "near is one binade": lambda m: m.setattr(efda, "NEAR", 1),
+    "no sticky place in sums": lambda m: m.setattr(blocks, "sticky_shift_right", blocks.shift_right),
+    "no sticky place below the least exponent": lambda m: m.setattr(
+        efda, "sticky_shift_right", blocks.shift_right
+    ),
+    "the third term is not sorted": lambda m: m.setattr(efda, "sorted_terms", only_two_sorted),
+    "the first of two terms loses its last place": lambda m: m.setattr(
+        efda, "sticky_sum", without_the_last_place
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+def test_a_broken_step_is_not(solvers: Relay, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKS[broken](monkeypatch)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_step(Proving(Asker(solvers, 60)), BF16)
+
+
+def order_matters_not(solvers: Relay) -> None:
+    orders = order_independence.within_blocks(BF16)
+    assert orders
+    prove(Asker(solvers, 60), *(order_independence.argument(BF16, order) for order in orders))
+
+
+def test_order_does_not_matter(solvers: Relay) -> None:
+    order_matters_not(solvers)
+
+
+@pytest.mark.parametrize(
+    "broken", ["the third term is not sorted", "the first of two terms loses its last place"]
+)
+def test_order_of_a_broken_step_matters(solvers: Relay, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKS[broken](monkeypatch)
+    with pytest.raises((UnprovedError, ArgumentError)):
+        order_matters_not(solvers)
