@@ -1,0 +1,83 @@
+"""The formulas that benchmarks ask solvers as one question say what they are to say."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import hopper
+from mmaformal.queries import error_bound
+from mmaformal.queries.definitions import conversion_of, is_correct, is_faithful
+from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.queries.numerical import exact, run
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import monolithic
+
+FOUR = hopper["HMMA.16816.F32"].replace(k=4, L=4)
+
+
+def cases(count: int) -> list[Codes]:
+    """Numbers near each other, and any codes."""
+    rng = np.random.default_rng(1)
+    near = [
+        Codes(
+            tuple(int(x) for x in rng.integers(0x3800, 0x4400, 4) | rng.integers(0, 2, 4) << 15),
+            tuple(int(x) for x in rng.integers(0x3800, 0x4400, 4)),
+            int(rng.integers(0x3D000000, 0x43000000) | rng.integers(0, 2) << 31),
+        )
+        for _ in range(count)
+    ]
+    low = [Codes(tuple(int(v) for v in rng.integers(0, 1 << 16, 4)), x.b, x.c >> 3) for x in near]
+    return [*near, *low]
+
+
+def value_of(formula: Any, inputs: Inputs, codes: Codes) -> Any:
+    pairs = [*zip(inputs.a, codes.a, strict=True), *zip(inputs.b, codes.b, strict=True), (inputs.c, codes.c)]
+    values = [(term, z3.BitVecVal(code, term.size())) for term, code in pairs]
+    return z3.simplify(z3.substitute(formula, *values))
+
+
+def test_the_exact_sum_is_that() -> None:
+    x = symbolic_inputs(FOUR.spec)
+    finite, total, unit = monolithic.exact_sum(FOUR, x)
+    for codes in cases(20):
+        expected = exact(FOUR.spec, codes)
+        assert z3.is_true(value_of(finite, x, codes)) == (expected is not None)
+        if expected is not None:
+            assert value_of(total, x, codes).as_signed_long() == expected / Fraction(2) ** unit
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_rounding_is_broken_where_it_is(faithful: bool) -> None:
+    formula, x = monolithic.rounding(FOUR, faithful), symbolic_inputs(FOUR.spec)
+    judge, rho = is_faithful if faithful else is_correct, conversion_of(FOUR.spec)
+    chosen, found = cases(20), set()
+    for codes, d in zip(chosen, run(FOUR, chosen), strict=True):
+        total = exact(FOUR.spec, codes)
+        broken = total is not None and not judge(d, total, rho)
+        assert z3.is_true(value_of(formula, x, codes)) == broken
+        found.add(broken)
+    assert False in found
+
+
+def test_the_bound_is_broken_by_a_smaller_one_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = error_bound.reach(FOUR)
+    assert witness is not None
+    x, n = symbolic_inputs(FOUR.spec), error_bound.least_n(FOUR)
+    assert z3.is_false(value_of(monolithic.beyond_bound(FOUR), x, witness.codes))
+    smaller = type(n)(n.numerator - 1, n.denominator)
+    monkeypatch.setattr(monolithic.error_bound, "least_n", lambda i: smaller)
+    assert z3.is_true(value_of(monolithic.beyond_bound(FOUR), x, witness.codes))
+
+
+def test_every_property_has_a_formula() -> None:
+    from mmaformal.queries.properties import PROPERTIES
+
+    assert set(monolithic.FORMULAS) == set(PROPERTIES)
