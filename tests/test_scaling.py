@@ -1,0 +1,194 @@
+"""d(2a, b, 2c) = 2·d(a, b, c): each algorithm's argument, and models that break it, of which it is not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
+from mmaformal.formats import Format, e4m3, fp16, fp32
+from mmaformal.queries import power_of_two_scaling
+from mmaformal.queries.inputs import symbolic_inputs
+from mmaformal.queries.lemmas import ArgumentError, UnprovedError
+from mmaformal.queries.pairs import prove
+from mmaformal.queries.power_of_two_scaling import answer, argument, group_that_cancels, relation
+from mmaformal.queries.relations import Rows, magnitude, random_cases
+from mmaformal.solver.answers import Fails
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"].spec
+FDRDA_BF16 = cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec
+GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"].spec
+SFMA = cdna1["v_mfma_f32_32x32x1f32"].spec
+FIXED_POINT = cdna1["v_mfma_f32_32x32x4f16"].spec
+SORTED = cdna1["v_mfma_f32_32x32x2bf16"].spec
+GPS = cdna2["v_mfma_f32_32x32x4f16"].spec
+LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"].spec
+
+
+@pytest.fixture
+def solvers() -> Iterator[Relay]:
+    with Relay() as portfolio:
+        yield portfolio
+
+
+def proved(solvers: Relay, spec: DotAdd) -> bool:
+    try:
+        prove(Asker(solvers, 60), argument(spec))
+    except (UnprovedError, ArgumentError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [FDRDA, FDRDA_BF16, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED],
+    ids=["fdrda", "bf16", "gfdrda", "sfma", "fixed-point", "sorted", "gps", "lowered"],
+)
+def test_doubling_is_proved(solvers: Relay, spec: DotAdd) -> None:
+    assert proved(solvers, spec)
+
+
+def test_what_is_claimed_is_within_range_somewhere() -> None:
+    """Among random cases there are some that the claim is about, with sums that are rounded; and it holds of them."""
+    for spec in (FDRDA, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED):
+        each, cases = relation(spec), random_cases(spec, 4000)
+        first, second, broken = each.runs(cases)
+        numbers = each.allowed(cases.codes) & (magnitude(first, spec.d_format) != 0)
+        assert np.count_nonzero(numbers) > 20
+        assert not broken.any()
+        assert (second[numbers] != first[numbers]).all()
+
+
+# ---- models that break it ----------------------------------------------------------------------------------------
+
+
+def cleared(code: Any, fmt: Format, places: int = 1) -> Any:
+    """A code whose last places are cleared if its exponent field is even: fewer places in every other binade."""
+    low = fmt.ignored_low_bits + fmt.fraction_bits
+    return z3.If(z3.Extract(low, low, code) == 0, code & -(1 << places), code)
+
+
+@pytest.mark.parametrize(
+    ("module", "spec"),
+    [(fdrda, FDRDA), (fdrda, GFDRDA), (sfma, SFMA), (efda, FIXED_POINT), (efda, SORTED)],
+    ids=["fdrda", "gfdrda", "sfma", "fixed-point", "sorted"],
+)
+def test_rounding_that_knows_the_exponent(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch, module: Any, spec: DotAdd
+) -> None:
+    encode = module.encode
+    monkeypatch.setattr(module, "encode", lambda x, rho: cleared(encode(x, rho), fp32))
+    assert not proved(solvers, spec)
+
+
+def test_products_and_sums_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    multiply, add = gps.multiply, lowered.add
+    monkeypatch.setattr(gps, "multiply", lambda *given: cleared(multiply(*given), fp32, 8))
+    assert not proved(solvers, GPS)
+
+    def add_cleared(*given: Any) -> Any:
+        addition = add(*given)
+        return addition._replace(result=cleared(addition.result, fp16))
+
+    monkeypatch.setattr(lowered, "add", add_cleared)
+    assert not proved(solvers, LOWERED)
+
+
+def test_converted_operands_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    convert = lowered.convert
+    monkeypatch.setattr(
+        lowered, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
+    )
+    assert not proved(solvers, LOWERED)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("align", lambda f: lambda x, e_max, *rest: f(x, e_max | 1, *rest)),
+        ("c_at", lambda f: lambda e_max, *rest: f(e_max | 1, *rest)),
+        ("exponent_of_dot", lambda f: lambda *given: f(*given) + 1),
+    ],
+    ids=["products", "c", "the exponent of their sum"],
+)
+def test_fdrda_that_aligns_otherwise(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Any], Any]
+) -> None:
+    monkeypatch.setattr(fdrda, name, change(getattr(fdrda, name)))
+    assert not proved(solvers, FDRDA)
+
+
+def test_zero_products_with_the_exponents_of_their_fields(solvers: Relay) -> None:
+    assert not proved(solvers, FDRDA.replace(skip_zero_products=False))
+
+
+def test_another_exponent_of_a_zero_product_of_an_fma(
+    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int) -> Any:
+        return blocks.multiply(a, b, bias, exponents, e_zero + 40)
+
+    monkeypatch.setattr(sfma, "multiply", multiply)
+    assert not proved(solvers, SFMA)
+
+
+def test_fixed_point_with_too_few_places_for_c(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(efda, "places_below", lambda q: q - 1)
+    assert not proved(solvers, FIXED_POINT)
+
+
+def test_a_zero_that_is_sorted_above_small_terms(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    normalised = efda.normalised
+
+    def higher(*given: Any) -> Any:
+        return normalised(*given[:-1], given[-1] + 200)
+
+    monkeypatch.setattr(efda, "normalised", higher)
+    assert not proved(solvers, SORTED)
+
+
+def test_terms_that_are_near_by_their_own_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    sticky_sum = efda.sticky_sum
+
+    def cut(x: Any, x_bits: int, y: Any, y_bits: int, frame: int) -> Any:
+        return sticky_sum(x, x_bits, y._replace(exponent=y.exponent & -2), y_bits, frame)
+
+    monkeypatch.setattr(efda, "sticky_sum", cut)
+    assert not proved(solvers, SORTED)
+
+
+# ---- where it fails ----------------------------------------------------------------------------------------------
+
+
+def test_groups_that_cancel_keep_their_exponent(solvers: Relay) -> None:
+    instruction = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
+    each, codes = relation(instruction.spec), group_that_cancels(instruction.spec)
+    first, second, broken = each.runs(Rows.of([codes]))
+    assert broken[0]
+    # The first run has lost the last bit of c, the second has not.
+    assert codes.c - 1 == first[0]
+    assert codes.c + (1 << fp32.fraction_bits) == second[0]
+    assert isinstance(answer(instruction, Asker(solvers, 3)), Fails)
+
+
+def test_no_argument_where_products_may_be_flushed(solvers: Relay) -> None:
+    assert not proved(solvers, cdna2["v_mfma_f32_32x32x2bf16"].spec)
+
+
+def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
+    """What is assumed of results is assumed of the same ones in both wings."""
+    cases = random_cases(LOWERED, 1)
+    codes = cases[0]
+    names = {f"a{k}": x for k, x in enumerate(codes.a)} | {f"b{k}": x for k, x in enumerate(codes.b)}
+    terms = power_of_two_scaling.results(LOWERED, symbolic_inputs(LOWERED, names | {"c": codes.c}))
+    assert len(terms) == 3
+    mine = [int(x[0]) for x in power_of_two_scaling.results(LOWERED, cases.codes)]
+    assert [z3.simplify(term).as_long() for term in terms] == mine
