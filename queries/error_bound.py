@@ -26,21 +26,30 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
-import numpy as np
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Gdfs, Gps, Sfma
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
 from mmaformal.encodings import executable
+from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
+from mmaformal.queries import error_bound_round_down as round_down
+from mmaformal.queries.composition import (
+    Composing,
+    place,
+    prove_accumulated,
+    prove_error,
+    prove_errors_add_up,
+    total_of,
+    within,
+)
 from mmaformal.queries.definitions import conversion_of, fit
+from mmaformal.queries.error_bound_inputs import encode_number, pairs_losing, product_codes
 from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
 from mmaformal.queries.fused import (
     Loss,
     Summand,
     largest_loss,
-    prove_loss,
-    prove_losses_add_up,
 )
 from mmaformal.queries.fused_steps import (
     E2M1_PRODUCT,
@@ -159,94 +168,294 @@ def count_in_block(spec: DotAdd) -> int:
 # ---- fda and gdfs: proof -------------------------------------------------------------------------------------------
 
 
-def prove_fused(proving: Proving, spec: DotAdd, x: Fused) -> None:
-    """That no more is lost than `cases_of` says, the sum is exact, and d is ρ of it."""
+def prove_fused(proving: Composing, spec: DotAdd, x: Fused) -> z3.BoolRef:
+    """That no more is lost than `cases_of` says, and d is ρ of the sum; returns what was proved of both."""
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
-    e_max = x.step.e_max
+    none = z3.Not(z3.Or(*x.step.special))
     at_most, some = prove_e_max(proving, x)
     prove_total(proving, x, at_most)
-    prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
+    rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
+    _claim_finite(proving, x, none)
+    losses = Alignment(proving, spec, x, none)
+    losses.within_ranges(at_most, some)
+    facts = [losses.of_product(k, below) for k, below in enumerate(at_most[:-1])]
+    blocks = [losses.of_block(b, facts) for b in range(losses.blocks)]
+    total, reach = x.step.total, sum(x.bounds)
+    linked, small = prove_accumulated(proving, losses.terms, total, x.bounds)
+    in_range = z3.And(total <= reach, total >= -reach)
+    proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small], [total])
+    bounded = losses.together(blocks, losses.of_c(at_most[-1]), linked, some)
+    return z3.And(bounded, rounded)
 
-    r, with_c, with_product = ranges_of(spec, x), *cases_of(spec, x)
-    bits = max(x.exponents.bits + 2, *(abs(e).bit_length() + 3 for e in (x.exponents.low, x.exponents.high)))
-    top = fit(e_max, bits) + x.exponents.low
-    *products, c = x.summands
-    group = [z3.And(s.factors[0] <= group_reach(spec), s.factors[0] >= -group_reach(spec)) for s in products]
-    for k, s in enumerate(products):
-        e, zero = fit(s.term.exponent, bits) + x.exponents.low, z3.Or([f == 0 for f in s.factors])
-        scales = scale_exponents(spec, x, k, bits)
-        given = [at_most[k], *(group[k : k + 1] if isinstance(p, Gdfs) else [])]
+
+class Alignment:
+    """What the terms of a step lose where they are aligned, in a fixed point that holds every term exactly."""
+
+    def __init__(self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef) -> None:
+        self.proving, self.spec, self.x, self.none = proving, spec, x, none
+        ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
+        self.places = (1 << ex.bits) - 1 + max(most - x.F, 0)
+        self.bits = self.places + sum(x.bounds).bit_length() + 3
+        self.terms = [
+            place(
+                s.name,
+                s.term.sign,
+                s.term.significand,
+                x.step.e_max - s.term.exponent,
+                s.aligned,
+                self.places,
+                self.bits,
+                x.F - s.fraction_bits,
+            )
+            for s in x.summands
+        ]
+        self.wide = max(ex.bits + 2, *(abs(e).bit_length() + 3 for e in (ex.low, ex.high)))
+        self.ranges, self.top = ranges_of(spec, x), fit(x.step.e_max, self.wide) + ex.low
+        self.tops = [s.term.exponent == x.step.e_max for s in x.summands]
+        self.cases = cases_of(spec, x)
+        self.each = count_in_block(spec)  #: terms that share their scales
+
+    @property
+    def blocks(self) -> int:
+        return (len(self.terms) - 1) // self.each
+
+    def members(self, b: int) -> range:
+        return range(b * self.each, (b + 1) * self.each)
+
+    def any_of(self, b: int) -> z3.BoolRef:
+        """Whether a product of the b-th block has the largest exponent."""
+        return z3.Or([self.tops[k] for k in self.members(b)])
+
+    def exponent(self, k: int) -> z3.BitVecRef:
+        return fit(self.x.summands[k].term.exponent, self.wide) + self.x.exponents.low
+
+    def fixed(self, units: Fraction) -> int:
+        scaled = units * (1 << self.places)
+        assert scaled.denominator == 1, "a bound that the fixed point does not have"
+        return int(scaled)
+
+    def within_ranges(self, at_most: Sequence[z3.BoolRef], some: z3.BoolRef) -> None:
+        """How large e_max is, if c has it; if a product of a block has it; if any product has it."""
+        proving, x, none, r = self.proving, self.x, self.none, self.ranges
+        e_zero = self.spec.parameters.e_zero  # type: ignore[attr-defined]
+        e_max, c = x.step.e_max, x.summands[-1]
+        e, zero = self.exponent(-1), c.term.significand == 0
+        text = "c's exponent is at most that of the largest number"
+        proving.claim("c high", text, z3.Implies(_finite(x, -1), e <= r.c[1]))
+        high = z3.Implies(none, e <= r.c[1])
+        text = "so if c has the largest exponent, that is at most as large"
+        self.under_c = z3.Implies(self.when_c, self.top <= r.c[1])
+        proving.claim("e_max of c", text, self.under_c, [high], [c.term.exponent, e_max, none])
+        given = []
+        if e_zero is not None:
+            text = "a term that is not zero has an exponent that numbers of its format have, and zero e_zero"
+            low = z3.And(z3.Or(zero, e >= r.c[0]), z3.Implies(zero, e == e_zero))
+            proving.claim("exponent of c", text, low)
+            text = "c is zero if e_zero is the largest exponent, so c's is the largest"
+            is_c = z3.Implies(self.top == e_zero, self.tops[-1])
+            cut = [c.term.exponent, e_max, c.term.significand]
+            given = [proving.claim("e_zero", text, is_c, [at_most[-1], low], cut)]
+        self.under_block: list[z3.BoolRef] = []
+        far: list[z3.BoolRef] = []
+        for b in range(self.blocks):
+            scales = scale_exponents(self.spec, x, self.members(b)[0], self.wide)
+            near: list[z3.BoolRef] = []
+            for k in self.members(b):
+                for bound, claims in ((scales + r.near[1], near), (z3.BitVecVal(r.far[1], self.wide), far)):
+                    claims.append(self._top_at_most(k, bound, scales, given))
+            tops = [self.tops[k] for k in self.members(b)]
+            claim = z3.Implies(self.when_block(b), self.top <= scales + r.near[1])
+            text = "so if a product of a block has the largest exponent, that is at most as large"
+            cut = [e_max, *_letters(scales), *tops, none, self.tops[-1]]
+            self.under_block.append(proving.claim("e_max of a block", text, claim, near, cut))
+        self.under_far = z3.Implies(self.when_product, self.top <= r.far[1])
+        text = "so if c has not the largest exponent, that is at most that of the largest products"
+        proving.claim("e_max of products", text, self.under_far, [*far, some], [e_max, *self.tops, none])
+
+    def _top_at_most(
+        self, k: int, bound: z3.BitVecRef, scales: z3.BitVecRef, given: Sequence[z3.BoolRef]
+    ) -> z3.BoolRef:
+        """That e_max is at most `bound` where the k-th product has it and c has not."""
+        e, e_zero = self.exponent(k), self.spec.parameters.e_zero  # type: ignore[attr-defined]
+        at_most = z3.Or(e <= bound, e == e_zero) if e_zero is not None else e <= bound
+        text = "a product's exponent is at most that of the largest numbers, or e_zero"
+        self.proving.claim("product high", text, z3.Implies(_finite(self.x, k), at_most))
+        high = z3.Implies(self.none, at_most)
+        claim = z3.Implies(z3.And(self.when_product, self.tops[k]), self.top <= bound)
+        exponent, c = self.x.summands[k].term.exponent, self.tops[-1]
+        cut = [c, exponent, self.x.step.e_max, *_letters(scales), self.none]
+        text = "so if it has the largest exponent, and c has not, that is at most as large"
+        return self.proving.claim("e_max of a product", text, claim, [high, *given], cut)
+
+    @property
+    def when_c(self) -> z3.BoolRef:
+        return z3.And(self.none, self.tops[-1])
+
+    @property
+    def when_product(self) -> z3.BoolRef:
+        return z3.And(self.none, z3.Not(self.tops[-1]))
+
+    def when_block(self, b: int) -> z3.BoolRef:
+        return z3.And(self.none, z3.Not(self.tops[-1]), self.any_of(b))
+
+    def of_product(self, k: int, below: z3.BoolRef) -> list[z3.BoolRef]:
+        """Bounds of the k-th product's error: if c has the largest exponent, or one of its block, or any, or it."""
+        proving, x, r, none, c = self.proving, self.x, self.ranges, self.none, self.tops[-1]
+        s, e, b, term = x.summands[k], self.exponent(k), k // self.each, self.terms[k]
+        scales = scale_exponents(self.spec, x, k, self.wide)
+        zero = z3.Or([f == 0 for f in s.factors])
+        given = [below]
+        if isinstance(self.spec.parameters, Gdfs):
+            reach = group_reach(self.spec)
+            given.append(z3.And(s.factors[0] <= reach, s.factors[0] >= -reach))
         low = _claim_low(proving, s, zero, e >= r.far[0])
         near_low = _claim_low(proving, s, zero, e >= scales + r.near[0])
-        high = e <= scales + r.near[1]
-        high = z3.Or(high, e == p.e_zero) if p.e_zero is not None else high
-        text = "a product's exponent is at most that of the largest numbers, or e_zero"
-        proving.claim(f"{s.name} high", text, z3.Implies(_finite(x, k), high))
-        places = [
-            ("c has the largest exponent", with_c.far, [low, top <= max(r.c[1], p.e_zero or r.c[1])]),
-            ("a product of its block has it", with_product.near, [near_low, top <= scales + r.near[1]]),
-            ("another product has it", with_product.far, [low, top <= r.far[1]]),
+        own = [s.term.exponent, x.step.e_max, *s.factors]
+        with_c, with_product = self.cases
+        cases = [
+            (self.when_c, with_c.far, [low, self.under_c], [none, c], "if c has the largest exponent"),
+            (self.when_product, with_product.far, [low, self.under_far], [none, c], "if a product has it"),
+            (
+                self.when_block(b),
+                with_product.near,
+                [near_low, self.under_block[b]],
+                [self.any_of(b), *_letters(scales), none, c],
+                "if one of its block has it",
+            ),
         ]
-        cut = [scales] if not z3.is_bv_value(scales) else []
-        for where, loss, premises in places:
-            prove_loss(proving, s, e_max, x.F, loss.units, [*given, *premises], where, cut)
-        prove_loss(
-            proving,
-            s,
-            e_max,
-            x.F,
-            with_product.at_top.units,
-            [*given, s.term.exponent == e_max],
-            "it has it itself",
+        claims = [
+            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], [*cut, *own], why)
+            for when, loss, more, cut, why in cases
+        ]
+        at_top = self.fixed(with_product.at_top.units)
+        return [*claims, prove_error(proving, term, at_top, self.tops[k], given, own, "if it has it itself")]
+
+    def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
+        """Bounds of c's error: if c has the largest exponent, or a product has it."""
+        proving, x, term, (with_c, with_product) = self.proving, self.x, self.terms[-1], self.cases
+        c, e = x.summands[-1], self.exponent(-1)
+        low = _claim_low(proving, c, c.term.significand == 0, e >= self.ranges.c[0])
+        cut, at_top = [c.term.exponent, x.step.e_max, c.term.significand, self.none], with_c.at_top.units
+        lost, why = self.fixed(with_product.addend.units), "if a product has the largest exponent"
+        given = [below, low, self.under_far]
+        return [
+            prove_error(proving, term, self.fixed(at_top), self.when_c, [below], cut, "if c has it itself"),
+            prove_error(proving, term, lost, self.when_product, given, cut, why),
+        ]
+
+    def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:
+        """The bound of the sum of the errors of a block."""
+        members, with_product = self.members(b), self.cases[1]
+        near, at_top = (self.fixed(loss.units) for loss in (with_product.near, with_product.at_top))
+        tops, c, none = [self.tops[k] for k in members], self.tops[-1], self.none
+        seen = [tops[0]]
+        for top in tops[1:]:
+            seen.append(z3.Or(top, seen[-1]))  # not the term of `any_of`: that is cut away
+
+        def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
+            some = z3.And(self.when_block(b), seen[n - 1])
+            return z3.And(
+                z3.Implies(self.when_block(b), within(error, n * near)),
+                z3.Implies(some, within(error, (n - 1) * near + at_top)),
+                self._apart(n, error),
+            )
+
+        flags = [[self.any_of(b), none, c, *seen[max(i - 1, 0) : i], top] for i, top in enumerate(tops)]
+        terms = [self.terms[k] for k in members]
+        added = prove_errors_add_up(self.proving, terms, [facts[k] for k in members], bound, flags)
+        error, n = total_of([term.error for term in terms]), len(members)
+        least = z3.Implies(self.when_block(b), within(error, (n - 1) * near + at_top))
+        text = "of a block whose products have the largest exponent, one loses least"
+        claim = z3.And(least, self._apart(n, error))
+        return self.proving.claim("error of a block", text, claim, [added], [error, *tops, c, none])
+
+    def _apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
+        """The bound of n products' errors, where none of their block has the largest exponent."""
+        under_c, far = (self.fixed(case.far.units) for case in self.cases)
+        of_product = z3.Implies(self.when_product, within(error, n * far))
+        return z3.And(z3.Implies(self.when_c, within(error, n * under_c)), of_product)
+
+    def together(
+        self, blocks: Sequence[z3.BoolRef], of_c: Sequence[z3.BoolRef], linked: z3.BoolRef, some: z3.BoolRef
+    ) -> z3.BoolRef:
+        """The bound of the sum's error, from those of blocks and of c."""
+        proving, none, c, with_product = self.proving, self.none, self.tops[-1], self.cases[1]
+        errors = [total_of([self.terms[k].error for k in self.members(b)]) for b in range(self.blocks)]
+        near, far, at_top = (
+            self.fixed(loss.units) for loss in (with_product.near, with_product.far, with_product.at_top)
         )
-    e, zero = fit(c.term.exponent, bits) + x.exponents.low, c.term.significand == 0
-    low = _claim_low(proving, c, zero, e >= r.c[0])
-    finite = z3.Not(z3.Or(x.step.c.infinite, x.step.c.nan))
-    proving.claim(
-        "c high", "c's exponent is at most that of the largest number", z3.Implies(finite, e <= r.c[1])
-    )
-    prove_loss(
-        proving,
-        c,
-        e_max,
-        x.F,
-        with_product.addend.units,
-        [at_most[-1], low, top <= r.far[1]],
-        "a product has it",
-    )
-    prove_loss(
-        proving,
-        c,
-        e_max,
-        x.F,
-        with_c.at_top.units,
-        [at_most[-1], c.term.exponent == e_max],
-        "it has it itself",
-    )
-    if p.e_zero is not None:
-        text = (
-            "c is zero if e_zero is the largest exponent, so then only products lose, and fewer than under c"
+        one = (self.each - 1) * near + at_top
+        running, seen = errors[0], self.any_of(0)
+
+        def bound(m: int, error: z3.BitVecRef, seen: z3.BoolRef) -> z3.BoolRef:
+            least = z3.Implies(
+                z3.And(self.when_product, seen), within(error, (m - 1) * self.each * far + one)
+            )
+            return z3.And(least, self._apart(m * self.each, error))
+
+        known, text = bound(1, running, seen), "errors of blocks add up"
+        for b in range(1, self.blocks):
+            after, more = running + errors[b], z3.Or(seen, self.any_of(b))
+            cut = [running, errors[b], seen, self.any_of(b), none, c]
+            proving.claim(
+                f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]], cut
+            )
+            running, seen = after, more
+            known = bound(b + 1, running, seen)
+        own = self.terms[-1].error
+        most = self.fixed(max(case.n for case in self.cases))
+        bounded = z3.Implies(none, within(running + own, most))
+        text = "with c, they are at most n units"
+        cut = [running, own, *self.tops, none]
+        proving.claim("error", text, bounded, [known, *of_c, some], cut)
+        total, each = total_of([term.error for term in self.terms]), [term.error for term in self.terms]
+        same = proving.claim(
+            "order", "the order of adding errors does not matter", total == running + own, (), each
         )
-        assert p.e_zero <= r.c[1]
-        claim = z3.Implies(top == p.e_zero, zero)
-        proving.claim("e_zero", text, claim, [at_most[-1], low], [c.term.exponent, e_max, c.term.significand])
-    for case in (with_c, with_product):
-        if case.losses:
-            prove_losses_add_up(proving, case.losses)
+        off = linked.arg(0)
+        claim = z3.Implies(none, within(off, most))
+        text = "so the sum is off by at most n units"
+        return proving.claim(
+            "error of the sum", text, claim, [linked, same, bounded], [off, total, running + own, none]
+        )
+
+
+def _operands(x: Fused, k: int) -> list[Operand]:
+    """What the k-th product (or group) is made of; c, for -1."""
+    step = x.step
+    if k == -1:
+        return [step.c]
+    scales = [side[k] for side in (step.scale_a, step.scale_b) if side]
+    return scales if x.summands[k].name == "group" else [step.a[k], step.b[k], *scales]
+
+
+def _finite(x: Fused, k: int) -> z3.BoolRef:
+    """Whether no operand of the k-th summand is special."""
+    return z3.Not(z3.Or([flag for operand in _operands(x, k) for flag in (operand.infinite, operand.nan)]))
+
+
+def _claim_finite(proving: Proving, x: Fused, none: z3.BoolRef) -> None:
+    indices = [*range(len(x.summands) - 1), -1]
+    flags = [
+        part
+        for k in indices
+        for operand in _operands(x, k)
+        for part in (operand.infinite, operand.nan, operand.significand, operand.sign)
+        if not (z3.is_false(part) or z3.is_bv_value(part))
+    ]
+    claim = z3.Implies(none, z3.And([_finite(x, k) for k in indices]))
+    proving.claim("finite", "where nothing is special, all operands are numbers", claim, (), flags)
+
+
+def _letters(scales: z3.BitVecRef) -> list[z3.BitVecRef]:
+    """What can be cut away of it."""
+    return [] if z3.is_bv_value(scales) else [scales]
 
 
 def _claim_low(proving: Proving, x: Summand, zero: z3.BoolRef, low: z3.BoolRef) -> z3.BoolRef:
     text = "a term that is not zero has an exponent that numbers of its format have"
     return proving.claim(f"{x.name} low", text, z3.Or(zero, low))
-
-
-def _finite(x: Fused, k: int) -> z3.BoolRef:
-    """Whether no input of the k-th product (or group) is special."""
-    step = x.step
-    scales = [side[k] for side in (step.scale_a, step.scale_b) if side]
-    operands = scales if x.summands[k].name == "group" else [step.a[k], step.b[k], *scales]
-    return z3.Not(z3.Or([flag for operand in operands for flag in (operand.infinite, operand.nan)]))
 
 
 def scale_exponents(spec: DotAdd, x: Fused, k: int, bits: int) -> z3.BitVecRef:
@@ -258,46 +467,6 @@ def scale_exponents(spec: DotAdd, x: Fused, k: int, bits: int) -> z3.BitVecRef:
 
 
 # ---- fda and gdfs: an input that reaches the bound -------------------------------------------------------------------
-
-
-def encode_number(significand: int, exponent: int, fmt: Format) -> int | None:
-    """The code of `significand · 2^(exponent - M)`, the significand with its leading bit as the format holds it;
-    None if there is none."""
-    field, M = exponent + fmt.bias, fmt.fraction_bits
-    if significand >> M == 0:
-        if exponent != fmt.min_exponent:
-            return None
-        field = 0
-    if significand >> (M + 1) or not 0 <= field < 1 << fmt.exponent_bits or (field == 0 and significand >> M):
-        return None
-    code = ((field << M) + significand % (1 << M)) << fmt.ignored_low_bits
-    return code if fmt.is_finite(code) else None
-
-
-def pairs_losing(part: int, places: int, formats: Sequence[Format]) -> list[tuple[int, int]]:
-    """Significands of two factors whose product ends with `part` in its last `places` bits; normal ones first."""
-    x, y = (np.arange(1 << (fmt.fraction_bits + 1), dtype=np.int64) for fmt in formats)
-    if places == 0:
-        return [(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)]
-    found = np.argwhere(np.outer(x, y) & ((1 << places) - 1) == part)
-    pairs = [(int(u), int(v)) for u, v in found[:: max(1, len(found) // 400)]]
-    subnormal = [1 << fmt.fraction_bits for fmt in formats]
-    return sorted(pairs, key=lambda pair: sum(s < least for s, least in zip(pair, subnormal, strict=True)))
-
-
-def product_codes(
-    pairs: Sequence[tuple[int, int]], exponent: int, formats: Sequence[Format]
-) -> tuple[int, int] | None:
-    """Codes of two factors, one of the pairs of significands, with that sum of exponents."""
-    a, b = formats
-    for u, v in pairs:
-        middle = (exponent + a.max_exponent - b.max_exponent) // 2
-        near = sorted(range(a.min_exponent, a.max_exponent + 1), key=lambda e: abs(e - middle))
-        for e in near:
-            x, y = encode_number(u, e, a), encode_number(v, exponent - e, b)
-            if x is not None and y is not None:
-                return x, y
-    return None
 
 
 def reaching(spec: DotAdd, x: Fused, case: Case) -> Codes | None:
@@ -443,7 +612,9 @@ def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec = one_step(instruction.spec)
-    proving = Proving(asker)
+    proving = Composing(asker)
+    if isinstance(spec.parameters, Fdrda):
+        return _round_down(instruction, proving)
     if not isinstance(spec.parameters, (Fda, Gdfs)):
         return _without_alignment(instruction, proving)
     x = fused_step(spec)
@@ -453,7 +624,9 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         f" n = {case.n} ({float(case.n):.6g}), and no smaller n will do"
     )
     try:
-        prove_fused(proving, spec, x)
+        conclusion = prove_fused(proving, spec, x)
+        none = z3.Not(z3.Or(*x.step.special))
+        proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     witness = reach(instruction)
@@ -462,6 +635,32 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         return Unknown(question, why, proving.obligations, asker.elapsed)
     reached = inputs_text(witness.instruction.spec, witness.codes)[-1].strip()
     question += f"; reached (`error_bound.reach`), with {reached}: {witness.notes[0]}"
+    return Holds(question, Proof(proving.obligations), asker.elapsed)
+
+
+def _round_down(instruction: Instruction, proving: Composing) -> Answer:
+    """fdrda and gfdrda: a bound on either side."""
+    x, asker = round_down.frame_of(instruction.spec), proving.asker
+    low, high = (round_down.text_of(x.losses, above=above) for above in (False, True))
+    question = (
+        f"{instruction.label}: in each step d = {conversion_of(x.spec)}(S) with"
+        f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do"
+    )
+    try:
+        none = z3.Not(z3.Or(*x.step.special))
+        conclusion = round_down.prove_round_down(proving, x)
+        proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    for above in (False, True):
+        witness = round_down.reach(instruction, above=above)
+        if witness is None:
+            why = f"both bounds are proved, but no input was found that reaches {high if above else low}"
+            return Unknown(question, why, proving.obligations, asker.elapsed)
+        codes = ", ".join(
+            map(" ".join, map(str.split, inputs_text(witness.instruction.spec, witness.codes)[-1:]))
+        )
+        question += f"; reached, with {codes}: {witness.notes[0]}"
     return Holds(question, Proof(proving.obligations), asker.elapsed)
 
 

@@ -4,10 +4,10 @@ Of a step in the SMT wing, with its interfaces cut: in units of u = 2^(e_max - F
 
 1. *largest*:     every exponent is at most e_max, and one of them is e_max;
 2. *alignment*:   an aligned magnitude A is the floor of the exact one: A·u ≤ |term| < (A + 1)·u;
-3. *loss*:        more sharply, |term| ≤ (A + λ)·u, with the largest λ that the significands of the format allow;
-4. *sum*:         no partial sum of the accumulator wraps, so it is Σ ±A.
+3. *sum*:         no partial sum of the accumulator wraps, so it is Σ ±A.
 
-Numbers `m · 2^t` are compared exactly (`definitions.at_least`): nothing here rounds.
+How much of a term can be lost at most, for the significands that its format has, is counted here; that no more is
+lost is proved in `error_bound`.  Numbers `m · 2^t` are compared exactly (`definitions.at_least`): nothing here rounds.
 """
 
 from __future__ import annotations
@@ -176,32 +176,6 @@ def largest_loss(factor_bits: tuple[int, ...], places: int, limit: int | None = 
     return best
 
 
-def prove_loss(
-    proving: Proving,
-    x: Summand,
-    e_max: z3.BitVecRef,
-    F: int,
-    loss: Fraction,
-    premises: Sequence[z3.BoolRef],
-    where: str,
-    cut: Sequence[z3.ExprRef] = (),
-) -> z3.BoolRef:
-    """|term| ≤ (A + loss)·u, for `loss` of a power of two as denominator.  `cut`: what else the premises are about."""
-    e, u = last_places(x, e_max, F)
-    s = loss.denominator.bit_length() - 1
-    bits = max(e.size(), s.bit_length() + 2)
-    e, u = (z3.SignExt(bits - y.size(), y) if bits > y.size() else y for y in (e, u))
-    wide = x.aligned.size() + s + 1
-    bound = (fit(x.aligned, wide) << s) + loss.numerator
-    return proving.claim(
-        f"{x.name} loss",
-        f"where {where}, what alignment cuts off a term is at most {loss} · 2^(e_max − F)",
-        at_least(bound, u - s, x.term.significand, e),
-        premises,
-        [x.term.exponent, e_max, *x.factors, *cut],
-    )
-
-
 # ---- the sum -----------------------------------------------------------------------------------------------------
 
 
@@ -244,18 +218,3 @@ def prove_sum(
         running, reach = after, next_reach
     if not running.eq(total):
         proving.claim("sum", "the accumulator is the sum of the aligned terms", running == total, (), cuts)
-
-
-def prove_losses_add_up(proving: Proving, losses: Sequence[Fraction]) -> None:
-    """|Σ ±l| ≤ Σ λ for any l of 0 ≤ l ≤ λ, in the fixed point in which the λ are integers, and finer."""
-    places = max(x.denominator for x in losses).bit_length() + 8
-    scaled = [int(x * (1 << places)) for x in losses]
-    bits = sum(scaled).bit_length() + 3
-    total, loss, sign = z3.BitVec("total", bits), z3.BitVec("loss", bits), z3.BitVec("sign", 1)
-    reach = 0
-    for k, bound in enumerate(scaled):
-        after = total + negate_if(sign, loss)
-        premise = z3.And(total <= reach, total >= -reach, loss >= 0, loss <= bound)
-        reach += bound
-        text = "losses of terms add up to no more than the sum of their bounds"
-        proving.claim(f"loss {k}", text, z3.Implies(premise, z3.And(after <= reach, after >= -reach)))

@@ -25,7 +25,7 @@ from mmaformal.algorithms import (
 from mmaformal.encodings.smt import blocks, fda, ieee, sfma
 from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries import error_bound, exact_steps, exactness, lossless_width, monotonicity, rounding
+from mmaformal.queries import exact_steps, exactness, lossless_width, rounding
 from mmaformal.queries.definitions import (
     conversion_of,
     is_correct,
@@ -34,7 +34,6 @@ from mmaformal.queries.definitions import (
     rounds_around,
     rounds_between,
 )
-from mmaformal.queries.fused import largest_loss
 from mmaformal.queries.numerical import NotProvedError, Proving, exact, run, sparse_cases
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -246,77 +245,6 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
     assert "does not hold" in answer.why
 
 
-# ---- error bound -----------------------------------------------------------------------------------------------------
-
-
-def test_the_error_bound_is_proved_and_reached() -> None:
-    instruction = hopper["HMMA.1684.F32.TF32"].replace(e_zero=None)
-    answer = error_bound.PROPERTY.prove(instruction)
-    assert isinstance(answer, Holds)
-    n, witness = error_bound.least_n(instruction), error_bound.reach(instruction)
-    assert witness is not None
-    assert str(n) in answer.question
-    assert 3 < n < 4  # three products and c, less than a unit each
-    spec = instruction.spec
-    assert witness.result == run(instruction, [witness.codes])[0]
-    x = exact(spec, witness.codes)
-    total, e_max = error_bound.rounded_sum(spec, error_bound.fused_step(spec), witness.codes)
-    assert x is not None
-    assert abs(total - x) == n * Fraction(2) ** (e_max - 25)
-
-
-@pytest.mark.parametrize(
-    ("instruction", "least", "most"),
-    [
-        (ampere["HMMA.16816.F32"], 7, 8),
-        (
-            hopper["QGMMA.64x8x32.F32.E4M3.E4M3"],
-            32,
-            33,
-        ),  # F = 13: c loses bits even where its exponent is the largest
-        (
-            blackwell["UTCQMMA.F16.E2M1.E2M1"],
-            Fraction(7, 8),
-            Fraction(7, 8),
-        ),  # products lose nothing, c three bits
-        (blackwell["UTCOMMA.F32.E2M1.E2M1.E8"], 3, 4),
-    ],
-    ids=str,
-)
-def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fraction) -> None:
-    spec = error_bound.one_step(instruction.spec)
-    x = error_bound.fused_step(spec)
-    case = max(error_bound.cases_of(spec, x), key=lambda each: each.n)
-    assert least <= case.n <= most
-    codes = error_bound.reaching(spec, x, case)
-    assert codes is not None
-    value = exact(spec, codes)
-    total, e_max = error_bound.rounded_sum(spec, x, codes)
-    assert value is not None
-    assert abs(total - value) == case.n * Fraction(2) ** (e_max - x.F)
-
-
-def test_the_error_bound_of_a_unit_that_cuts_one_bit_more_is_not_proved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
-    answer = error_bound.PROPERTY.prove(SMALL)
-    assert isinstance(answer, Unknown)
-    assert "does not hold" in answer.why
-
-
-def test_a_smaller_loss_is_refuted(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = largest_loss((11, 11), 22)
-    smaller = replace(most, units=most.units - Fraction(1, 1 << 22))
-    monkeypatch.setattr(
-        error_bound,
-        "loss_of",
-        lambda x, places, reach: smaller if places > 0 else error_bound.NOTHING,
-    )
-    with pytest.raises(NotProvedError, match="cuts off a term"):
-        error_bound.prove_fused(proving, SMALL.spec, error_bound.fused_step(SMALL.spec))
-
-
 # ---- lossless width --------------------------------------------------------------------------------------------------
 
 
@@ -358,58 +286,3 @@ def test_table_1_of_seed_002(proving: Proving) -> None:
     for fmt in (e4m3, e2m1):
         lossless_width.prove(proving, fmt, fmt, None)
     assert lossless_width.width_of(bf16, bf16, fp32).low.name == "product"
-
-
-# ---- monotonicity ----------------------------------------------------------------------------------------------------
-
-
-def test_an_fda_of_just_enough_bits_is_monotone_in_c(proving: Proving) -> None:
-    spec = SMALL.spec.replace(F=11)
-    assert monotonicity.products_allowed(spec) == spec.k == 2
-    monotonicity.prove_addend_fused(proving, spec)
-
-
-@pytest.mark.parametrize("instruction", [volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]], ids=str)
-def test_many_products_are_not(instruction: Instruction) -> None:
-    found = monotonicity.find_addend(instruction)
-    assert found is not None
-    first, second, n = found
-    assert n == monotonicity.products_allowed(instruction.spec) + 2
-    witness = monotonicity.shown(instruction, first, second, "c", ())
-    values = [instruction.d_format.value(d) for d in witness.results]
-    assert values[0] > values[1]
-    assert instruction.c_format.value(first.c) < instruction.c_format.value(second.c)
-
-
-@pytest.mark.parametrize("broken", ["too narrow", "alignment", "rounding"])
-def test_monotonicity_of_a_broken_model_is_not_proved(
-    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = SMALL.spec
-    if broken == "too narrow":
-        spec = spec.replace(F=10)  # two products lose two units, and c gains one
-    elif broken == "alignment":
-        monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
-        spec = spec.replace(F=11)
-    else:
-        whole = blocks.round_code
-        monkeypatch.setattr(blocks, "round_code", lambda *given: whole(*given) ^ 1)
-    with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity.prove_addend_fused(proving, spec)
-
-
-@pytest.mark.parametrize(
-    "instruction", [hopper["HMMA.16816.F32"], CDNA3, cdna2["v_mfma_f32_32x32x4f16"]], ids=str
-)
-def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) -> None:
-    answer = monotonicity.PRODUCT.prove(instruction)
-    assert isinstance(answer, Fails)
-    witness = answer.witness
-    assert isinstance(witness, monotonicity.Descent)
-    values = [monotonicity.value_of_product(instruction.spec, x, 0) for x in (witness.first, witness.second)]
-    assert values[0] <= values[1]
-    assert monotonicity.descends(instruction, witness.first, witness.second)
-
-
-def test_correct_rounding_is_monotone_by_definition(proving: Proving) -> None:
-    exact_steps.prove_monotone(proving, IEEE_FP16)

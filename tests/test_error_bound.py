@@ -1,0 +1,339 @@
+"""The error bound: proved, reached by an input, composed from all its lemmas; and refuted where the model is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import z3
+
+from mmaformal import ampere, blackwell, cdna3, hopper
+from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.encodings.smt import fda, fdrda
+from mmaformal.instruction import Instruction
+from mmaformal.queries import error_bound
+from mmaformal.queries import error_bound_round_down as round_down
+from mmaformal.queries.composition import Composing, composition, prove_scaled, scaled
+from mmaformal.queries.fused import largest_loss
+from mmaformal.queries.numerical import NotProvedError, exact, run
+from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Portfolio
+
+
+@pytest.fixture
+def proving() -> Iterator[Composing]:
+    with Portfolio(["bitwuzla"]) as portfolio:
+        yield Composing(Asker(portfolio, 100.0))
+
+
+SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
+FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"]
+GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"].replace(k=8, L=8)
+
+
+def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: align(*given) & ~1
+
+
+# ---- fda and gdfs ----------------------------------------------------------------------------------------------------
+
+
+def test_the_error_bound_is_proved_and_reached() -> None:
+    instruction = hopper["HMMA.1684.F32.TF32"].replace(e_zero=None)
+    answer = error_bound.PROPERTY.prove(instruction)
+    assert isinstance(answer, Holds)
+    assert answer.proof.obligations[-1].name == "composition"
+    n, witness = error_bound.least_n(instruction), error_bound.reach(instruction)
+    assert witness is not None
+    assert str(n) in answer.question
+    assert 3 < n < 4  # three products and c, less than a unit each
+    spec = instruction.spec
+    assert witness.result == run(instruction, [witness.codes])[0]
+    x = exact(spec, witness.codes)
+    total, e_max = error_bound.rounded_sum(spec, error_bound.fused_step(spec), witness.codes)
+    assert x is not None
+    assert abs(total - x) == n * Fraction(2) ** (e_max - 25)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "least", "most"),
+    [
+        (ampere["HMMA.16816.F32"], 7, 8),
+        (
+            hopper["QGMMA.64x8x32.F32.E4M3.E4M3"],
+            32,
+            33,
+        ),  # F = 13: c loses bits even where its exponent is the largest
+        (
+            blackwell["UTCQMMA.F16.E2M1.E2M1"],
+            Fraction(7, 8),
+            Fraction(7, 8),
+        ),  # products lose nothing, c three bits
+        (blackwell["UTCOMMA.F32.E2M1.E2M1.E8"], 3, 4),
+    ],
+    ids=str,
+)
+def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fraction) -> None:
+    spec = error_bound.one_step(instruction.spec)
+    x = error_bound.fused_step(spec)
+    case = max(error_bound.cases_of(spec, x), key=lambda each: each.n)
+    assert least <= case.n <= most
+    codes = error_bound.reaching(spec, x, case)
+    assert codes is not None
+    value = exact(spec, codes)
+    total, e_max = error_bound.rounded_sum(spec, x, codes)
+    assert value is not None
+    assert abs(total - value) == case.n * Fraction(2) ** (e_max - x.F)
+
+
+def test_the_error_bound_of_a_unit_that_cuts_one_bit_more_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
+    answer = error_bound.PROPERTY.prove(SMALL)
+    assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
+
+
+def test_a_smaller_loss_is_refuted(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = largest_loss((11, 11), 22)
+    smaller = replace(most, units=most.units - Fraction(1, 1 << 22))
+    monkeypatch.setattr(
+        error_bound,
+        "loss_of",
+        lambda x, places, reach: smaller if places > 0 else error_bound.NOTHING,
+    )
+    with pytest.raises(NotProvedError, match="cut off a term"):
+        error_bound.prove_fused(proving, SMALL.spec, error_bound.fused_step(SMALL.spec))
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        blackwell["UTCQMMA.SF.F32.E2M1.E2M1.E8"].replace(k=4, L=4, scale_block=2),
+        blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"],
+    ],
+    ids=str,
+)
+def test_products_of_one_scale_block_are_bounded_apart(instruction: Instruction) -> None:
+    answer = error_bound.PROPERTY.prove(instruction)
+    assert isinstance(answer, Holds), answer
+
+
+# ---- fdrda and gfdrda ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("instruction", "below", "above"),
+    [
+        (FDRDA, 3 * (1 - Fraction(1, 1 << 20)) + 1 - Fraction(1, 1 << 155), 3 * (1 - Fraction(1, 1 << 20))),
+        (
+            GFDRDA,
+            6 * Fraction(63, 64) + 1 - Fraction(1, 1 << 24),
+            6 * Fraction(63, 64) + Fraction(1, 2) - Fraction(1, 1 << 25),
+        ),
+    ],
+    ids=str,
+)
+def test_the_bounds_of_rounding_down_are_proved_and_reached(
+    instruction: Instruction, below: Fraction, above: Fraction
+) -> None:
+    answer = error_bound.PROPERTY.prove(instruction)
+    assert isinstance(answer, Holds), answer
+    assert answer.proof.obligations[-1].name == "composition"
+    spec = instruction.spec
+    for is_above, n in ((False, -below), (True, above)):
+        witness = round_down.reach(instruction, above=is_above)
+        assert witness is not None
+        assert witness.result == run(instruction, [witness.codes])[0]
+        S, e_max = round_down.kept_sum(spec, witness.codes)
+        x = exact(spec, witness.codes)
+        assert x is not None
+        assert S - x == n * Fraction(2) ** (e_max - 24)
+
+
+@pytest.mark.parametrize("instruction", cdna3.instructions, ids=str)
+def test_each_bound_of_rounding_down_is_reached(instruction: Instruction) -> None:
+    if instruction.algorithm not in ("fdrda", "gfdrda"):
+        pytest.skip("does not round down")
+    assert round_down.reach(instruction, above=False) is not None
+    assert round_down.reach(instruction, above=True) is not None
+
+
+def prove_round_down(proving: Composing, instruction: Instruction) -> None:
+    x = round_down.frame_of(instruction.spec)
+    none = z3.Not(z3.Or(*x.step.special))
+    proving.conclude("all of it holds", round_down.prove_round_down(proving, x), [none])
+
+
+@pytest.mark.parametrize("instruction", [FDRDA, GFDRDA], ids=str)
+@pytest.mark.parametrize("loss", ["product", "c_below", "c_above", "losing"])
+def test_smaller_bounds_are_refuted(
+    proving: Composing, monkeypatch: pytest.MonkeyPatch, instruction: Instruction, loss: str
+) -> None:
+    def smaller(spec: DotAdd, p: Any) -> round_down.Losses:
+        losses = exact_losses(spec, p)
+        if loss == "product":
+            units = losses.product.units
+            return replace(losses, product=replace(losses.product, units=units - Fraction(1, 1 << 20)))
+        if loss == "losing":
+            return replace(losses, losing=losses.losing - 1)
+        return replace(losses, **{loss: getattr(losses, loss) - Fraction(1, 1 << losses.places)})
+
+    exact_losses = round_down.losses_of
+    monkeypatch.setattr(round_down, "losses_of", smaller)
+    if loss == "c_above" and instruction is FDRDA:
+        pytest.skip("fdrda adds nothing to c")
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_round_down(proving, instruction)
+
+
+def rounds_to_zero(shift: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, amount, _: shift(x, amount, Rounding.RZ)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "broken", "match"),
+    [
+        (fdrda, "align", one_bit_less, "cut off a term"),
+        (fdrda, "shift_right_signed", rounds_to_zero, "rounding the dot product down"),
+        (fdrda, "normalise_and_round", None, ""),
+    ],
+    ids=["one bit less", "cuts toward zero", "sum kept one bit longer"],
+)
+def test_a_broken_unit_is_refuted(
+    proving: Composing, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, broken: Any, match: str
+) -> None:
+    if broken is None:
+        whole = fdrda.normalise_and_round
+        monkeypatch.setattr(
+            fdrda, "normalise_and_round", lambda *given, **how: whole(*given, **how | {"cuts": ()})
+        )
+        match = "d is IEEE-FP32 of S"
+    else:
+        monkeypatch.setattr(module, name, broken(getattr(module, name)))
+    with pytest.raises(NotProvedError, match=match):
+        prove_round_down(proving, FDRDA)
+
+
+def test_a_c_that_is_kept_where_it_should_be_dropped_is_refuted(proving: Composing) -> None:
+    x = round_down.frame_of(GFDRDA.spec)
+    step = round_down.frame_of(GFDRDA.replace(c_reach=24).spec).step
+    with pytest.raises(NotProvedError, match="does not hold"):
+        round_down.prove_round_down(proving, replace(x, step=step))
+
+
+def test_no_argument_is_an_honest_unknown() -> None:
+    answer = error_bound.PROPERTY.prove(FDRDA.replace(cut=Rounding.RZ))
+    assert isinstance(answer, Unknown)
+    assert "no argument" in answer.why
+
+
+# ---- the composition -------------------------------------------------------------------------------------------------
+
+
+def holds(formula: z3.BoolRef) -> bool:
+    solver = z3.Solver()
+    solver.add(z3.Not(formula))
+    return bool(solver.check() == z3.unsat)
+
+
+class Named(Composing):
+    """Remembers what its claims are called."""
+
+    names: dict[int, str]
+
+    def claim(
+        self, name: str, statement: str, claim: z3.BoolRef, using: Any = (), cut: Any = ()
+    ) -> z3.BoolRef:
+        self.__dict__.setdefault("names", {}).setdefault(claim.get_id(), name)
+        return super().claim(name, statement, claim, using, cut)
+
+
+NEEDED_BY_ALL = {
+    "product loss",
+    "size of an error",
+    "signed error 0",
+    "signed error 1",
+    "errors of 2",
+    "difference",
+}
+NEEDED = {
+    "fda": {
+        "finite",
+        "c high",
+        "e_max of c",
+        "product high",
+        "c loss",
+        "order",
+        "error",
+        "rounded by RNE-FP16",
+    },
+    "fdrda": {
+        "product in range",
+        "cut of the dot product",
+        "cut of c",
+        "cut of the sum",
+        "parts",
+        "error of S",
+    },
+    "gfdrda": {
+        "cut of a group",
+        "errors of groups",
+        "sum of groups",
+        "range of a cut group",
+        "cut of c",
+        "e_dot",
+    },
+}
+
+
+@pytest.mark.parametrize("instruction", [SMALL, FDRDA, GFDRDA], ids=str)
+def test_a_lemma_that_is_dropped_is_missed(proving: Composing, instruction: Instruction) -> None:
+    named = Named(proving.asker)
+    x: Any
+    if instruction is SMALL:
+        x = error_bound.fused_step(instruction.spec)
+        conclusion = error_bound.prove_fused(named, instruction.spec, x)
+    else:
+        x = round_down.frame_of(instruction.spec)
+        conclusion = round_down.prove_round_down(named, x)
+    whole = [z3.Not(z3.Or(*x.step.special))]
+    assert holds(composition(named.steps.values(), conclusion, whole))
+    for name in sorted(NEEDED_BY_ALL | NEEDED[instruction.algorithm]):
+        rest = [step for key, step in named.steps.items() if named.names[key] != name]
+        assert len(rest) < len(named.steps), name
+        assert not holds(composition(rest, conclusion, whole)), name
+
+
+def test_a_premise_that_was_never_proved_is_missed(proving: Composing) -> None:
+    x, y = z3.BitVecs("x y", 8)
+    proving.claim("first", "x < y, so x is not y", x != y, [z3.ULT(x, y)])
+    with pytest.raises(NotProvedError, match="from all of these"):
+        proving.conclude("x is not y", x != y)
+    proving.claim("second", "twice is even", z3.Extract(0, 0, x + x) == 0)
+    proving.conclude("twice is even", z3.Extract(0, 0, x + x) == 0)
+
+
+def test_letters_keep_connectives_and_nothing_else() -> None:
+    x, y = z3.BitVecs("x y", 8)
+    small, equal = z3.ULT(x, 3), x == y
+    steps = [((), z3.And(small, z3.Or(equal, small))), ((small,), z3.Implies(equal, z3.ULT(y, 3)))]
+    assert holds(composition(steps, z3.Implies(equal, z3.ULT(y, 3))))
+    assert not holds(composition(steps, z3.ULT(x, 4)))  # true, but for reasons that were not claimed
+
+
+def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:
+    x, y, amount = z3.BitVec("x", 40), z3.BitVec("y", 40), z3.BitVec("amount", 4)
+    proving.claim("given", "a difference is one", x - y == x - y)
+    prove_scaled(proving, x, y, x - y, amount)
+    goal = scaled(x, amount) - scaled(y, amount) == scaled(x - y, amount)
+    proving.conclude("it is one when scaled", goal)
+    shifted = z3.simplify(
+        z3.substitute(scaled(x, amount), (x, z3.BitVecVal(5, 40)), (amount, z3.BitVecVal(9, 4)))
+    )
+    assert shifted.as_long() == 5 << 9
