@@ -15,7 +15,11 @@ A term loses at most λ < 1 units, and one that has the exponent e_max at most �
 unit).  Either c has the largest exponent, and all L products lose: n = L·λ + λ₀; or a product has it, and the others
 and c lose: n = (L − 1)·λ + λ₀ + λ_c.  Products of one scale block lie close to each other, and lose less then.
 
-In a chain each step's result enters the next exactly, so the errors of the steps, each with its own e_max, add up.
+In a chain each step's result enters the next exactly, so the errors of the steps, each with its own e_max, add up:
+d_m − (c + Σ P_i) = Σ (d_i − (d_(i−1) + P_i)), P_i the sum of the products of the i-th step.
+
+Every term, and every sum, is an integer of one fixed point (`composition`), so what is lost is a difference; and that
+the lemmas give the bound is the last obligation.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from functools import cache
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
-from mmaformal.encodings import executable
+from mmaformal.encodings import executable, smt
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
@@ -61,7 +65,7 @@ from mmaformal.queries.fused_steps import (
     prove_rounding,
     prove_total,
 )
-from mmaformal.queries.inputs import Codes
+from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.numerical import (
     NotProvedError,
     Proving,
@@ -600,6 +604,42 @@ def _e2m1_sum(total: int, G: int) -> list[tuple[int, int]] | None:
     return pairs
 
 
+# ---- chains ----------------------------------------------------------------------------------------------------------
+
+
+def prove_chain(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """That each step of a chain is one step of the model, with the result before as its c; and that the error of the
+    last result is the sum of the errors of all."""
+    one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
+    trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
+    results = [step.result for step in trace.steps]
+    claims = []
+    for i, (c, d) in enumerate(zip([x.c, *results[:-1]], results, strict=True)):
+        k = slice(i * L, (i + 1) * L)
+        scales = [_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
+        alone = smt.dot_add(one, x.a[k], x.b[k], c, *scales).result
+        text = "a step of the chain is a step of its own, whose c is the result before"
+        claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
+    last = proving.claim(
+        "result", "the result is the last step's", trace.result == results[-1], (), results[-1:]
+    )
+    bits = 4 << spec.d_format.exponent_bits  # of a fixed point: the identity holds in any
+    d = [z3.BitVec(f"d{i}", bits) for i in range(len(results) + 1)]  # c, and the results
+    sums = [z3.BitVec(f"sum{i}", bits) for i in range(len(results))]  # of the products of a step
+    errors = [after - (before + own) for before, after, own in zip(d[:-1], d[1:], sums, strict=True)]
+    text = "the error of the last result is the sum of the errors of all steps"
+    error = d[-1] - total_of([d[0], *sums]) == total_of(errors)
+    return z3.And(*claims, last, proving.claim("errors of steps", text, error))
+
+
+def _of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
+    """The scales of the step that begins at the product `start`."""
+    if spec.scale_format is None:
+        return ()
+    first, L = start // spec.scale_block, spec.parameters.step_products
+    return scales[first : first + max(1, L // spec.scale_block)]
+
+
 # ---- the property ----------------------------------------------------------------------------------------------------
 
 
@@ -608,6 +648,9 @@ def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
     scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales).steps[0]
     return Fraction(step.total) * Fraction(2) ** (step.e_max - x.F), step.e_max
+
+
+_CHAIN = "; the error of the result is the sum of the steps' errors"
 
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
@@ -625,6 +668,9 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     )
     try:
         conclusion = prove_fused(proving, spec, x)
+        if spec != instruction.spec:
+            conclusion = z3.And(conclusion, prove_chain(proving, instruction.spec))
+            question += _CHAIN
         none = z3.Not(z3.Or(*x.step.special))
         proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
     except NotProvedError as error:
@@ -649,6 +695,9 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
     try:
         none = z3.Not(z3.Or(*x.step.special))
         conclusion = round_down.prove_round_down(proving, x)
+        if x.spec != instruction.spec:
+            conclusion = z3.And(conclusion, prove_chain(proving, instruction.spec))
+            question += _CHAIN
         proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)

@@ -12,6 +12,7 @@ import z3
 
 from mmaformal import ampere, blackwell, cdna3, hopper
 from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda, fdrda
 from mmaformal.instruction import Instruction
 from mmaformal.queries import error_bound
@@ -337,3 +338,26 @@ def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:
         z3.substitute(scaled(x, amount), (x, z3.BitVecVal(5, 40)), (amount, z3.BitVecVal(9, 4)))
     )
     assert shifted.as_long() == 5 << 9
+
+
+# ---- chains ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = SMALL.replace(k=6)
+    answer = error_bound.PROPERTY.prove(chain)
+    assert isinstance(answer, Holds)
+    assert "sum of the steps' errors" in answer.question
+    assert "sum of the steps' errors" not in error_bound.PROPERTY.prove(SMALL).question  # type: ignore[attr-defined]
+    whole = fda.dot_add
+
+    def forgets_c(spec: DotAdd, a: Any, b: Any, c: Any, *scales: Any) -> Any:
+        trace = whole(spec, a, b, c, *scales)
+        if spec.k == SMALL.k:
+            return trace
+        steps = [fda.step(spec, spec.parameters, a[k : k + 2], b[k : k + 2], c) for k in range(0, 6, 2)]
+        return replace(trace, steps=tuple(steps), result=steps[-1].result)
+
+    monkeypatch.setitem(smt._ALGORITHMS, "fda", forgets_c)
+    with pytest.raises(NotProvedError, match="a step of its own"):
+        error_bound.prove_chain(proving, chain.spec)
