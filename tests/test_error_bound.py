@@ -19,7 +19,7 @@ from mmaformal.queries import error_bound
 from mmaformal.queries import error_bound_round_down as round_down
 from mmaformal.queries.composition import Composing, composition, prove_scaled, scaled
 from mmaformal.queries.fused import largest_loss
-from mmaformal.queries.numerical import NotProvedError, exact, run
+from mmaformal.queries.numerical import NotProvedError, exact, run, sparse_cases
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
@@ -361,3 +361,24 @@ def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(smt._ALGORITHMS, "fda", forgets_c)
     with pytest.raises(NotProvedError, match="a step of its own"):
         error_bound.prove_chain(proving, chain.spec)
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["16x16x16_f16", "16x16x16_bf16", "16x16x32_fp8_fp8", "16x16x32_bf8_bf8"])
+def test_no_sample_is_outside_the_bounds(name: str) -> None:
+    instruction = cdna3[f"v_mfma_f32_{name}"]
+    spec = round_down.one_step(instruction.spec)
+    p = spec.parameters
+    losses = round_down.losses_of(spec, p)  # type: ignore[arg-type]
+    cases, inexact = sparse_cases(spec, 600, seed=5), 0
+    for codes, result in zip(cases, run(instruction.replace(k=spec.k), cases), strict=True):
+        value = exact(spec, codes)
+        if value is None or not spec.d_format.is_finite(result):
+            continue
+        S, e_max = round_down.kept_sum(spec, codes)
+        units = (S - value) / Fraction(2) ** (e_max - p.F)  # type: ignore[attr-defined]
+        assert -losses.below <= units <= losses.above
+        inexact += units != 0
+    assert inexact > 20
