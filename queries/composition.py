@@ -108,35 +108,45 @@ def where(condition: z3.BoolRef, yes: z3.BoolRef, no: z3.BoolRef) -> z3.BoolRef:
     return z3.And(z3.Implies(condition, yes), z3.Implies(z3.Not(condition), no))
 
 
+def _doubled(x: z3.BitVecRef, times: int) -> z3.BitVecRef:
+    """x · 2^times."""
+    bits = x.size()
+    return z3.Concat(z3.Extract(bits - 1 - times, 0, x), z3.BitVecVal(0, times)) if times < bits else x & 0
+
+
 def scaled(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
     """x · 2^amount."""
     for i in range(amount.size()):
-        x = z3.If(z3.Extract(i, i, amount) == 1, x * (1 << (1 << i)), x)
+        x = z3.If(z3.Extract(i, i, amount) == 1, _doubled(x, 1 << i), x)
     return x
 
 
 def prove_scaled(
-    proving: Proving, x: z3.BitVecRef, y: z3.BitVecRef, d: z3.BitVecRef, amount: z3.BitVecRef
-) -> z3.BoolRef:
-    """From d = x − y, claimed before: scaled(d) = scaled(x) − scaled(y)."""
-    known, text = x - y == d, "a difference scaled is the difference of both scaled"
+    proving: Proving, x: z3.BitVecRef, y: z3.BitVecRef, amount: z3.BitVecRef
+) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+    """x, y and d = x − y, each scaled by 2^amount; of these too, the last is the difference."""
+    d, text = x - y, "a difference scaled is the difference of both scaled"
+    proving.claim("difference", "x = y + (x − y)", x == y + d, (), [x, y])
+    letters = [x, y]  # d is made of them
     for i in range(amount.size()):
-        factor, chosen = 1 << (1 << i), z3.Extract(i, i, amount) == 1
-        larger = [v * factor for v in (x, y, d)]
-        letters = [x, y] if d.eq(x - y) else [x, y, d]
-        multiple = proving.claim(f"multiple {i}", text, larger[0] - larger[1] == (x - y) * factor, (), [x, y])
-        of_d = larger[0] - larger[1] == larger[2]
-        proving.claim(f"multiple {i} of the difference", text, of_d, [multiple, known], letters)
+        known, chosen = x == y + d, z3.Extract(i, i, amount) == 1
+        larger = [_doubled(v, 1 << i) for v in (x, y, d)]
+        of_sum = _doubled(y + d, 1 << i) == larger[1] + larger[2]
+        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum, (), [y, d])
+        of_x = larger[0] == larger[1] + larger[2]
+        proving.claim(f"doubled {i}", text, of_x, [known, of_sum], [x, y + d, larger[1], larger[2]])
         after = [z3.If(chosen, u, v) for u, v in zip(larger, (x, y, d), strict=True)]
-        goal = after[0] - after[1] == after[2]
+        goal = after[0] == after[1] + after[2]
         cut = [*larger, *letters, chosen]
         cases = [
-            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_d], cut),
+            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x], cut),
             proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known], cut),
         ]
-        known = proving.claim("scaled", text, goal, cases, [*after, chosen])
+        proving.claim("scaled", text, goal, cases, [*after, chosen])
         x, y, d = after
-    return known
+        letters = after
+    proving.claim("scaled difference", text, x - y == d, [x == y + d], [x, y, d])
+    return x, y, d
 
 
 @dataclass(frozen=True)

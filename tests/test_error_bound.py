@@ -330,10 +330,10 @@ def test_letters_keep_connectives_and_nothing_else() -> None:
 
 def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:
     x, y, amount = z3.BitVec("x", 40), z3.BitVec("y", 40), z3.BitVec("amount", 4)
-    proving.claim("given", "a difference is one", x - y == x - y)
-    prove_scaled(proving, x, y, x - y, amount)
-    goal = scaled(x, amount) - scaled(y, amount) == scaled(x - y, amount)
-    proving.conclude("it is one when scaled", goal)
+    x_scaled, y_scaled, difference = prove_scaled(proving, x, y, amount)
+    assert x_scaled.eq(scaled(x, amount))
+    assert difference.eq(scaled(x - y, amount))
+    proving.conclude("it is one when scaled", x_scaled - y_scaled == difference)
     shifted = z3.simplify(
         z3.substitute(scaled(x, amount), (x, z3.BitVecVal(5, 40)), (amount, z3.BitVecVal(9, 4)))
     )
