@@ -4,7 +4,8 @@
 
 Multi-term adders break it: a larger c may raise e_max, and then every product loses bits that it had before.  That is
 at most one unit of the finer grid for each product, while c itself gained at least 2^(F − M) of them (M the fraction
-bits of c, or F if those are more).  So a step of L products is monotone in c exactly where L is small enough,
+bits of c, or F if those are more).  One product more does no harm where ρ cuts toward zero: what the sum then loses is
+less than one coarser unit.  So a step of L products is monotone in c exactly where L is small enough,
 `products_allowed`, and that is proved; for more products there is a witness.  For one product see
 `monotonicity_products`.
 
@@ -22,7 +23,7 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Sfma
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Rounding, Sfma
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
@@ -30,11 +31,16 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.descents import codes_of_number, in_order, normal_code, position, shown
-from mmaformal.queries.exact_steps import prove_addition, prove_monotone
+from mmaformal.queries.exact_steps import prove_addition
 from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
-from mmaformal.queries.monotonicity_rounding import by_rounding, prove_special_addition, prove_special_codes
+from mmaformal.queries.monotonicity_rounding import (
+    by_rounding,
+    prove_grid,
+    prove_special_addition,
+    prove_special_codes,
+)
 from mmaformal.queries.numerical import NotProvedError, Proving, run, with_products, zeros
 from mmaformal.queries.property import Property
 from mmaformal.queries.round_down import prove_ranges
@@ -45,7 +51,18 @@ from mmaformal.solver.asking import Asker
 
 
 def products_allowed(spec: DotAdd) -> int:
-    """The most products (or groups) that a step of fda or gdfs may have to be monotone in c: 2^(F − M), at least 1."""
+    """The most products (or groups) that a step of fda or gdfs may have to be monotone in c.
+
+    c gains what 2^(F − M) of them can lose, at least one; with one more, all of them losing, the sum falls by less than
+    one unit of the coarser grid, from above a number that it has: nothing that is cut toward zero shows.
+    """
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    return covered(spec) + (p.rho.rounding is Rounding.RZ and p.rho.fraction_bits <= p.F)
+
+
+def covered(spec: DotAdd) -> int:
+    """The number of products of which c gains what they can lose."""
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
     return int(1 << max(0, p.F - spec.c_format.fraction_bits))
@@ -121,14 +138,15 @@ def prove_addend_fused(proving: Proving, spec: DotAdd) -> None:
     prove_highest(proving, x, below0, some0)
     prove_highest(proving, y, below1, some1)
     for rise in range(furthest + 1):
-        _sums(proving, pair, rise, [step, maxima], below0, below1[-1])
-        _rounding(proving, pair, rise, low)
+        _sums(proving, pair, rise, covered(spec), [step, maxima], below0, below1[-1])
+        _rounding(proving, pair, rise, covered(spec), low)
 
 
 def _sums(
     proving: Proving,
     pair: Neighbours,
     rise: int,
+    gains: int,
     given: list[z3.BoolRef],
     below: list[z3.BoolRef],
     c_below: z3.BoolRef,
@@ -148,25 +166,30 @@ def _sums(
         proving.claim(
             f"{u.name} on two grids, {rise}",
             f"{grids}, a term loses less than one unit of the coarser grid",
-            z3.And(lost >= 0, lost <= rest),
+            z3.And(lost >= 0, lost <= rest, lost <= fit(u.aligned, wide)),
             [risen, under],
             [u.term.exponent, u.term.significand, E0, E1],
         )
     c0, c1 = (fit(side.step.aligned_c, wide) for side in (x, y))
+    least = x.exponents.constant(x.low[-1])
     proving.claim(
         f"c on two grids, {rise}",
-        f"{grids}, the larger c is larger by at least what {n} products can lose",
-        (c1 << rise) - c0 >= n * rest,
+        f"{grids}, the larger c is larger by at least what {min(n, gains)} products can lose",
+        z3.And(
+            (c1 << rise) - c0 >= min(n, gains) * rest,
+            z3.Or(rise == 0, least == E1, c0 >= (2 << x.F) - gains),
+        ),
         [*given, risen, below[-1], c_below],
         [x.step.addend.exponent, y.step.addend.exponent, x.step.c.significand, y.step.c.significand, E0, E1],
     )
-    _differences(proving, n, rise, wide)
+    _differences(proving, n, gains, rise, wide)
 
 
-def _differences(proving: Proving, n: int, rise: int, wide: int) -> None:
+def _differences(proving: Proving, n: int, gains: int, rise: int, wide: int) -> None:
     """Arithmetic: if each of n terms loses at most 2^rise - 1, and c gains as much as all, the sum does not fall."""
     rest = (1 << rise) - 1
     R, S, u, v, lost, gained, D = z3.BitVecs("R S u v lost gained D", wide)
+    largest, most = (1 << (wide - rise - 3)) // (n + 1), z3.BitVecVal(1 << (wide - 2), wide)
     sign, factor = z3.BitVec("sign", 1), 1 << rise
     for word, after, lose in (
         ("added", (R + u) - (S + v) * factor, u - v * factor),
@@ -177,22 +200,34 @@ def _differences(proving: Proving, n: int, rise: int, wide: int) -> None:
             "the difference of two sums on two grids changes by what the next term loses",
             after == R - S * factor + lose,
         )
+
+    def lost_by(k: int, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
+        """k terms lose no more than one unit each; and only if all lose that way, more than k − 1 of them could."""
+        bound, inner = k * rest, (k - 1) * rest
+        return z3.And(bound >= D, -bound <= D, z3.Implies(inner < D, k <= R), z3.Implies(-inner > D, -k >= R))
+
+    some = z3.And(lost >= 0, lost <= rest, lost <= u, u <= largest)
     for k in range(n):
-        bound, next_bound, changed = k * rest, (k + 1) * rest, D + negate_if(sign, lost)
-        given = z3.And(bound >= D, -bound <= D, lost >= 0, lost <= rest)
+        small = z3.And(largest * (k + 1) >= R, -largest * (k + 1) <= R)
         proving.claim(
             f"difference {k}, {rise}",
-            "losses of terms add up to no more than one unit each",
-            z3.Implies(given, z3.And(changed <= next_bound, changed >= -next_bound)),
+            "losses of terms add up to no more than one unit each, and to that only if all are of one sign",
+            z3.Implies(
+                z3.And(lost_by(k, D, R), some, small),
+                lost_by(k + 1, D + negate_if(sign, lost), R + negate_if(sign, u)),
+            ),
         )
-    largest = z3.BitVecVal(1 << (wide - 2), wide)
-    bound = n * rest
+    after = D - negate_if(sign, gained)
     proving.claim(
         f"difference with c, {rise}",
-        "c gains no less than all lose, so the sum with the larger c is the larger",
+        "c gains no less than all lose, or all but one if each of them loses, and then only less than a unit is lost",
         z3.Implies(
-            z3.And(bound >= D, -bound <= D, gained >= bound, gained <= largest),
-            z3.If(sign == 0, D - gained <= 0, D + gained >= 0),
+            z3.And(lost_by(n, D, R), gained >= min(n, gains) * rest, gained <= most),
+            z3.If(
+                sign == 0,
+                z3.Or(after <= 0, z3.And(n > gains, after <= rest, n <= R)),
+                z3.Or(after >= 0, z3.And(n > gains, after >= -rest, -n >= R)),
+            ),
         ),
     )
 
@@ -219,8 +254,9 @@ def _specials_of(
         prove_special_codes(proving, side, fmt)
 
 
-def _rounding(proving: Proving, pair: Neighbours, rise: int, low: z3.BitVecRef) -> None:
-    """Sums in order are rounded in order, e_max being `rise` higher for the second."""
+def _rounding(proving: Proving, pair: Neighbours, rise: int, gains: int, low: z3.BitVecRef) -> None:
+    """Sums in order are rounded in order, e_max being `rise` higher for the second; and so are those that are less
+    than one coarser unit out of order, the first one above all products' units and c (`_differences`)."""
     x, y = pair.small, pair.large
     E0, E1, t0, t1 = x.step.e_max, y.step.e_max, x.step.total, y.step.total
     reach = sum(x.bounds)
@@ -233,8 +269,14 @@ def _rounding(proving: Proving, pair: Neighbours, rise: int, low: z3.BitVecRef) 
         z3.ULE(E1, ex.constant(ex.high)),
         z3.ULE(E0, E1),
         *(z3.And(t <= reach, t >= -reach) for t in (t0, t1)),
-        z3.If(pair.sign == 0, a <= b, a >= b),
     ]
+    n, rest = len(x.summands) - 1, (1 << rise) - 1
+    if n > gains and rise:
+        size = z3.If(low == E1, z3.BitVecVal(n, wide), z3.BitVecVal(n + (2 << x.F) - gains, wide))
+        almost = z3.And(a - b <= rest, a >= size), z3.And(b - a <= rest, -a >= size)
+        premises.append(z3.If(pair.sign == 0, z3.Or(a <= b, almost[0]), z3.Or(a >= b, almost[1])))
+    else:
+        premises.append(z3.If(pair.sign == 0, a <= b, a >= b))
     if rise > 1:
         premises.append(low == E1)
     none = z3.Not(z3.Or(*x.step.special, *y.step.special))
@@ -376,7 +418,7 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
                 prove_addend_round_down(proving, spec)
             else:  # c is added last, by additions of their own
                 prove_addition(proving, conversion_of(spec))
-                prove_monotone(proving, conversion_of(spec))
+                prove_grid(proving, conversion_of(spec))
                 prove_special_addition(proving, conversion_of(spec))
         except NotProvedError as error:
             return Unknown(question, str(error), proving.obligations, asker.elapsed)

@@ -10,7 +10,17 @@ import pytest
 import z3
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
-from mmaformal.algorithms import IEEE_FP16, IEEE_FP64, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion, DotAdd, Sfma
+from mmaformal.algorithms import (
+    IEEE_FP16,
+    IEEE_FP64,
+    RNE_FP16,
+    RZ_E8M13,
+    RZ_FP32,
+    Conversion,
+    DotAdd,
+    Rounding,
+    Sfma,
+)
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, gdfs, sfma
 from mmaformal.formats import e2m1, e3m2, fp16
@@ -61,12 +71,29 @@ def test_an_fda_of_just_enough_bits_is_monotone_in_c(proving: Proving) -> None:
     monotonicity.prove_addend_fused(proving, spec)
 
 
+RZ_FP16 = Conversion("RZ-FP16", fp16, 10, Rounding.RZ)
+
+
+def test_one_product_more_is_monotone_in_c_where_sums_are_cut_toward_zero(proving: Proving) -> None:
+    spec = SMALL.spec.replace(F=10, rho=RZ_FP16)
+    assert monotonicity.covered(spec) + 1 == monotonicity.products_allowed(spec) == spec.k == 2
+    monotonicity.prove_addend_fused(proving, spec)
+
+
+@pytest.mark.parametrize("change", [{"k": 3, "L": 3}, {"F": 9}, {"rho": RNE_FP16}], ids=str)
+def test_but_no_more_nor_fewer_bits(change: dict[str, Any], proving: Proving) -> None:
+    spec = SMALL.spec.replace(**{"F": 10, "rho": RZ_FP16, **change})
+    assert monotonicity.products_allowed(spec) < spec.k
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotonicity.prove_addend_fused(proving, spec)
+
+
 @pytest.mark.parametrize("instruction", [volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]], ids=str)
 def test_many_products_are_not(instruction: Instruction) -> None:
     found = monotonicity.find_addend(instruction)
     assert found is not None
     first, second, n = found
-    assert n == monotonicity.products_allowed(instruction.spec) + 2
+    assert n == monotonicity.products_allowed(instruction.spec) + 1
     witness = descents.shown(instruction, first, second, "c", ())
     values = [instruction.d_format.value(d) for d in witness.results]
     assert values[0] > values[1]
