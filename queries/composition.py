@@ -110,8 +110,7 @@ def where(condition: z3.BoolRef, yes: z3.BoolRef, no: z3.BoolRef) -> z3.BoolRef:
 
 def _doubled(x: z3.BitVecRef, times: int) -> z3.BitVecRef:
     """x · 2^times."""
-    bits = x.size()
-    return z3.Concat(z3.Extract(bits - 1 - times, 0, x), z3.BitVecVal(0, times)) if times < bits else x & 0
+    return x * (1 << times)
 
 
 def scaled(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
