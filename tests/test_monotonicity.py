@@ -261,6 +261,21 @@ def test_a_broken_sum_is_not_proved_monotone(
         monotonicity_rounding.prove_by_rounding(proving, spec)
 
 
+SORTED = cdna1["v_mfma_f32_32x32x2bf16"].spec.replace(k=4)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["signs of the sum", "sign of a product", "infinities", "NaN", "first step", "negated between steps"],
+)
+def test_a_broken_sum_of_sorted_terms_is_not_proved_monotone(
+    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_both(broken, efda, monkeypatch)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotonicity_rounding.prove_by_rounding(proving, SORTED)
+
+
 @pytest.mark.parametrize("rho", [RZ_FP32, RZ_E8M13, RNE_FP16, IEEE_FP64], ids=str)
 def test_the_bounds_of_a_number_are_those_of_rounding(rho: Conversion, proving: Proving) -> None:
     monotonicity_rounding.prove_grid(proving, rho)
