@@ -1,7 +1,8 @@
 """Proof that a step of sfma, or of efda in fixed point, is its exact sum rounded once.
 
 Both add two terms x and y, a product (or the exact sum of the products) and c, at the larger of their exponents, and
-keep a number of places, the last one sticky (`blocks.sticky_sum`).  With u the last place,
+keep a number of places, the last one sticky (`blocks.sticky_sum`).  That the terms are those of the codes, with their
+signs, is in `exact_terms`.  With u the last place,
 
 1. *sticky*:    an aligned magnitude A is |x| / u, or it is odd and (A − 1)·u < |x| < (A + 1)·u;
 2. *one*:       the term that has the larger exponent is exact, and even;
@@ -31,6 +32,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.formats import fp32
 from mmaformal.queries.definitions import at_least, fit, is_rounded, read, rounds_between
+from mmaformal.queries.exact_terms import prove_chain, prove_specials, prove_terms, step_of
 from mmaformal.queries.fused import prove_sum
 from mmaformal.queries.fused_steps import one_step
 from mmaformal.queries.inputs import symbolic_inputs
@@ -67,14 +69,16 @@ class Sticky:
 
 
 def prove_step(proving: Proving, spec: DotAdd) -> None:
-    """Prove that a step of sfma or efda is correctly rounded.  Raises NotProvedError."""
+    """Prove that each step of a model of sfma or efda is correctly rounded.  Raises NotProvedError."""
     p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
+    assert isinstance(p, (Sfma, Efda))
+    step = step_of(spec, inputs)
+    prove_chain(proving, spec)
+    prove_specials(proving, spec, inputs, step)
+    prove_terms(proving, spec, inputs, step)
     if isinstance(p, Sfma):
-        prove_sticky(proving, _sfma(proving, sfma.step(p.rho, inputs.a[0], inputs.b[0], inputs.c), p.rho))
-        return
-    assert isinstance(p, Efda)
-    step = efda.step(spec, p, inputs.a[: p.L], inputs.b[: p.L], inputs.c)
-    if isinstance(step, efda.SortedStep):
+        prove_sticky(proving, _sfma(proving, step, p.rho))
+    elif isinstance(step, efda.SortedStep):
         prove_sorted(proving, spec, step)
     else:
         prove_sticky(proving, _efda(proving, spec, p, step))

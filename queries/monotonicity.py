@@ -32,15 +32,11 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.descents import codes_of_number, in_order, normal_code, position, shown
 from mmaformal.queries.exact_steps import prove_addition
+from mmaformal.queries.exact_terms import prove_special_codes
 from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
-from mmaformal.queries.monotonicity_rounding import (
-    by_rounding,
-    prove_grid,
-    prove_special_addition,
-    prove_special_codes,
-)
+from mmaformal.queries.monotonicity_rounding import by_rounding, prove_grid, prove_special_addition
 from mmaformal.queries.numerical import NotProvedError, Proving, run, with_products, zeros
 from mmaformal.queries.property import Property
 from mmaformal.queries.round_down import prove_ranges
