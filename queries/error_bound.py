@@ -29,11 +29,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
-from mmaformal.encodings import executable, smt
+from mmaformal.encodings import executable
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
@@ -50,6 +51,7 @@ from mmaformal.queries.composition import (
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.error_bound_inputs import encode_number, pairs_losing, product_codes
 from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
+from mmaformal.queries.exact_terms import prove_chain, prove_inputs
 from mmaformal.queries.fused import (
     Loss,
     Summand,
@@ -607,37 +609,24 @@ def _e2m1_sum(total: int, G: int) -> list[tuple[int, int]] | None:
 # ---- chains ----------------------------------------------------------------------------------------------------------
 
 
-def prove_chain(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """That each step of a chain is one step of the model, with the result before as its c; and that the error of the
     last result is the sum of the errors of all."""
-    one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
-    trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
-    results = [step.result for step in trace.steps]
-    claims = []
-    for i, (c, d) in enumerate(zip([x.c, *results[:-1]], results, strict=True)):
-        k = slice(i * L, (i + 1) * L)
-        scales = [_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
-        alone = smt.dot_add(one, x.a[k], x.b[k], c, *scales).result
-        text = "a step of the chain is a step of its own, whose c is the result before"
-        claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
-    last = proving.claim(
-        "result", "the result is the last step's", trace.result == results[-1], (), results[-1:]
-    )
+    claims, count = prove_chain(proving, spec), spec.k // spec.parameters.step_products
     bits = 4 << spec.d_format.exponent_bits  # of a fixed point: the identity holds in any
-    d = [z3.BitVec(f"d{i}", bits) for i in range(len(results) + 1)]  # c, and the results
-    sums = [z3.BitVec(f"sum{i}", bits) for i in range(len(results))]  # of the products of a step
+    d = [z3.BitVec(f"d{i}", bits) for i in range(count + 1)]  # c, and the results
+    sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
     errors = [after - (before + own) for before, after, own in zip(d[:-1], d[1:], sums, strict=True)]
     text = "the error of the last result is the sum of the errors of all steps"
     error = d[-1] - total_of([d[0], *sums]) == total_of(errors)
-    return z3.And(*claims, last, proving.claim("errors of steps", text, error))
+    return z3.And(*claims, proving.claim("errors of steps", text, error))
 
 
-def _of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
-    """The scales of the step that begins at the product `start`."""
-    if spec.scale_format is None:
-        return ()
-    first, L = start // spec.scale_block, spec.parameters.step_products
-    return scales[first : first + max(1, L // spec.scale_block)]
+def prove_terms(proving: Composing, spec: DotAdd, step: Any) -> z3.BoolRef:
+    """That the terms are the products and c of the codes; returns all that was claimed of them."""
+    before = set(proving.steps)
+    prove_inputs(proving, spec, symbolic_inputs(spec), step)
+    return z3.And([claim for key, (_, claim) in proving.steps.items() if key not in before])
 
 
 # ---- the property ----------------------------------------------------------------------------------------------------
@@ -667,9 +656,9 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         f" n = {case.n} ({float(case.n):.6g}), and no smaller n will do"
     )
     try:
-        conclusion = prove_fused(proving, spec, x)
+        conclusion = z3.And(prove_terms(proving, spec, x.step), prove_fused(proving, spec, x))
         if spec != instruction.spec:
-            conclusion = z3.And(conclusion, prove_chain(proving, instruction.spec))
+            conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
             question += _CHAIN
         none = z3.Not(z3.Or(*x.step.special))
         proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
@@ -694,9 +683,9 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
     )
     try:
         none = z3.Not(z3.Or(*x.step.special))
-        conclusion = round_down.prove_round_down(proving, x)
+        conclusion = z3.And(prove_terms(proving, x.spec, x.step), round_down.prove_round_down(proving, x))
         if x.spec != instruction.spec:
-            conclusion = z3.And(conclusion, prove_chain(proving, instruction.spec))
+            conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
             question += _CHAIN
         proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
     except NotProvedError as error:

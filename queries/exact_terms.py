@@ -1,23 +1,25 @@
-"""What a step of sfma or efda adds up: the very products and c that the codes stand for, each of them once.
+"""What a step adds up: the very products and c that the codes stand for, each of them once.
 
-`exact_steps` proves that a step rounds its sum correctly, from its terms on.  Here is what goes before, and after:
+Other modules prove what becomes of terms: aligned, added, rounded.  Here is what goes before, and after:
 
 1. *terms*:   each operand is the number of its code, each product the exact one of its factors, and c is its number;
-2. *sums*:    what is added up is those terms, with their signs, and no sum wraps;
-3. *special*: an infinite product or c gives that infinity or a NaN, a NaN a NaN, and the code of d is that; without
-              one nothing is special;
+2. *sums*:    of sfma and efda: what is added up is those terms, with their signs, and no sum wraps;
+3. *special*: of sfma and efda: an infinite product or c gives that infinity or a NaN, a NaN a NaN, and the code of d is
+              that; of all: without one nothing is special;
 4. *chain*:   each step's c is the result of the one before, and the last one's is d.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Sfma
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Sfma
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
@@ -26,10 +28,20 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     negate_if,
     product_range,
+    resize,
 )
 from mmaformal.formats import Format, Specials
-from mmaformal.queries.definitions import fit
-from mmaformal.queries.inputs import Inputs, is_infinite, is_nan, magnitude_field, sign_bit, symbolic_inputs
+from mmaformal.queries.definitions import at_least, fit
+from mmaformal.queries.fused_steps import E2M1_PRODUCT, one_step
+from mmaformal.queries.inputs import (
+    Inputs,
+    is_finite,
+    is_infinite,
+    is_nan,
+    magnitude_field,
+    sign_bit,
+    symbolic_inputs,
+)
 from mmaformal.queries.numerical import Proving
 
 
@@ -44,18 +56,27 @@ def step_of(spec: DotAdd, x: Inputs) -> Any:
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
 
-def prove_chain(proving: Proving, spec: DotAdd) -> None:
-    """That d is the last step's result, and each step's c the one's before."""
-    x, L = symbolic_inputs(spec), spec.parameters.step_products
-    trace = smt.dot_add(spec, x.a, x.b, x.c)
-    c = x.c
-    for n, step in enumerate(trace.steps):
-        mine = slice(n * L, (n + 1) * L)
-        own = step_of(spec, Inputs(x.a[mine], x.b[mine], c))
-        text = "a step is that of its products and of the result before"
-        proving.claim("chain", text, step.result == own.result, (), [c])
-        c = step.result
-    proving.claim("d", "d is the last step's result", trace.result == c, (), [c])
+def prove_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
+    """That d is the last step's result, and each step one of its own, whose c is the result before."""
+    one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
+    trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
+    results = [step.result for step in trace.steps]
+    claims, text = [], "a step of the chain is a step of its own, whose c is the result before"
+    for i, (c, d) in enumerate(zip([x.c, *results[:-1]], results, strict=True)):
+        k = slice(i * L, (i + 1) * L)
+        scales = [_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
+        alone = smt.dot_add(one, x.a[k], x.b[k], c, *scales).result
+        claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
+    last = trace.result == results[-1]
+    return [*claims, proving.claim("result", "the result is the last step's", last, (), results[-1:])]
+
+
+def _of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
+    """The scales of the step that begins at the product `start`."""
+    if spec.scale_format is None:
+        return ()
+    first, L = start // spec.scale_block, spec.parameters.step_products
+    return scales[first : first + max(1, L // spec.scale_block)]
 
 
 # ---- special values ----------------------------------------------------------------------------------------------
@@ -117,31 +138,130 @@ def prove_terms(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
         fixed = isinstance(step, efda.FixedStep)
         ex = product_range(*formats) if fixed else efda.exponents_of(spec)
         c_exponents = c.union(step_top(spec)) if fixed else ex
-    for codes, operands, fmt in zip((x.a, x.b), sides, formats, strict=True):
-        for code, operand in zip(codes, operands, strict=False):
-            _decoded(proving, code, operand, fmt)
-    _decoded(proving, x.c, step.c, spec.c_format)
+    _prove_operands(proving, spec, x, sides, step.c)
     bias = spec.a_format.bias + spec.b_format.bias
     for u, v, product in zip(*sides, products, strict=True):
-        significand = fit(u.significand, product.significand.size()) * fit(
-            v.significand, product.significand.size()
-        )
-        cut = [u.significand, v.significand, u.field, v.field, u.sign, v.sign]
-        same = z3.And(product.sign == u.sign ^ v.sign, product.significand == significand)
-        proving.claim("product", "a product is that of its factors", same, (), cut)
-        zero = z3.Or(u.significand == 0, v.significand == 0)
-        text = "the exponent of a product is the sum of those of its factors, if it is not zero"
-        fields = [z3.UGE(operand.field, 1) for operand in (u, v)]
-        proving.claim("exponent", text, z3.Or(zero, _is_exponent(product, (u, v), bias, ex)), fields, cut)
-    text = "the term of c is c"
-    same = z3.And(step.addend.sign == step.c.sign, step.addend.significand == step.c.significand)
-    proving.claim(
-        "c", text, z3.And(same, _is_exponent(step.addend, (step.c,), spec.c_format.bias, c_exponents))
-    )
+        _prove_product(proving, product, (u, v), (), bias, ex)
+    _prove_c(proving, spec, step, c_exponents)
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
     for name, sum_, signs, cut in _sums(step):
         _prove_sum(proving, name, sum_, signs, cut)
+
+
+def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
+    """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where no input is.
+
+    A product of fdrda that is 2^128 or more counts as an infinity.
+    """
+    p, a, b = spec.parameters, spec.a_format, spec.b_format
+    _prove_operands(proving, spec, x, (step.a, step.b), step.c)
+    flags = [z3.Not(is_finite(x.c, spec.c_format))]
+    scales: Sequence[tuple[Operand, ...]] = [()] * len(step.a)
+    bias = a.bias + b.bias
+    if spec.scale_format is not None:
+        scales = list(zip(step.scale_a, step.scale_b, strict=True))
+        for codes, side in ((x.scale_a, step.scale_a), (x.scale_b, step.scale_b)):
+            flags += [z3.Not(is_finite(code, spec.scale_format)) for code in codes]
+            for k, operand in enumerate(side):
+                _decoded(proving, codes[k * len(codes) // len(side)], operand, spec.scale_format)
+        bias += 2 * spec.scale_format.bias
+    if isinstance(p, Gdfs):
+        _prove_groups(proving, spec, p, step, scales)
+        ex = gdfs.exponents_of(spec, p)
+    else:
+        flags += [z3.Not(is_finite(code, a)) for code in x.a] + [z3.Not(is_finite(code, b)) for code in x.b]
+        own = fda.exponents_of(spec, p) if isinstance(p, Fda) else product_range(a, b)
+        ex = own if isinstance(p, Fda) else fdrda.exponents_of(spec)
+        for u, v, pair, product in zip(step.a, step.b, scales, step.products, strict=True):
+            _prove_product(proving, product, (u, v), pair, bias, own)
+            if isinstance(p, Fdrda):
+                flags.append(_is_huge(product, own, fdrda.fraction_bits(spec)))
+    _prove_c(proving, spec, step, ex)
+    text = "without a special input nothing is special"
+    claim = z3.Or(*flags, z3.Not(z3.Or(*step.special)))
+    proving.claim("not special", text, claim)
+
+
+def _is_huge(product: Term, own: ExponentRange, fraction_bits: int) -> z3.BoolRef:
+    """Whether a product is 2^128 or more."""
+    bits = own.bits + (own.high - own.low + fraction_bits + 256).bit_length() + 2
+    t = fit(product.exponent, bits) + (own.low - fraction_bits)
+    return at_least(product.significand, t, z3.BitVecVal(1, 1), z3.BitVecVal(fdrda.OVERFLOW, bits))
+
+
+def _prove_groups(
+    proving: Proving, spec: DotAdd, p: Gdfs, step: gdfs.Step, scales: Sequence[tuple[Operand, ...]]
+) -> None:
+    """That e2m1 products are exact, and a group is their sum times its scales."""
+    assert spec.scale_format is not None
+    for u, v, (sign, magnitude) in zip(step.a, step.b, step.products, strict=True):
+        wide = magnitude.size() + 8
+        exact = [fit(y.significand, wide) << (fit(y.field, wide) - 1) for y in (u, v)]
+        claim = z3.And(sign == u.sign ^ v.sign, fit(magnitude, wide) == exact[0] * exact[1])
+        cut = [part for y in (u, v) for part in (y.significand, y.field, y.sign)]
+        fields = [z3.And(z3.UGE(y.field, 1), z3.ULE(y.field, 3)) for y in (u, v)]
+        for field in fields:
+            proving.claim("e2m1 field", "the exponent field of an e2m1 operand is 1 to 3", field)
+        proving.claim("e2m1 product", "a product is that of its factors, in quarters", claim, fields, cut)
+    m, ex = spec.scale_format.fraction_bits, gdfs.exponents_of(spec, p)
+    for total, group, pair in zip(step.sums, step.groups, scales, strict=True):
+        top, bits = total.size() - 1, group.significand.size()
+        assert (p.G * E2M1_PRODUCT * ((2 << m) - 1) ** 2).bit_length() <= bits, "a group that wraps"
+        sign = z3.Extract(top, top, total)
+        value = resize(z3.Extract(top - 1, 0, negate_if(sign, total)), bits)
+        if m:
+            each = [fit(y.significand, 2 * (m + 1)) for y in pair]
+            value = value * resize(each[0] * each[1], bits)
+        reach = p.G * E2M1_PRODUCT
+        inside = [total, *(y.significand for y in pair if m), *(y.field for y in pair)]
+        small = z3.And(total <= reach, total >= -reach)
+        claim = z3.And(group.sign == sign, group.significand == value)
+        text = "a group is the sum of its products times its scales"
+        proving.claim("group", text, claim, [small], inside)
+        # A zero may have the exponent e_zero; a group of zero products, or one with a zero scale, is one.
+        zero = group.significand == 0
+        claim = z3.Or(zero, _is_exponent(group, pair, 2 * spec.scale_format.bias, ex))
+        text = "the exponent of a group is that of its scales, if it is not zero"
+        proving.claim("group's exponent", text, claim)
+
+
+def _prove_operands(
+    proving: Proving, spec: DotAdd, x: Inputs, sides: Sequence[Sequence[Operand]], c: Operand
+) -> None:
+    formats = (spec.a_format, spec.b_format)
+    for codes, operands, fmt in zip((x.a, x.b), sides, formats, strict=True):
+        for code, operand in zip(codes, operands, strict=False):
+            _decoded(proving, code, operand, fmt)
+    _decoded(proving, x.c, c, spec.c_format)
+
+
+def _prove_product(
+    proving: Proving,
+    product: Term,
+    factors: tuple[Operand, Operand],
+    scales: Sequence[Operand],
+    bias: int,
+    ex: ExponentRange,
+) -> None:
+    """That a product is exact: its sign, its significand, and its exponent, scales included, if it is not zero."""
+    u, v = factors
+    bits = product.significand.size()
+    significand = fit(u.significand, bits) * fit(v.significand, bits)
+    cut = [u.significand, v.significand, u.field, v.field, u.sign, v.sign, *(y.field for y in scales)]
+    same = z3.And(product.sign == u.sign ^ v.sign, product.significand == significand)
+    proving.claim("product", "a product is that of its factors", same, (), cut)
+    zero = z3.Or(u.significand == 0, v.significand == 0)
+    text = "the exponent of a product is the sum of those of its factors, if it is not zero"
+    fields = [z3.UGE(operand.field, 1) for operand in factors]
+    claim = z3.Or(zero, _is_exponent(product, (u, v, *scales), bias, ex))
+    proving.claim("exponent", text, claim, fields, cut)
+
+
+def _prove_c(proving: Proving, spec: DotAdd, step: Any, ex: ExponentRange) -> None:
+    same = z3.And(step.addend.sign == step.c.sign, step.addend.significand == step.c.significand)
+    exponent = _is_exponent(step.addend, (step.c,), spec.c_format.bias, ex)
+    proving.claim("c", "the term of c is c", z3.And(same, z3.Or(step.c.significand == 0, exponent)))
 
 
 def step_top(spec: DotAdd) -> int:
@@ -155,6 +275,10 @@ def step_top(spec: DotAdd) -> int:
 def _decoded(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
     """That an operand is the number, the infinity or the NaN that the code stands for."""
     index, M = magnitude_field(code, fmt), fmt.fraction_bits
+    if not fmt.has_zero:
+        power = z3.And(x.significand == 1, fit(x.field, index.size()) == index, x.nan == is_nan(code, fmt))
+        proving.claim("decode", "a scale is the power of two of its code", z3.And(power, z3.Not(x.infinite)))
+        return
     field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
     value = z3.If(field == 0, fraction, fraction + (1 << M))
     claim = z3.And(
@@ -168,13 +292,11 @@ def _decoded(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format) -> N
     proving.claim("field", "an exponent field is not 0: that of a subnormal number is 1", z3.UGE(x.field, 1))
 
 
-def _is_exponent(term: Term, factors: tuple[Operand, ...], bias: int, ex: ExponentRange) -> z3.BoolRef:
+def _is_exponent(term: Term, factors: Sequence[Operand], bias: int, ex: ExponentRange) -> z3.BoolRef:
     """Whether a term's exponent is the sum of its factors' fields, less the bias."""
-    bits = (
-        max(term.exponent.size(), *(x.field.size() for x in factors), (bias + abs(ex.low)).bit_length()) + 2
-    )
-    fields = [fit(x.field, bits) for x in factors]
-    total = fields[0] if len(fields) == 1 else fields[0] + fields[1]
+    sizes = (term.exponent.size(), *(x.field.size() for x in factors), (bias + abs(ex.low)).bit_length())
+    bits = max(sizes) + 3
+    total = reduce(lambda x, y: x + y, [fit(x.field, bits) for x in factors])
     return fit(term.exponent, bits) + ex.low == total - bias
 
 

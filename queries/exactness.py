@@ -35,15 +35,17 @@ from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import grid_value, index_below, last_index
 from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
+from mmaformal.queries.exact_terms import prove_chain, prove_inputs
 from mmaformal.queries.fused import prove_alignment
 from mmaformal.queries.fused_steps import (
     fused_step,
+    one_step,
     prove_e_max,
     prove_highest,
     prove_rounding,
     prove_total,
 )
-from mmaformal.queries.inputs import Codes
+from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.numerical import NotProvedError, Proving
 from mmaformal.queries.numerical import exact as exact_sum
 from mmaformal.queries.property import Property
@@ -53,8 +55,11 @@ from mmaformal.solver.asking import Asker
 
 
 def prove_fused(proving: Proving, spec: DotAdd) -> None:
-    """fda and gdfs: a term that has no bit below 2^(e_max − F) is aligned exactly; so is the sum; d is ρ of it."""
-    x = fused_step(spec)
+    """fda and gdfs: terms are those of the codes; one that has no bit below 2^(e_max − F) is aligned exactly; so is the
+    sum; d is ρ of it."""
+    x, one = fused_step(spec), one_step(spec)
+    prove_inputs(proving, one, symbolic_inputs(one), x.step)
+    prove_chain(proving, spec)
     at_most, some = prove_e_max(proving, x)
     for summand, below in zip(x.summands, at_most, strict=True):
         prove_alignment(proving, summand, x.step.e_max, x.F, below)

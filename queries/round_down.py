@@ -16,6 +16,7 @@ from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import product_range
 from mmaformal.queries.definitions import at_least, fit
+from mmaformal.queries.exact_terms import prove_chain, prove_inputs
 from mmaformal.queries.fused import Summand, prove_alignment, prove_largest, prove_sum
 from mmaformal.queries.fused_steps import magnitude_of, one_step, prove_rounded
 from mmaformal.queries.inputs import symbolic_inputs
@@ -58,6 +59,8 @@ def prove_round_down(proving: Proving, spec: DotAdd) -> None:
     own, wide_range = product_range(spec.a_format, spec.b_format), fdrda.exponents_of(spec)
     grouped = isinstance(p, Gfdrda)
     step: Any = (gfdrda if grouped else fdrda).step(spec, p, inputs.a, inputs.b, inputs.c)
+    prove_inputs(proving, one_step(spec), inputs, step)
+    prove_chain(proving, spec)
     f, M = fdrda.fraction_bits(spec), spec.c_format.fraction_bits
     bits = max(wide_range.bits, own.bits, abs(wide_range.low).bit_length(), p.dot_bits.bit_length()) + 5
 

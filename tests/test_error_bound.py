@@ -360,7 +360,7 @@ def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(smt._ALGORITHMS, "fda", forgets_c)
     with pytest.raises(NotProvedError, match="a step of its own"):
-        error_bound.prove_chain(proving, chain.spec)
+        error_bound.prove_steps(proving, chain.spec)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
