@@ -33,7 +33,7 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
 from mmaformal.encodings import executable
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.formats import Format, e2m1
@@ -50,7 +50,7 @@ from mmaformal.queries.composition import (
 )
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.error_bound_inputs import encode_number, pairs_losing, product_codes
-from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
+from mmaformal.queries.exact_steps import prove_step
 from mmaformal.queries.exact_terms import prove_chain, prove_inputs
 from mmaformal.queries.fused import (
     Loss,
@@ -79,7 +79,7 @@ from mmaformal.queries.numerical import (
     zeros,
 )
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
@@ -622,11 +622,11 @@ def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return z3.And(*claims, proving.claim("errors of steps", text, error))
 
 
-def prove_terms(proving: Composing, spec: DotAdd, step: Any) -> z3.BoolRef:
-    """That the terms are the products and c of the codes; returns all that was claimed of them."""
+def prove_terms(proving: Composing, spec: DotAdd, step: Any) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """That the terms are the products and c of the codes: (that every input is a number, all that was claimed)."""
     before = set(proving.steps)
-    prove_inputs(proving, spec, symbolic_inputs(spec), step)
-    return z3.And([claim for key, (_, claim) in proving.steps.items() if key not in before])
+    ordinary = prove_inputs(proving, spec, symbolic_inputs(spec), step)
+    return ordinary, z3.And([claim for key, (_, claim) in proving.steps.items() if key not in before])
 
 
 # ---- the property ----------------------------------------------------------------------------------------------------
@@ -639,7 +639,7 @@ def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
     return Fraction(step.total) * Fraction(2) ** (step.e_max - x.F), step.e_max
 
 
-_CHAIN = "; the error of the result is the sum of the steps' errors"
+_CHAIN = "; where every step's result is a number, the error of the last is the sum of the steps' errors"
 
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
@@ -656,12 +656,13 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         f" n = {case.n} ({float(case.n):.6g}), and no smaller n will do"
     )
     try:
-        conclusion = z3.And(prove_terms(proving, spec, x.step), prove_fused(proving, spec, x))
+        ordinary, terms = prove_terms(proving, spec, x.step)
+        conclusion = z3.And(terms, prove_fused(proving, spec, x))
         if spec != instruction.spec:
             conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
             question += _CHAIN
         none = z3.Not(z3.Or(*x.step.special))
-        proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
+        proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     witness = reach(instruction)
@@ -679,15 +680,17 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
     low, high = (round_down.text_of(x.losses, above=above) for above in (False, True))
     question = (
         f"{instruction.label}: in each step d = {conversion_of(x.spec)}(S) with"
-        f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do"
+        f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do,"
+        " products below 2^128"
     )
     try:
         none = z3.Not(z3.Or(*x.step.special))
-        conclusion = z3.And(prove_terms(proving, x.spec, x.step), round_down.prove_round_down(proving, x))
+        ordinary, terms = prove_terms(proving, x.spec, x.step)
+        conclusion = z3.And(terms, round_down.prove_round_down(proving, x))
         if x.spec != instruction.spec:
             conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
             question += _CHAIN
-        proving.conclude("d is ρ of a sum within these bounds", conclusion, [none])
+        proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     for above in (False, True):
@@ -730,28 +733,45 @@ def reach(instruction: Instruction) -> Shown | None:
 
 
 def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
-    """sfma, efda and gps align nothing for good, n = 0: each rounding is of an exact sum."""
+    """sfma and efda align nothing for good, n = 0: each rounding is of an exact sum.  gps flushes: there is no n."""
     spec, asker = instruction.spec, proving.asker
-    question = f"{instruction.label}: n = 0, each rounding is of an exact sum or product"
+    if isinstance(spec.parameters, Gps):
+        question = f"{instruction.label}: |d − exact| is at most the rounding of each step's sums"
+        witness = flushed(instruction)
+        return Fails(
+            question, witness, "it is not so that errors are bounded by those of rounding", asker.elapsed
+        )
+    if not isinstance(spec.parameters, (Sfma, Efda)):
+        why = f"no argument for what {instruction.algorithm} loses; exactness says when it loses nothing"
+        return Unknown(
+            f"{instruction.label}: |d − exact| ≤ n · 2^(e_max − F) + rounding", why, (), asker.elapsed
+        )
+    question = f"{instruction.label}: n = 0, each rounding is of an exact sum"
     try:
-        if isinstance(spec.parameters, (Sfma, Efda)):
-            prove_step(proving, spec)
-        elif isinstance(spec.parameters, Gps):
-            prove_products(proving, spec)
-            prove_addition(proving, IEEE_FP32)
-        else:
-            why = f"no argument for what {instruction.algorithm} loses; exactness says when it loses nothing"
-            return Unknown(
-                f"{instruction.label}: |d − exact| ≤ n · 2^(e_max − F) + rounding", why, (), asker.elapsed
-            )
+        prove_step(proving, spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     return Holds(question, Proof(proving.obligations), asker.elapsed)
 
 
+def flushed(instruction: Instruction) -> Shown:
+    """gps: a subnormal factor counts as zero, whatever it is multiplied with.
+
+    Raises WitnessError if the product is not lost.
+    """
+    spec = instruction.spec
+    a, b = 1 << spec.a_format.ignored_low_bits, spec.b_format.code(f"0x1p{spec.b_format.max_exponent}")
+    codes = with_products(zeros(spec), {0: (a, b)})
+    result, value = run_both(instruction, codes), exact(spec, codes)
+    if value is None or result != 0 or value <= spec.d_format.value(1 << spec.d_format.fraction_bits):
+        raise WitnessError(f"{instruction.label}: {codes} was to be flushed, and is not")
+    notes = ("a subnormal factor counts as zero, so a product that d's format holds exactly is lost",)
+    return Shown(instruction, codes, result, value, notes)
+
+
 PROPERTY = Property(
     "error-bound",
-    "in each step |d − exact| ≤ n · 2^(e_max − F) + rounding, for a number n that no smaller one can replace",
+    "in each step d = ρ(S) and |S − exact| ≤ n · 2^(e_max − F), for a number n that no smaller one can replace",
     settle,
 )
 main = PROPERTY.main

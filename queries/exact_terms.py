@@ -17,20 +17,23 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Sfma
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Sfma
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
     StickySum,
     Term,
+    canonical_nan,
+    decode,
     exponent_range,
     negate_if,
     product_range,
+    quiet_nan,
     resize,
 )
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format, Specials, fp32
 from mmaformal.queries.definitions import at_least, fit
 from mmaformal.queries.fused_steps import E2M1_PRODUCT, one_step
 from mmaformal.queries.inputs import (
@@ -149,10 +152,10 @@ def prove_terms(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
         _prove_sum(proving, name, sum_, signs, cut)
 
 
-def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
-    """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where no input is.
+def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> z3.BoolRef:
+    """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where every input is a number.
 
-    A product of fdrda that is 2^128 or more counts as an infinity.
+    Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
     """
     p, a, b = spec.parameters, spec.a_format, spec.b_format
     _prove_operands(proving, spec, x, (step.a, step.b), step.c)
@@ -178,9 +181,10 @@ def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
             if isinstance(p, Fdrda):
                 flags.append(_is_huge(product, own, fdrda.fraction_bits(spec)))
     _prove_c(proving, spec, step, ex)
-    text = "without a special input nothing is special"
-    claim = z3.Or(*flags, z3.Not(z3.Or(*step.special)))
-    proving.claim("not special", text, claim)
+    ordinary, none = z3.Not(z3.Or(*flags)), z3.Not(z3.Or(*step.special))
+    text = "where every input is a number, nothing is special"
+    proving.claim("not special", text, z3.Implies(ordinary, none))
+    return ordinary
 
 
 def _is_huge(product: Term, own: ExponentRange, fraction_bits: int) -> z3.BoolRef:
@@ -224,6 +228,92 @@ def _prove_groups(
         claim = z3.Or(zero, _is_exponent(group, pair, 2 * spec.scale_format.bias, ex))
         text = "the exponent of a group is that of its scales, if it is not zero"
         proving.claim("group's exponent", text, claim)
+
+
+def prove_groups_chain(proving: Proving, spec: DotAdd) -> None:
+    """gps: each step is one of its own, whose c is the result before; the first one's is c, flushed."""
+    p, x = spec.parameters, symbolic_inputs(spec)
+    assert isinstance(p, Gps)
+    trace = gps.dot_add(spec, x.a, x.b, x.c)
+    c = gps.flush(x.c, keep_sign=False)
+    text = "a step of the chain is a step of its own, whose c is the result before"
+    for n, step in enumerate(trace.steps):
+        k = slice(n * p.G, (n + 1) * p.G)
+        same = step.result == gps.step(spec, x.a[k], x.b[k], c).result
+        proving.claim(f"step {n + 1}", text, same, (), [step.result])
+        c = step.result
+    proving.claim("result", "the result is the last step's", trace.result == c, (), [c])
+
+
+def prove_lowered(proving: Proving, spec: DotAdd) -> None:
+    """That the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c is added
+    last."""
+    p, x = spec.parameters, symbolic_inputs(one_step(spec))
+    assert isinstance(p, Lowered)
+    step = lowered.step(spec, p, x.a, x.b, x.c)
+    for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
+        code = z3.BitVec("code", fmt.storage_bits)
+        _prove_conversion(proving, code, fmt, p.operands)
+        for converted, k in zip(mine, p.order, strict=True):
+            same = converted == ieee.convert(codes[k], fmt, p.operands)
+            proving.claim("order", "the steps take converted operands in their order", same, (), [*codes])
+    zero = z3.BitVecVal(0, spec.d_format.storage_bits)
+    alone = fda.dot_add(p.inner_dot_add(spec), step.a, step.b, zero).result
+    text = "the fda steps start from zero, and c is added to what they give"
+    total = ieee.add(step.dot, x.c, p.addition, canonical_nan(spec.d_format)).result
+    proving.claim("from zero", text, step.dot == alone, (), [step.dot, *step.a, *step.b])
+    proving.claim("c last", text, step.result == total, (), [step.dot])
+
+
+def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, target: Format) -> None:
+    x, y = decode(code, source), decode(ieee.convert(code, source, target), target)
+    bits = (
+        max(source.exponent_bits, target.exponent_bits) + max(source.fraction_bits, target.fraction_bits) + 4
+    )
+    t, q = (fit(v.field, bits) - (f.bias + f.fraction_bits) for v, f in ((x, source), (y, target)))
+    same = [at_least(x.significand, t, y.significand, q), at_least(y.significand, q, x.significand, t)]
+    finite = z3.Not(z3.Or(x.infinite, x.nan))
+    text = f"a code of {source} is converted to {target} exactly"
+    claim = z3.If(finite, z3.And(x.sign == y.sign, *same), z3.And(x.infinite == y.infinite, x.nan == y.nan))
+    proving.claim("conversion", text, claim)
+
+
+def prove_tree(proving: Proving, spec: DotAdd) -> None:
+    """That a group of gps is the tree of its products, added in pairs and then to c, subnormals flushed after each."""
+    p, x = spec.parameters, symbolic_inputs(one_step(spec))
+    assert isinstance(p, Gps)
+    step = gps.step(spec, x.a[: p.G], x.b[: p.G], x.c)
+    for codes, operands, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
+        for code, operand in zip(codes, operands, strict=False):
+            _prove_flushed(proving, code, operand, fmt)
+    for u, v, product in zip(step.a, step.b, step.products, strict=True):
+        same = product == gps.multiply(u, v, spec.a_format, spec.b_format)
+        proving.claim("products", "each product is that of its factors", same, (), [*u, *v])
+    level = list(step.products)
+    while len(level) > 1:
+        level = [_flushed_sum(u, v) for u, v in zip(level[::2], level[1::2], strict=True)]
+    text = "products are added in pairs, then those sums, then c"
+    proving.claim("tree", text, step.result == _flushed_sum(x.c, level[0]), (), step.products)
+
+
+def _prove_flushed(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
+    index, M = magnitude_field(code, fmt), fmt.fraction_bits
+    field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
+    value = z3.And(
+        fit(x.significand, index.size()) == fraction + (1 << M),
+        fit(x.field, index.size()) == field,
+        x.sign == sign_bit(code, fmt),
+    )
+    special = z3.And(x.infinite == is_infinite(code, fmt), x.nan == is_nan(code, fmt))
+    claim = z3.And(special, z3.If(field == 0, x.significand == 0, value))
+    proving.claim("decode", "an operand is the number of its code, or zero if that is subnormal", claim)
+
+
+def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    code = ieee.add(x, y, IEEE_FP32, quiet_nan(fp32)).result
+    top, M = fp32.storage_bits - 1, fp32.fraction_bits
+    zero = z3.Concat(z3.Extract(top, top, code), z3.BitVecVal(0, top))
+    return z3.If(z3.Extract(top - 1, M, code) == 0, zero, code)
 
 
 def _prove_operands(

@@ -35,7 +35,13 @@ from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import grid_value, index_below, last_index
 from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
-from mmaformal.queries.exact_terms import prove_chain, prove_inputs
+from mmaformal.queries.exact_terms import (
+    prove_chain,
+    prove_groups_chain,
+    prove_inputs,
+    prove_lowered,
+    prove_tree,
+)
 from mmaformal.queries.fused import prove_alignment
 from mmaformal.queries.fused_steps import (
     fused_step,
@@ -75,9 +81,13 @@ def prove(proving: Proving, spec: DotAdd) -> None:
     elif isinstance(p, (Sfma, Efda)):
         prove_step(proving, spec)
     elif isinstance(p, Lowered):
+        prove_lowered(proving, spec)
+        prove_chain(proving, spec)
         prove_fused(proving, p.inner_dot_add(spec))
         prove_addition(proving, p.addition)
     elif isinstance(p, Gps):
+        prove_tree(proving, spec)
+        prove_groups_chain(proving, spec)
         prove_products(proving, spec)
         prove_addition(proving, IEEE_FP32)
     else:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal import ampere, blackwell, cdna1, cdna3, rtx_blackwell, volta
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, sfma
+from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
 from mmaformal.instruction import Instruction
 from mmaformal.queries import error_bound, exactness, rounding
-from mmaformal.queries.exact_terms import prove_chain, prove_inputs
+from mmaformal.queries.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
 from mmaformal.queries.fused_steps import one_step
 from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.queries.numerical import NotProvedError, Proving
@@ -111,6 +111,46 @@ def test_other_terms_are_not(proving: Proving, broken: str, monkeypatch: pytest.
     monkeypatch.setattr(module, function, change(getattr(module, function)))
     with pytest.raises(NotProvedError, match="does not hold"):
         terms(proving, ALL[name])
+
+
+LOWERED, PAIRS = hopper["mma.m16n8k32.f32.e4m3.e5m2.f32"], cdna2["v_mfma_f32_16x16x16f16"]
+
+
+def only_the_first(add: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y, *rest: add(x, x, *rest)
+
+
+BUILT: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
+    "converted codes lose a bit": (LOWERED, ieee, "convert", lambda f: lambda *g: f(*g) & ~256),
+    "c is not added": (LOWERED, lowered, "add", only_the_first),
+    "products are taken twice": (
+        LOWERED,
+        lowered,
+        "convert",
+        lambda f: lambda *g: f(z3.BitVec("a0", 8), *g[1:]),
+    ),
+    "sums are not flushed": (PAIRS, gps, "flush_result", lambda f: lambda code: code),
+    "one of a pair is added twice": (PAIRS, gps, "add", only_the_first),
+    "subnormals are not flushed": (PAIRS, gps, "decode_flushed", lambda f: blocks.decode),
+    "b's sign is ignored": (PAIRS, gps, "decode_flushed", lambda f: after(f, **POSITIVE)),
+}
+
+
+def built(proving: Proving, instruction: Instruction) -> None:
+    (prove_lowered if instruction is LOWERED else prove_tree)(proving, instruction.spec)
+
+
+@pytest.mark.parametrize("instruction", [LOWERED, PAIRS], ids=str)
+def test_instructions_made_of_others_are_that(proving: Proving, instruction: Instruction) -> None:
+    built(proving, instruction)
+
+
+@pytest.mark.parametrize("broken", BUILT)
+def test_others_are_not(proving: Proving, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    instruction, module, function, change = BUILT[broken]
+    monkeypatch.setattr(module, function, change(getattr(module, function)))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        built(proving, instruction)
 
 
 def test_a_chain_that_starts_anew_is_none(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
