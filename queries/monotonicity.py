@@ -24,17 +24,24 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Rounding, Sfma
+from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.definitions import conversion_of, fit
-from mmaformal.queries.descents import codes_of_number, in_order, normal_code, position, shown
+from mmaformal.queries.descents import codes_of_number, in_order, normal_code, order, position, shown
 from mmaformal.queries.exact_steps import prove_addition
-from mmaformal.queries.exact_terms import prove_special_codes
+from mmaformal.queries.exact_terms import (
+    prove_chain,
+    prove_groups_chain,
+    prove_lowered,
+    prove_special_codes,
+    prove_tree,
+)
 from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
-from mmaformal.queries.inputs import Codes, symbolic_inputs
+from mmaformal.queries.inputs import Codes, is_nan, symbolic_inputs
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
 from mmaformal.queries.monotonicity_rounding import by_rounding, prove_grid, prove_special_addition
 from mmaformal.queries.numerical import NotProvedError, Proving, run, with_products, zeros
@@ -82,6 +89,31 @@ def neighbours(spec: DotAdd) -> Neighbours:
     )
     assert fmt.infinity is not None
     return Neighbours(small, large, sign, z3.ULT(magnitude, fmt.infinity))
+
+
+def prove_zeros(proving: Proving, spec: DotAdd) -> None:
+    """That a step gives the same number for c = −0 and c = +0: neighbours have one sign.  Not of gps, lowered."""
+    one, fmt = one_step(spec), spec.c_format
+    x = symbolic_inputs(one)
+    zeros_of_c = (z3.BitVecVal(code, fmt.storage_bits) for code in (fmt.sign_mask, 0))
+    minus, plus = (smt.dot_add(one, x.a, x.b, c, x.scale_a, x.scale_b).steps[0] for c in zeros_of_c)
+    parts = [
+        (minus.e_max, plus.e_max, "e_max is the same"),
+        *((u, v, "the same is special") for u, v in zip(minus.special, plus.special, strict=True)),
+        (minus.total, plus.total, "the sum is the same"),
+    ]
+    terms = minus.groups if isinstance(spec.parameters, Gdfs) else minus.products
+    inside = [part for term in terms for part in term]
+    same = [
+        proving.claim(f"zeros of c {n}", f"for either zero of c, {text}", u == v, (), inside if n else ())
+        for n, (u, v, text) in enumerate(parts)
+    ]
+    numbers = order(minus.result) == order(plus.result)
+    nan = z3.And([is_nan(step.result, spec.d_format) for step in (minus, plus)])
+    letters = [part for u, v, _ in parts for part in (u, v) if not z3.is_true(u) and not z3.is_false(u)]
+    proving.claim(
+        "zeros of c", "for either zero of c, d is the same number", z3.Or(numbers, nan), same, letters
+    )
 
 
 def prove_addend_fused(proving: Proving, spec: DotAdd) -> None:
@@ -411,8 +443,16 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     if isinstance(p, (Gps, Lowered, Fdrda)):
         try:
             if isinstance(p, Fdrda):
+                prove_zeros(proving, spec)
+                prove_chain(proving, spec)
                 prove_addend_round_down(proving, spec)
             else:  # c is added last, by additions of their own
+                if isinstance(p, Gps):
+                    prove_tree(proving, spec)
+                    prove_groups_chain(proving, spec)
+                else:
+                    prove_lowered(proving, spec)
+                    prove_chain(proving, spec)
                 prove_addition(proving, conversion_of(spec))
                 prove_grid(proving, conversion_of(spec))
                 prove_special_addition(proving, conversion_of(spec))
@@ -424,6 +464,8 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     allowed = products_allowed(spec)
     try:
         if terms <= allowed:
+            prove_zeros(proving, spec)
+            prove_chain(proving, spec)
             prove_addend_fused(proving, spec)
             return Holds(question, Proof(proving.obligations), asker.elapsed)
         found = find_addend(instruction)

@@ -22,7 +22,7 @@ from mmaformal.algorithms import (
     Sfma,
 )
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fda, gdfs, sfma
+from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, lowered, sfma
 from mmaformal.formats import e2m1, e3m2, fp16
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
@@ -35,7 +35,7 @@ from mmaformal.queries import (
 )
 from mmaformal.queries.definitions import is_correct, last_index
 from mmaformal.queries.numerical import NotProvedError, Proving
-from mmaformal.solver.answers import Fails
+from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 
@@ -384,3 +384,45 @@ def test_a_premise_that_was_not_derived_is_noticed(proving: Proving) -> None:
         deriving.conclude([claim], "the larger bound")
     deriving.assume(premise)
     deriving.conclude([claim], "the larger bound")
+
+
+# ---- what lies before and after a step's own argument ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("instruction", [SMALL, CDNA3, blackwell["UTCOMMA.F32.E2M1.E2M1.E8"]], ids=str)
+def test_zeros_of_c_are_one_number(proving: Proving, instruction: Instruction) -> None:
+    monotonicity.prove_zeros(proving, instruction.spec)
+
+
+def test_zeros_of_c_that_differ_are_noticed(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fdrda.classify
+
+    field = blocks.Special._fields[1]
+
+    def infinite_below_zero(products: Any, addends: Any, *rest: Any, **named: Any) -> Any:
+        special = whole(products, addends, *rest, **named)
+        return special._replace(**{field: z3.Or(special[1], addends[0].sign == 1)})
+
+    monkeypatch.setattr(fdrda, "classify", infinite_below_zero)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotonicity.prove_zeros(proving, CDNA3.spec)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [cdna2["v_mfma_f32_32x32x4f16"], hopper["mma.m16n8k32.f16.e5m2.e5m2.f16"]],
+    ids=lambda i: i.algorithm,
+)
+def test_instructions_made_of_others_are_not_proved_where_they_are_not_that(
+    instruction: Instruction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """c with its sign turned: then d falls where c grows."""
+    module = gps if instruction.algorithm == "gps" else lowered
+    whole = module.step
+
+    def turned(*given: Any) -> Any:
+        *most, c = given
+        return whole(*most, c ^ (1 << (c.size() - 1)))
+
+    monkeypatch.setattr(module, "step", turned)
+    assert isinstance(monotonicity.ADDEND.prove(instruction, timeout=20), Unknown)
