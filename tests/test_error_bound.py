@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal import ampere, blackwell, cdna3, hopper
+from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd, Rounding
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda, fdrda
+from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.queries import error_bound
 from mmaformal.queries import error_bound_round_down as round_down
 from mmaformal.queries.composition import Composing, composition, prove_scaled, scaled
+from mmaformal.queries.exact_terms import prove_inputs
 from mmaformal.queries.fused import largest_loss
-from mmaformal.queries.numerical import NotProvedError, exact, run, sparse_cases
-from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.queries.inputs import symbolic_inputs
+from mmaformal.queries.numerical import NotProvedError, Proving, exact, run, sparse_cases
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio
+from mmaformal.solver.portfolio import Portfolio, Relay
 
 
 @pytest.fixture
@@ -382,3 +385,29 @@ def test_no_sample_is_outside_the_bounds(name: str) -> None:
         assert -losses.below <= units <= losses.above
         inexact += units != 0
     assert inexact > 20
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_32x32x4f16", "v_mfma_f32_32x32x2bf16"])
+def test_gps_has_no_bound_since_it_flushes(name: str) -> None:
+    answer = error_bound.PROPERTY.prove(cdna2[name])
+    assert isinstance(answer, Fails)
+    assert answer.witness.result == 0  # type: ignore[attr-defined]
+    assert answer.witness.exact >= Fraction(1, 512)  # type: ignore[attr-defined]
+
+
+def test_every_product_that_is_not_huge_is_ordinary() -> None:
+    """The theorem is about all inputs that are numbers: of fdrda, but for products of 2^128 or more."""
+    x = round_down.frame_of(cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec)
+    inputs = symbolic_inputs(x.spec)
+    with Relay() as solvers:
+        ordinary = prove_inputs(Proving(Asker(solvers, 30)), x.spec, inputs, x.step)
+
+    def holds(a: float, b: float) -> bool:
+        codes = {inputs.a[0]: bf16.code(a.hex()), inputs.b[0]: bf16.code(b.hex())}
+        values = [(u, z3.BitVecVal(codes.get(u, 0), u.size())) for u in (*inputs.a, *inputs.b, inputs.c)]
+        return z3.is_true(z3.simplify(z3.substitute(ordinary, *values)))
+
+    assert holds(1.0, -1.5)
+    assert holds(2.0**127, 1.0)
+    assert not holds(2.0**127, 2.0)
+    assert not holds(2.0**127, -2.0)
