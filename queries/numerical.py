@@ -183,7 +183,7 @@ def numbers(fmt: Format, rng: random.Random, near: int | None = None) -> Iterato
             field = rng.choice((0, 0, 1, top - 1, top, rng.randint(0, top), rng.randint(0, top)))
         else:
             field = min(max(near + fmt.bias + rng.choice((0, 0, 0, 1, -1, 2, -2)), 0), top)
-        fraction = rng.choice((0, 0, 1, ones, ones - 1, (ones + 1) // 2, rng.randint(0, ones)))
+        fraction = rng.choice((0, 0, 1, ones, max(ones - 1, 0), (ones + 1) // 2, rng.randint(0, ones)))
         code = ((field << fmt.fraction_bits) + fraction) << low | rng.choice((0, fmt.sign_mask))
         if fmt.is_finite(code):
             yield code
