@@ -22,7 +22,8 @@ from typing import Any
 from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.encodings import smt
 from mmaformal.instruction import Instruction
-from mmaformal.queries.doubled import chain, doubled, doubles, same_double, well_inside
+from mmaformal.queries.doubled import doubled, doubles, same_double, well_inside
+from mmaformal.queries.doubled_steps import chain
 from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.queries.lemmas import Link
 from mmaformal.queries.pairs import Pairing
