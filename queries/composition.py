@@ -74,6 +74,11 @@ class Composing(Proving):
         text = f"from all of these, {statement}"
         super().claim("composition", text, composition(self.steps.values(), conclusion, whole))
 
+    def conclude_all(self, given: z3.BoolRef) -> None:
+        """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
+        claims = z3.And([claim for _, claim in self.steps.values()])
+        self.conclude("where every input is a number, each claim holds", z3.Implies(given, claims))
+
 
 def composition(
     steps: Iterable[tuple[Sequence[z3.BoolRef], z3.BoolRef]],

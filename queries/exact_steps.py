@@ -31,6 +31,7 @@ from mmaformal.encodings.smt.blocks import (
     quiet_nan,
 )
 from mmaformal.formats import fp32
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.definitions import at_least, fit, is_rounded, read, rounds_between
 from mmaformal.queries.exact_terms import prove_chain, prove_specials, prove_terms, step_of
 from mmaformal.queries.fused import prove_sum
@@ -82,6 +83,10 @@ def prove_step(proving: Proving, spec: DotAdd) -> None:
         prove_sorted(proving, spec, step)
     else:
         prove_sticky(proving, _efda(proving, spec, p, step))
+    if isinstance(proving, Composing):
+        operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
+        special = [flag for x in operands for flag in (x.infinite, x.nan)]
+        proving.conclude_all(z3.And([z3.Not(flag) for flag in special]))
 
 
 def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
@@ -116,7 +121,7 @@ def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Stic
                 [product.significand, product.exponent, special],
             )
         )
-    prove_sum(
+    dot = prove_sum(
         proving,
         step.dot,
         [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)],
@@ -128,7 +133,6 @@ def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Stic
     top = own.low - efda.fraction_bits(spec) + bits
     exponents = c.union(top)
     least = exponents.constant(c.low)
-    dot = z3.And(step.dot <= reach, step.dot >= -reach)
     term = proving.claim(
         "sum of products",
         "the sum of the products is below its exponent's place, or zero with c's least exponent",

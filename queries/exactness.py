@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import z3
+
 from mmaformal.algorithms import (
     IEEE_FP32,
     Conversion,
@@ -33,6 +35,7 @@ from mmaformal.algorithms import (
 )
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.definitions import grid_value, index_below, last_index
 from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
 from mmaformal.queries.exact_terms import (
@@ -60,24 +63,27 @@ from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 
 
-def prove_fused(proving: Proving, spec: DotAdd) -> None:
+def prove_fused(proving: Proving, spec: DotAdd) -> z3.BoolRef:
     """fda and gdfs: terms are those of the codes; one that has no bit below 2^(e_max − F) is aligned exactly; so is the
-    sum; d is ρ of it."""
+    sum; d is ρ of it.  Returns that every input is a number."""
     x, one = fused_step(spec), one_step(spec)
-    prove_inputs(proving, one, symbolic_inputs(one), x.step)
+    ordinary = prove_inputs(proving, one, symbolic_inputs(one), x.step)
     prove_chain(proving, spec)
     at_most, some = prove_e_max(proving, x)
     for summand, below in zip(x.summands, at_most, strict=True):
         prove_alignment(proving, summand, x.step.e_max, x.F, below)
     prove_total(proving, x, at_most)
     prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
+    return ordinary
 
 
 def prove(proving: Proving, spec: DotAdd) -> None:
     """That the conditions of `rounds_once` suffice.  Raises NotProvedError."""
     p = spec.parameters
     if isinstance(p, (Fda, Gdfs)):
-        prove_fused(proving, spec)
+        ordinary = prove_fused(proving, spec)
+        if isinstance(proving, Composing):
+            proving.conclude_all(ordinary)
     elif isinstance(p, (Sfma, Efda)):
         prove_step(proving, spec)
     elif isinstance(p, Lowered):
@@ -96,7 +102,7 @@ def prove(proving: Proving, spec: DotAdd) -> None:
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     question = f"{instruction.label}: where `rounds_once` says so, d is the exact sum, rounded once"
-    proving = Proving(asker)
+    proving = Composing(asker)
     try:
         prove(proving, instruction.spec)
     except NotProvedError as error:

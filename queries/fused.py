@@ -185,11 +185,11 @@ def prove_sum(
     summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]],
     bounds: Sequence[int],
     small: Sequence[z3.BoolRef],
-) -> None:
-    """That `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.
+) -> z3.BoolRef:
+    """That `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.  Returns its range.
 
-    `small` are claims proved before, that each magnitude is at most its bound.  Where the accumulator does not add
-    from the left, that its order does not matter is one claim more.
+    `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
+    Where the accumulator does not add from the left, that its order does not matter is one claim more.
     """
     bits = total.size()
     parts = [negate_if(sign, resize(magnitude, bits)) for sign, magnitude in summands]
@@ -207,6 +207,9 @@ def prove_sum(
     def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
         return z3.And(signed(x) <= bound, signed(x) >= -bound)
 
+    for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
+        if bound == (1 << magnitude.size()) - 1:
+            proving.claim("width", "a magnitude is no more than its bits hold", claim, (), [magnitude])
     text = "no partial sum of the accumulator wraps"
     first = z3.And(signed(running) == value(0), within(running, reach))
     proving.claim("first summand", text, first, [small[0]], [cuts[0], summands[0][0]])
@@ -216,5 +219,12 @@ def prove_sum(
         cut = [running, cuts[k], summands[k][0]]
         proving.claim(f"partial sum {k}", text, claim, [within(running, reach), small[k]], cut)
         running, reach = after, next_reach
+    given = [within(running, reach)]
     if not running.eq(total):
-        proving.claim("sum", "the accumulator is the sum of the aligned terms", running == total, (), cuts)
+        text = "the accumulator is the sum of the aligned terms"
+        given.append(proving.claim("sum", text, running == total, (), cuts))
+    ranged = z3.And(total <= reach, total >= -reach)
+    proving.claim(
+        "range of the sum", "so it is at most the sum of the bounds", ranged, given, [running, total]
+    )
+    return ranged

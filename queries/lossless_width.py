@@ -41,6 +41,7 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.explain import number_text
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.definitions import at_least, fit
 from mmaformal.queries.inputs import Codes
 from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
@@ -263,7 +264,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     if isinstance(p, (Sfma, Efda, Gps)):  # these align nothing for good: a step is exact, or it is not
         return STEP.settle(instruction, asker)
     question = f"{instruction.label}: alignment loses no bit of any input"
-    proving = Proving(asker)
+    proving = Composing(asker)
     if isinstance(p, Fda) and spec.scale_format is None:
         width = width_of(spec.a_format, spec.b_format, spec.c_format)
         question += f" (it needs F = {width.F} fractional bits)"

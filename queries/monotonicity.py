@@ -30,6 +30,7 @@ from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.definitions import conversion_of, fit
 from mmaformal.queries.descents import codes_of_number, in_order, normal_code, order, position, shown
 from mmaformal.queries.exact_steps import prove_addition
@@ -437,7 +438,7 @@ def find_addend(instruction: Instruction) -> tuple[Codes, Codes, int] | None:
 def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
     question = f"{instruction.label}: c ≤ c' ⇒ d ≤ d'"
-    proving = Proving(asker)
+    proving = Composing(asker)
     if isinstance(p, (Sfma, Efda)):
         return by_rounding(question, proving, spec)
     if isinstance(p, (Gps, Lowered, Fdrda)):

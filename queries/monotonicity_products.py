@@ -17,11 +17,12 @@ from itertools import product
 from mmaformal.algorithms import DotAdd, Efda, Fda, Gdfs, Gps, Lowered, Sfma
 from mmaformal.explain import code_text, number_text
 from mmaformal.instruction import Instruction
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.descents import any_code, codes_of_number, position, shown
 from mmaformal.queries.inputs import Codes
 from mmaformal.queries.monotonicity_groups import prove_groups
 from mmaformal.queries.monotonicity_rounding import by_rounding
-from mmaformal.queries.numerical import NotProvedError, Proving, negated, run, with_products, zeros
+from mmaformal.queries.numerical import NotProvedError, negated, run, with_products, zeros
 from mmaformal.queries.numerical import size as size_of
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
@@ -165,7 +166,7 @@ def find_product(instruction: Instruction) -> tuple[Codes, Codes] | None:
 def settle_product(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
     question = f"{instruction.label}: a·b ≤ a'·b' ⇒ d ≤ d'"
-    proving = Proving(asker)
+    proving = Composing(asker)
     if isinstance(p, (Sfma, Efda)):
         return by_rounding(question, proving, spec)
     if isinstance(p, Gdfs):

@@ -21,6 +21,7 @@ from functools import partial
 from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
 from mmaformal.explain import code_text
 from mmaformal.instruction import Instruction
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.definitions import (
     conversion_of,
     grid_value,
@@ -31,7 +32,7 @@ from mmaformal.queries.definitions import (
 )
 from mmaformal.queries.exact_steps import prove_step
 from mmaformal.queries.inputs import Codes
-from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
+from mmaformal.queries.numerical import NotProvedError, Shown, exact, find_case, run_both
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -75,7 +76,7 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
     question = f"{instruction.label}: {what}"
     single = spec.k == spec.parameters.step_products
     if isinstance(spec.parameters, (Sfma, Efda)) and single:
-        proving = Proving(asker)
+        proving = Composing(asker)
         try:
             prove_step(proving, spec)
         except NotProvedError as error:

@@ -11,6 +11,7 @@ import z3
 from mmaformal import cdna1
 from mmaformal.encodings.smt import blocks, efda
 from mmaformal.queries import order_independence
+from mmaformal.queries.composition import Composing
 from mmaformal.queries.exact_steps import prove_step
 from mmaformal.queries.lemmas import ArgumentError, UnprovedError
 from mmaformal.queries.numerical import NotProvedError, Proving
@@ -82,3 +83,25 @@ def test_order_of_a_broken_step_matters(solvers: Relay, broken: str, monkeypatch
     BREAKS[broken](monkeypatch)
     with pytest.raises((UnprovedError, ArgumentError)):
         order_matters_not(solvers)
+
+
+@pytest.mark.parametrize(
+    "dropped", ["nothing", "sorted terms are in order", "the sum of two, normalised", "e_max is in its range"]
+)
+def test_a_claim_that_is_dropped_is_missed(dropped: str, solvers: Relay) -> None:
+    """The last obligation: every premise is a claim that was proved, or that the inputs are numbers."""
+
+    class Forgetful(Composing):
+        def claim(self, name: str, statement: str, claim: Any, using: Any = (), cut: Any = ()) -> Any:
+            if statement.startswith("from all of these"):
+                return super().claim(name, statement, claim, using, cut)
+            if not statement.startswith(dropped):
+                self.steps.setdefault(claim.get_id(), (tuple(using), claim))
+            return claim
+
+    proving = Forgetful(Asker(solvers, 30))
+    if dropped == "nothing":
+        prove_step(proving, BF16)
+    else:
+        with pytest.raises(NotProvedError, match="does not hold"):
+            prove_step(proving, BF16)
