@@ -205,6 +205,8 @@ def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     def negated_between(spec: Any, a: Any, b: Any, c: Any) -> Any:
         half, L = spec.replace(k=spec.parameters.step_products), spec.parameters.step_products
         first = chain(half, a[:L], b[:L], c)
+        if spec.k == L:
+            return first
         second = chain(half, a[L:], b[L:], first.result ^ spec.d_format.sign_mask)
         return blocks.Trace((*first.steps, *second.steps), second.result)
 
