@@ -247,7 +247,7 @@ def holds(formula: z3.BoolRef) -> bool:
 
 
 class Named(Composing):
-    """Remembers what its claims are called."""
+    """Remembers claims and what they are called, and asks no solver: other tests do."""
 
     names: dict[int, str]
 
@@ -255,7 +255,8 @@ class Named(Composing):
         self, name: str, statement: str, claim: z3.BoolRef, using: Any = (), cut: Any = ()
     ) -> z3.BoolRef:
         self.__dict__.setdefault("names", {}).setdefault(claim.get_id(), name)
-        return super().claim(name, statement, claim, using, cut)
+        self.steps.setdefault(claim.get_id(), (tuple(using), claim))
+        return claim
 
 
 NEEDED_BY_ALL = {

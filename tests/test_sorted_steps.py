@@ -72,6 +72,7 @@ def order_matters_not(solvers: Relay) -> None:
     prove(Asker(solvers, 60), *(order_independence.argument(BF16, order) for order in orders))
 
 
+@pytest.mark.slow
 def test_order_does_not_matter(solvers: Relay) -> None:
     order_matters_not(solvers)
 
