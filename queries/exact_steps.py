@@ -363,20 +363,3 @@ def prove_products(proving: Proving, spec: DotAdd) -> None:
         z3.If(huge, index == fp32.infinity, z3.If(tiny, index == 0, same)),
         finite,
     )
-
-
-def prove_monotone(proving: Proving, rho: Conversion) -> None:
-    """Prove that correct rounding, by its definition, is monotone, for numbers of a fixed point of 2p + 2 bits."""
-    fmt, bits = rho.format, 2 * rho.fraction_bits + 4
-    m, n = z3.BitVecs("m n", bits)
-    t = z3.BitVec("t", fmt.exponent_bits + 6)
-    x, y = z3.BitVecs("x y", fmt.storage_bits)
-    reach = 1 << (fmt.exponent_bits + 2)
-    proving.claim(
-        f"{rho} is monotone",
-        f"{rho}, by its definition, keeps the order of numbers",
-        z3.Implies(
-            z3.And(is_rounded(m, t, x, rho), is_rounded(n, t, y, rho), z3.ULE(m, n), t <= reach, t >= -reach),
-            z3.ULE(z3.Extract(fmt.storage_bits - 2, 0, x), z3.Extract(fmt.storage_bits - 2, 0, y)),
-        ),
-    )

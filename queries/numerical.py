@@ -165,10 +165,6 @@ def with_products(codes: Codes, products: dict[int, tuple[int, int]]) -> Codes:
     return replace(codes, a=tuple(a), b=tuple(b))
 
 
-def is_number(code: int, fmt: Format) -> bool:
-    return fmt.is_finite(code)
-
-
 def negated(code: int, fmt: Format) -> int:
     """The code of the opposite number; 0 where a format has no −0."""
     return code if fmt.specials == Specials.FNUZ and code == 0 else code ^ fmt.sign_mask

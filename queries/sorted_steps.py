@@ -153,41 +153,26 @@ def prove_sorted(proving: Proving, spec: DotAdd, step: efda.SortedStep) -> None:
         invariants,
         cut,
     )
-    sharp_n, sharp_r = (
-        is_sharp(sum_.x, u2, normal.significand, n_place),
-        is_sharp(sum_.y, u2, rest.significand, r_place),
-    )
-    odd_n, odd_r = is_odd(sum_.x), is_odd(sum_.y)
-    proving.claim(
-        "rest",
-        "the third term is aligned exactly, or odd and less than one unit off; exactly and even if it has e_max",
-        z3.And(
-            z3.Or(sharp_r, z3.And(odd_r, is_around(sum_.y, u2, rest.significand, r_place))),
-            z3.Implies(rest.exponent == e2, z3.And(sharp_r, z3.Not(odd_r))),
-        ),
-        invariants,
-        cut,
-    )
-    proving.claim(
-        "sum of two",
-        "and so is the sum of two where it is exact",
-        z3.And(
-            z3.Or(sharp_n, z3.And(odd_n, is_around(sum_.x, u2, normal.significand, n_place))),
-            z3.Implies(normal.exponent == e2, z3.And(sharp_n, z3.Not(odd_n))),
-        ),
-        invariants,
-        cut,
-    )
-    A = sum_.x
+    parts_of_sum = []
+    for name, text, aligned, term, its_place in (
+        ("rest", "the third term is", sum_.y, rest, r_place),
+        ("sum of two", "and so, where it is exact, is the sum of two:", sum_.x, normal, n_place),
+    ):
+        sharp, odd = is_sharp(aligned, u2, term.significand, its_place), is_odd(aligned)
+        around = z3.And(odd, is_around(aligned, u2, term.significand, its_place))
+        at_top = z3.Implies(term.exponent == e2, z3.And(sharp, z3.Not(odd)))
+        text = f"{text} aligned exactly, or odd and less than one unit off; exactly and even if it has e_max"
+        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants, cut)
+        parts_of_sum.append(sharp)
     proving.claim(
         "odd sum of two",
         "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
-        z3.Or(near, z3.Not(is_odd(P)), z3.And(odd_n, _covers(A, u2, P, u1))),
+        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), _covers(sum_.x, u2, P, u1))),
         [*invariants, far_below],
         cut,
     )
     T_small = prove_parity(proving, sum_, [normal.sign, rest.sign])
-    kept = z3.And(sharp_n, sharp_r, z3.Or(near, z3.Not(is_odd(P))))
+    kept = z3.And(*parts_of_sum, z3.Or(near, z3.Not(is_odd(P))))
     proving.claim(
         "room",
         "where anything was lost, ρ's boundaries are even multiples of the last place",

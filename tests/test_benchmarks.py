@@ -58,13 +58,16 @@ def test_the_exact_sum_is_that() -> None:
 def test_rounding_is_broken_where_it_is(faithful: bool) -> None:
     formula, x = monolithic.rounding(FOUR, faithful), symbolic_inputs(FOUR.spec)
     judge, rho = is_faithful if faithful else is_correct, conversion_of(FOUR.spec)
-    chosen, found = cases(20), set()
+    cancelling = Codes(
+        (0x7800, 0xF800, 0, 0), (0x7800, 0x7800, 0, 0), 0x3A800000
+    )  # 2^30 − 2^30 + 2^-10 gives 0
+    chosen, found = [*cases(20), cancelling], set()
     for codes, d in zip(chosen, run(FOUR, chosen), strict=True):
         total = exact(FOUR.spec, codes)
         broken = total is not None and not judge(d, total, rho)
         assert z3.is_true(value_of(formula, x, codes)) == broken
         found.add(broken)
-    assert False in found
+    assert found == {False, True}
 
 
 def test_the_bound_is_broken_by_a_smaller_one_only(monkeypatch: pytest.MonkeyPatch) -> None:

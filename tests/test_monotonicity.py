@@ -27,7 +27,6 @@ from mmaformal.formats import e2m1, e3m2, fp16
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     descents,
-    exact_steps,
     monotonicity,
     monotonicity_groups,
     monotonicity_products,
@@ -131,10 +130,6 @@ def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) ->
     ]
     assert values[0] <= values[1]
     assert descents.descends(instruction, witness.first, witness.second)
-
-
-def test_correct_rounding_is_monotone_by_definition(proving: Proving) -> None:
-    exact_steps.prove_monotone(proving, IEEE_FP16)
 
 
 NARROW = [
