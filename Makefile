@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine with Python >= 3.10: `make demo` and `make test`.
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -21,7 +21,7 @@ clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed: make PYTHON=python3.12 …")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python

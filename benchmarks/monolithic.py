@@ -108,11 +108,13 @@ def _rounds(total: z3.BitVecRef, unit: int, d: z3.BitVecRef, rho: Conversion, fa
     t = z3.BitVecVal(unit, m.size().bit_length() + rho.format.exponent_bits + 4)
     top = d.size() - 1
     zero, sign = z3.Extract(top - 1, 0, d) == 0, z3.Extract(top, top, d) == 1
-    right = is_rounded(m, t, d, rho)
+    right = is_rounded(m, t, d, rho, negative)
     if faithful:
         assert rho.rounding is Rounding.RZ
         below = d - (1 << (rho.format.fraction_bits - rho.fraction_bits))  # the next number toward zero
-        up = z3.And(z3.Not(zero), is_rounded(m, t, below, rho), z3.Not(_is_number(m, t, below, rho)))
+        up = z3.And(
+            z3.Not(zero), is_rounded(m, t, below, rho, negative), z3.Not(_is_number(m, t, below, rho))
+        )
         right = z3.Or(right, up)
     return z3.And(right, z3.Or(zero, m == 0, sign == negative))
 

@@ -1,4 +1,4 @@
-"""The bias of rounding down: cdna3's fp16 instruction beside one that would round toward zero (seed 000 §VI-C).
+"""The bias of rounding down: cdna3's fp16 instruction beside one that would round toward zero (MMA-Sim §VI-C).
 
 A, B ~ 1000·N(0, 1) and C ~ N(0, 1), as in the paper: where the products are large and c small, what is cut off is
 always taken downward.  δ = d − (the exact result), for ten million results of v_mfma_f32_32x32x8_f16 (the real model)
@@ -18,7 +18,7 @@ import numpy as np
 
 from mmaformal import cdna3
 from mmaformal.algorithms import Rounding
-from mmaformal.statistics import Errors, joined, plot, sample
+from mmaformal.statistics import Errors, joined, matplotlib_pyplot, plot, sample
 
 SIZE = 512  #: rows and columns that share their operands; then come new ones
 
@@ -40,6 +40,8 @@ def main() -> None:
     parser.add_argument("--outputs", type=int, default=10_000_000)
     parser.add_argument("--figure", metavar="PNG")
     args = parser.parse_args()
+    if args.figure:
+        matplotlib_pyplot()  # missing matplotlib is said before the work
 
     start = time.monotonic()
     parts: dict[str, list[Errors]] = {"rounding down (cdna3)": [], "rounding toward zero (hypothetical)": []}

@@ -3,7 +3,7 @@
     a = [−2^13, −0.5, −0.25, −0.125],  b = [2^10, 1, 1, 1],  c = 2^23        exact: −0.875
 
 The large product and c cancel; what is left depends on what the alignment kept of the small products, and how it was
-rounded.  (Seed 000 §VI has the idea; docs/semantics.md §3 the algorithms.)  Rows: input types, of those that hold
+rounded.  (MMA-Sim §VI has the idea; docs/semantics.md §3 the algorithms.)  Rows: input types, of those that hold
 these numbers exactly and give fp32 or fp64.  Columns: architectures.  Where instructions of one architecture and
 type differ, each result is followed by the K it is for.
 

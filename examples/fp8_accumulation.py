@@ -48,6 +48,8 @@ def main() -> None:
     )
     parser.add_argument("--figure", metavar="PNG")
     args = parser.parse_args()
+    if args.figure:
+        matplotlib_pyplot()  # missing matplotlib is said before the work
 
     start = time.monotonic()
     found: dict[str, dict[str, list[Statistics]]] = {}

@@ -1,20 +1,31 @@
 """mmaformal: a formal model of matrix-multiply units, and a verifier over it.
 
-from mmaformal import ampere, hopper, find_difference
+from mmaformal import ampere, hopper, find_difference, prove, check
 print(find_difference(ampere, hopper, "HMMA.16816.F32"))
+print(prove("order-independence", hopper["HMMA.16816.F32"]))
+print(check("recordings/*.npz"))
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
+from mmaformal.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    UnknownArchitectureError,
+    UnknownInstructionError,
+)
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
     from mmaformal.queries.find_difference import find_difference
-    from mmaformal.solver.answers import Answer, Different, Equal, Unknown
+    from mmaformal.queries.properties import PROPERTIES, prove
+    from mmaformal.recordings.report import check
+    from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
+    from mmaformal.witness import Witness
 
 __version__ = "0.1.0"
 
@@ -31,22 +42,31 @@ cdna3 = ARCHITECTURES["cdna3"]
 
 __all__ = [
     "ARCHITECTURES",
+    "PROPERTIES",
     "Answer",
     "Architecture",
     "Different",
     "Equal",
+    "Fails",
+    "Holds",
     "Instruction",
+    "Number",
+    "Proof",
     "Unknown",
+    "UnknownArchitectureError",
     "UnknownInstructionError",
+    "Witness",
     "ada",
     "ampere",
     "blackwell",
     "cdna1",
     "cdna2",
     "cdna3",
+    "check",
     "find_difference",
     "hopper",
     "matmul",
+    "prove",
     "rtx_blackwell",
     "turing",
     "volta",
@@ -54,17 +74,24 @@ __all__ = [
 
 _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not by `import mmaformal`
     "find_difference": "mmaformal.queries.find_difference",
-    "Answer": "mmaformal.solver.answers",
-    "Different": "mmaformal.solver.answers",
-    "Equal": "mmaformal.solver.answers",
-    "Unknown": "mmaformal.solver.answers",
+    "prove": "mmaformal.queries.properties",
+    "PROPERTIES": "mmaformal.queries.properties",
+    "check": "mmaformal.recordings.report",
     "matmul": "mmaformal.gemm",
+    "Witness": "mmaformal.witness",
+    **dict.fromkeys(
+        ("Answer", "Different", "Equal", "Fails", "Holds", "Number", "Proof", "Unknown"),
+        "mmaformal.solver.answers",
+    ),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
 
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -6,29 +6,59 @@ all that the two encodings (`encodings/smt`, `encodings/executable`) know: not w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar
 
-from mmaformal.formats import Format, e2m1, fp16, fp32, fp64
+from mmaformal.checked import integer, text, truth
+from mmaformal.display import LINE, clipped
+from mmaformal.formats import Format, Specials, bf16, e2m1, fp16, fp32, fp64
+
+#: formats of results, as a name of ρ spells them
+_RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
 
 
 class Rounding(Enum):
-    """How a significand is cut to its last place."""
+    """How a significand is cut to its last place (IEEE 754-2019 §4.3; RO: Boldo and Melquiond 2008)."""
 
     RZ = "toward zero"
     RNE = "to nearest, ties to even"
+    RNA = "to nearest, ties away from zero"
     RD = "down, toward −∞"
+    RU = "up, toward +∞"
+    RO = "to odd: toward zero, and the last bit set if anything was lost"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> Rounding:
+        """A rounding, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, Rounding):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Rounding or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no rounding {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
 
     The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the
-    unit's output is coarser (RZ-E8M13); overflow gives infinity, subnormals are kept.  A sum of exactly
-    zero is +0; a negative one that is rounded to zero is −0 if `signed_zero`, else +0.
+    unit's output is coarser (RZ-E8M13); subnormals are kept.
+
+    Overflow: the sum is rounded as if there were no largest exponent, and what is then 2^(e_max + 1) or more
+    in magnitude is infinity.  So RZ and RO never reach it from below 2^(e_max + 1), RD only from below zero,
+    RU only from above.  That is what units that cut toward zero do, and Arm's BFDOT that rounds to odd
+    (semantics §4, §10); IEEE 754 would give the largest number instead where a rounding is toward zero.
+
+    A sum of exactly zero is +0 whatever the rounding (in IEEE 754, −0 with RD); a negative one that is
+    rounded to zero is −0 if `signed_zero`, else +0.
+
+    Raises ValueError unless the format has infinities and every bit of its word is used, and keeps 1 to all of its
+    fraction bits; TypeError for what is no number.
     """
 
     name: str
@@ -37,11 +67,57 @@ class Conversion:
     rounding: Rounding
     signed_zero: bool = False
 
+    def __post_init__(self) -> None:
+        text(self.name, "name")
+        for name, kind in (
+            ("format", Format.named),
+            ("fraction_bits", integer),
+            ("rounding", Rounding.named),
+            ("signed_zero", truth),
+        ):
+            object.__setattr__(self, name, kind(getattr(self, name), name))
+        fmt = self.format
+        whole = fmt.signed and 1 + fmt.exponent_bits + fmt.fraction_bits == fmt.storage_bits
+        if fmt.specials is not Specials.IEEE or not whole or fmt.storage_bits not in (8, 16, 32, 64):
+            raise ValueError(
+                f"ρ = {self.name}: results of {fmt} are not modelled; fp16, bf16, fp32 and fp64 are"
+            )
+        if not 1 <= self.fraction_bits <= fmt.fraction_bits:
+            raise ValueError(
+                f"ρ = {self.name}: {fmt} holds 1 to {fmt.fraction_bits} fraction bits, not {self.fraction_bits}"
+            )
+
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        kept = f"{self.format}, {self.fraction_bits} fractional bits, {self.rounding.name}"
+        return f"<Conversion {clipped(self.name)}: {kept}{', −0' if self.signed_zero else ''}>"
+
     def with_signed_zero(self) -> Conversion:
         return replace(self, name=f"{self.name}±0", signed_zero=True)
+
+    @classmethod
+    def named(cls, value: object, name: str = "rho") -> Conversion:
+        """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16.
+
+        Raises ValueError for an unknown name, TypeError for anything else.
+        """
+        if isinstance(value, Conversion):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Conversion or its name, not {value!r}")
+        if value in CONVERSIONS:
+            return CONVERSIONS[value]
+        found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(±0)?", value)
+        fmt = _RESULTS.get(found[2]) if found else None
+        if not found or fmt is None or found[1] not in Rounding.__members__:
+            raise ValueError(
+                f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
+                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}"
+            )
+        made = Conversion(f"{found[1]}-{found[2]}", fmt, fmt.fraction_bits, Rounding[found[1]])
+        return made.with_signed_zero() if found[3] else made
 
 
 RZ_FP32 = Conversion("RZ-FP32", fp32, 23, Rounding.RZ)
@@ -57,14 +133,58 @@ CONVERSIONS = {
 }
 
 
-@dataclass(frozen=True)
+def _integers(value: object, name: str) -> tuple[int, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a sequence of integers, not {value!r}")
+    return tuple(integer(each, f"each of {name}") for each in value)
+
+
+def _parameters(value: object, name: str) -> Parameters:
+    if not isinstance(value, Parameters) or type(value) is Parameters:
+        raise TypeError(f"{name} are those of an algorithm, as Fda, not {value!r}")
+    return value
+
+
+#: what makes a value of a field's type, or says why it is none
+_KINDS: dict[str, Callable[[object, str], Any]] = {
+    "int": integer,
+    "bool": truth,
+    "str": text,
+    "tuple[int, ...]": _integers,
+    "Rounding": Rounding.named,
+    "Conversion": Conversion.named,
+    "Format": Format.named,
+    "Parameters": _parameters,
+}
+
+
+def _settle(data: Any) -> None:
+    """Make the fields of a frozen dataclass what their types say, from names and NumPy's integers too.
+
+    Raises TypeError, ValueError.
+    """
+    for each in fields(data):
+        kind, _, optional = str(each.type).partition(" | ")
+        value = getattr(data, each.name)
+        if value is not None or not optional:
+            object.__setattr__(data, each.name, _KINDS[kind](value, each.name))
+
+
+@dataclass(frozen=True, repr=False)
 class Parameters:
-    """Parameters of an algorithm; readable as attributes and, like a mapping, by name."""
+    """Parameters of an algorithm; readable as attributes and, like a mapping, by name.
+
+    Each class raises ValueError for numbers that make no sense or do not fit the encodings, TypeError for what is no
+    number.  Conversions, formats and roundings may be given by name.
+    """
 
     algorithm: ClassVar[str]
     summary: ClassVar[str]
     #: whether a NaN result is one known code; if not, its payload is unspecified and only "a NaN" is modelled
     nan_is_canonical: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _settle(self)
 
     def keys(self) -> tuple[str, ...]:
         return tuple(field.name for field in fields(self))
@@ -80,10 +200,15 @@ class Parameters:
             raise KeyError(f"{self.algorithm} has no parameter {name!r}: it has {', '.join(self.keys())}")
         return getattr(self, name)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {clipped(self.describe(), 2 * LINE)}>"
+
     def describe(self) -> str:
         """`F=24 L=8 ρ=RZ-FP32 e_zero=-132`; a parameter that has a default is named where it differs."""
         shown = (f.name for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default)
-        return " ".join(f"{'ρ' if name == 'rho' else name}={parameter_text(self[name])}" for name in shown)
+        return " ".join(
+            f"{'ρ' if name == 'rho' else name}={parameter_text(self[name], name)}" for name in shown
+        )
 
     @property
     def step_products(self) -> int:
@@ -98,10 +223,23 @@ class Parameters:
             raise ValueError(f"{self.algorithm} needs {what}")
 
 
-def parameter_text(value: Any) -> str:
-    """A parameter's value for a person."""
+#: what a sum in a lane stays below
+_LANE = 1 << 61
+
+
+def _check_exponent(parameters: Parameters, e_zero: int | None) -> None:
+    parameters._needs(e_zero is None or abs(e_zero) <= 4096, f"−4096 ≤ e_zero ≤ 4096, not {e_zero}")
+
+
+def _check_products(parameters: Parameters, spec: DotAdd) -> None:
+    product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
+    parameters._needs(product_bits <= 48, f"products of at most 48 bits, not {product_bits}")
+
+
+def parameter_text(value: Any, name: str = "e_zero") -> str:
+    """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
-        return "fields"
+        return "uncut" if name == "sum_bits" else "fields"
     if isinstance(value, Rounding):
         return value.name
     if isinstance(value, tuple):
@@ -109,12 +247,13 @@ def parameter_text(value: Any) -> str:
     return str(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sfma(Parameters):
-    """sfma, sequential fused multiply-add (semantics §3; seed 000 §IV-A).
+    """sfma, sequential fused multiply-add (semantics §3; MMA-Sim §IV-A).
 
     `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each correctly rounded with ρ, subnormals kept,
-    specials and the sign of zero as IEEE 754 (an exact zero is +0 unless product and addend are both −0).
+    specials and the sign of zero as IEEE 754 (an exact zero is +0 unless product and addend are both −0, which a ρ
+    without signed zeros makes +0 too).
     """
 
     rho: Conversion
@@ -133,9 +272,9 @@ class Sfma(Parameters):
         self._needs(self.rho.format in (fp32, fp64), "fp32 or fp64")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gps(Parameters):
-    """gps, group pairwise sum (semantics §3; seed 000 §IV-B).
+    """gps, group pairwise sum (semantics §3; MMA-Sim §IV-B).
 
     Each operation is IEEE fp32, to nearest even, its subnormal result flushed to zero of the same sign.
     1. A subnormal a, b or c, and −0, becomes +0.  2. Products.  3. Each G consecutive products are summed
@@ -148,6 +287,7 @@ class Gps(Parameters):
     summary: ClassVar[str] = "group pairwise sum: fp32 products and sums, each rounded, subnormals flushed"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._needs(self.G in (2, 4, 8), f"G of 2, 4 or 8, not {self.G}")
 
     @property
@@ -157,12 +297,13 @@ class Gps(Parameters):
     def check(self, spec: DotAdd) -> None:
         self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
         for x in (spec.a_format, spec.b_format):
-            self._needs(x.fraction_bits <= 10 and x.exponent_bits <= 8, f"a, b that fp32 holds, not {x}")
+            holds = fp32.min_exponent <= x.min_exponent and x.max_exponent <= fp32.max_exponent
+            self._needs(x.fraction_bits <= 10 and holds, f"a, b that fp32 holds, not {x}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fda(Parameters):
-    """fda, the fused dot-add (semantics §3; seed 000 §IV-C, D).
+    """fda, the fused dot-add (semantics §3; MMA-Sim §IV-C, D).
 
     Per step, L products and c are aligned to the largest exponent, cut to F fractional bits toward zero,
     summed exactly, and converted with ρ.  With block scales (ue8m0, one pair for each `scale_block`
@@ -178,28 +319,31 @@ class Fda(Parameters):
     summary: ClassVar[str] = (
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
-    nan_is_canonical: ClassVar[bool] = True  # seed 000 §IV-C step 1
+    nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-C step 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
         self._needs(1 <= self.F <= 48, f"1 ≤ F ≤ 48 (the executable's lanes have 64 bits), not {self.F}")
+        most = (_LANE - (2 << self.F)) // ((4 << self.F) - 1)
+        self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
+        _check_exponent(self, self.e_zero)
 
     @property
     def step_products(self) -> int:
         return self.L
 
     def check(self, spec: DotAdd) -> None:
-        product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
-        self._needs(product_bits <= 48, f"products of at most 48 bits, not {product_bits}")
+        _check_products(self, spec)
         if spec.scale_format is not None:
             self._needs(
                 not spec.scale_format.has_zero, f"scales that are powers of two, not {spec.scale_format}"
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gdfs(Parameters):
-    """gdfs, group dot, fused sum (semantics §3; seed 000 §IV-E), on e2m1 with block scales.
+    """gdfs, group dot, fused sum (semantics §3; MMA-Sim §IV-E), on e2m1 with block scales.
 
     NaN if a scale or c is NaN, else c if c is ±∞.  Each G consecutive products are summed exactly, σ_g,
     and scaled, `σ_g·s_α·s_β · 2^(e_α+e_β)`, the exponent that of the scales' fields alone.  A group whose
@@ -216,13 +360,16 @@ class Gdfs(Parameters):
 
     algorithm: ClassVar[str] = "gdfs"
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
-    nan_is_canonical: ClassVar[bool] = True  # seed 000 §IV-E step 1
+    nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-E step 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._needs(
-            1 <= self.G <= 64 and self.L % self.G == 0, f"L = {self.L} a multiple of G = {self.G} ≤ 64"
+            1 <= self.G <= 64 and self.L >= 1 and self.L % self.G == 0,
+            f"L = {self.L} a multiple of G = {self.G}, 1 to 64",
         )
         self._needs(8 <= self.F <= 40, f"8 ≤ F ≤ 40 (the executable's lanes have 64 bits), not {self.F}")
+        _check_exponent(self, self.e_zero)
 
     @property
     def step_products(self) -> int:
@@ -232,14 +379,22 @@ class Gdfs(Parameters):
         self._needs(spec.a_format == spec.b_format == e2m1, f"e2m1 × e2m1, not {spec.types}")
         self._needs(spec.scale_format is not None, "block scales")
         self._needs(spec.scale_block % self.G == 0, f"scale blocks that are multiples of G = {self.G}")
+        assert spec.scale_format is not None
+        m = spec.scale_format.fraction_bits
+        self._needs(
+            2 + 2 * m <= self.F, f"F ≥ {2 + 2 * m}, so that nothing of a scaled group is below its places"
+        )
+        most = (_LANE - (2 << self.F)) // (144 << self.F)  # 36·(2 − 2^-m)² < 144 for each product
+        self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fdrda(Parameters):
-    """fdrda, fused dot, round-down add (semantics §3; seed 000 §IV-F).
+    """fdrda, fused dot, round-down add (semantics §3; MMA-Sim §IV-F).
 
     1. Specials as fda, but a product of exponent ≥ 128 (the sum of its factors', plus one if its
-       significand is ≥ 2) counts as an infinity.
+       significand is ≥ 2) counts as an infinity: together with those of the inputs and c, or, if
+       `inputs_first`, only where there are none of those.
     2. The products are aligned to their largest exponent e_dot, c excluded, and zero products too if
        `skip_zero_products`; cut to F fractional bits toward zero; summed exactly.
     3. `e_max = max(e_dot, e_c)`, e_c of the fields even for c = ±0.  The sum is cut to `dot_bits`
@@ -252,9 +407,12 @@ class Fdrda(Parameters):
     L: int  #: products per step; K > L is a chain of steps
     rho: Conversion
     dot_bits: int = 32
-    sum_bits: int | None = 31
+    sum_bits: int | None = 31  #: None: the sum is not cut
     skip_zero_products: bool = True
     cut: Rounding = Rounding.RD
+    inputs_first: bool = (
+        False  #: an infinite input or c is the result before products can overflow (paper-v1)
+    )
 
     algorithm: ClassVar[str] = "fdrda"
     summary: ClassVar[str] = (
@@ -262,6 +420,7 @@ class Fdrda(Parameters):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
         self._needs(
             23 <= self.F <= self.dot_bits <= 40, f"23 ≤ F = {self.F} ≤ dot_bits = {self.dot_bits} ≤ 40"
@@ -270,6 +429,10 @@ class Fdrda(Parameters):
             self.sum_bits is None or 24 <= self.sum_bits <= 40, f"24 ≤ sum_bits ≤ 40, not {self.sum_bits}"
         )
         self._needs(self.cut in (Rounding.RD, Rounding.RZ), f"cut RD or RZ, not {self.cut.name}")
+        most = (_LANE - (4 << self.dot_bits)) // (4 << self.dot_bits)
+        self._needs(
+            most >= self.L, f"L ≤ {most}, where dot_bits = {self.dot_bits} (64-bit lanes), not {self.L}"
+        )
 
     @property
     def step_products(self) -> int:
@@ -277,11 +440,12 @@ class Fdrda(Parameters):
 
     def check(self, spec: DotAdd) -> None:
         self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        _check_products(self, spec)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gfdrda(Fdrda):
-    """gfdrda, grouped fdrda (semantics §3; seed 000 §IV-H): as fdrda, with two changes.
+    """gfdrda, grouped fdrda (semantics §3; MMA-Sim §IV-H): as fdrda, with two changes.
 
     Step 2 is done for the products of even index and for those of odd index, each group aligned to its own
     largest exponent; the two sums are aligned to the larger one, e_dot, with F fractional bits rounded with
@@ -290,11 +454,16 @@ class Gfdrda(Fdrda):
 
     c_reach: int = 25
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._needs(self.L >= 2, f"L ≥ 2 products per step, even and odd ones, not {self.L}")
+        self._needs(abs(self.c_reach) <= 4096, f"−4096 ≤ c_reach ≤ 4096, not {self.c_reach}")
+
     algorithm: ClassVar[str] = "gfdrda"
     summary: ClassVar[str] = "grouped fdrda: even and odd products aligned apart, a c far below dropped"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Efda(Parameters):
     """efda, exact fused dot-add (semantics §3): per step, `d = ρ(c + Σ a_k·b_k)`, the exact sum rounded once.
 
@@ -308,6 +477,7 @@ class Efda(Parameters):
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
 
     @property
@@ -316,17 +486,23 @@ class Efda(Parameters):
 
     def check(self, spec: DotAdd) -> None:
         self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
-        small = spec.a_format.exponent_bits <= 5 and spec.b_format.exponent_bits <= 5
         self._needs(
-            self.L <= 16 if small else self.L <= 2,
-            f"L ≤ 16, or L ≤ 2 where exponents have more than 5 bits, not {self.L}: exact sums of more "
-            "products are wider than the encodings",
+            self.L <= 2 or self._sum_bits(spec) <= 112,
+            f"L ≤ 2, or a sum of products and c of at most 112 bits, not L = {self.L} and {self._sum_bits(spec)} bits",
         )
         product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
         self._needs(product_bits <= 24, f"products of at most 24 bits, not {product_bits}")
 
+    def _sum_bits(self, spec: DotAdd) -> int:
+        """Bits of the fixed point that holds every sum of L products, the places of c's that still count below it, a
+        carry and a sign."""
+        a, b = spec.a_format, spec.b_format
+        top = a.max_exponent + b.max_exponent + 2 + (self.L - 1).bit_length()
+        low = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
+        return top - low + max(spec.c_format.fraction_bits, self.rho.fraction_bits) + 5
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Lowered(Parameters):
     """A PTX instruction that the compiler lowers to several (semantics §6, "Lowered PTX").
 
@@ -348,6 +524,10 @@ class Lowered(Parameters):
     summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
+        self._needs(self.operands in (fp16, fp32), f"operands of fp16 or fp32, not {self.operands}")
+        self._needs(len(self.order) >= 1, "an order of at least one product")
         self._needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
         self._needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
 
@@ -359,13 +539,11 @@ class Lowered(Parameters):
         self._needs(spec.c_format == spec.d_format, f"c and d of one type, not {spec.types}")
         self._needs(self.addition.format == spec.d_format, f"an addition in {spec.d_format}")
         for x in (spec.a_format, spec.b_format):
-            fits = (
-                x.fraction_bits <= self.operands.fraction_bits
-                and x.exponent_bits <= self.operands.exponent_bits
-            )
-            self._needs(
-                fits and x.max_exponent <= self.operands.max_exponent, f"a, b that {self.operands} holds"
-            )
+            to = self.operands
+            last_place = x.min_exponent - x.fraction_bits
+            fits = x.fraction_bits <= to.fraction_bits and to.min_exponent - to.fraction_bits <= last_place
+            self._needs(fits and x.max_exponent <= to.max_exponent, f"a, b that {to} holds, not {x}")
+        self.inner_dot_add(spec)  # raises where the fused steps cannot be
 
     @property
     def inner(self) -> Fda:
@@ -376,11 +554,17 @@ class Lowered(Parameters):
         return DotAdd(len(self.order), self.operands, self.operands, spec.d_format, spec.d_format, self.inner)
 
 
-@dataclass(frozen=True)
+#: A longer chain is refused: its inputs alone would fill the memory.
+MOST_PRODUCTS = 1 << 24
+
+
+@dataclass(frozen=True, repr=False)
 class DotAdd:
     """One dot product-add as data: `k` products of `a_format`·`b_format`, plus c, giving d.
 
     With a `scale_format`, each `scale_block` consecutive a have a scale in common, and so have the b.
+    Formats may be given by name.  Raises ValueError for a combination that makes no sense or that the encodings do not
+    hold, TypeError for what is no number, no format, or no parameters.
     """
 
     k: int
@@ -393,7 +577,14 @@ class DotAdd:
     scale_block: int = 0  #: products per pair of scales; 0 where there are none
 
     def __post_init__(self) -> None:
+        _settle(self)
         p = self.parameters
+        for name in ("a", "b", "c", "d"):
+            fmt = getattr(self, f"{name}_format")
+            if not (fmt.signed and fmt.has_zero):
+                raise ValueError(f"{name} cannot be {fmt}, a format of scales")
+        if self.k > MOST_PRODUCTS:
+            raise ValueError(f"K = {self.k} is too long a chain: at most {MOST_PRODUCTS} products")
         if self.k < 1 or self.k % p.step_products:
             raise ValueError(
                 f"K = {self.k} is not a multiple of the {p.step_products} products of one {p.algorithm} step"
@@ -411,9 +602,22 @@ class DotAdd:
         if self.scale_format is not None:
             if not isinstance(p, (Fda, Gdfs)):
                 raise ValueError(f"{p.algorithm} takes no block scales")
+            if self.scale_format.signed or self.scale_format.specials is Specials.IEEE:
+                raise ValueError(
+                    f"scales are unsigned and never infinite; {self.scale_format} is no format of them"
+                )
             if self.scale_block < 1 or self.k % self.scale_block:
                 raise ValueError(f"K = {self.k} is not a multiple of the scale block of {self.scale_block}")
+            if self.scale_block % p.step_products and p.step_products % self.scale_block:
+                raise ValueError(
+                    f"scale blocks of {self.scale_block} straddle the steps of {p.step_products} products: "
+                    "one has to be a multiple of the other"
+                )
         p.check(self)
+
+    def __repr__(self) -> str:
+        p = self.parameters
+        return f"<DotAdd {clipped(f'{self.types}, K={self.k}, {p.algorithm} {p.describe()}', 2 * LINE)}>"
 
     @property
     def scales(self) -> int:
@@ -435,6 +639,7 @@ class DotAdd:
 
         Raises TypeError for a name that is neither.
         """
+        _parameters(changes.get("parameters", self.parameters), "parameters")
         own = {f.name for f in fields(self)}
         mine = {n: v for n, v in changes.items() if n in own}
         theirs = {n: v for n, v in changes.items() if n not in own}

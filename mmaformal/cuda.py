@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmaformal.display import ShortRepr
 from mmaformal.formats import (
     Format,
     bf16,
@@ -47,8 +48,8 @@ class CudaUnavailableError(ValueError):
 # ---- fragments -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Fragment:
+@dataclass(frozen=True, repr=False)
+class Fragment(ShortRepr):
     """Which element of its matrix a thread holds as the i-th: expressions in `lane` (0 to 31) and `i`."""
 
     row: str
@@ -87,8 +88,8 @@ _QUADPAIR_C = {
 }
 
 
-@dataclass(frozen=True)
-class Registers:
+@dataclass(frozen=True, repr=False)
+class Registers(ShortRepr):
     """How elements of a format sit in registers: `per_register` containers of `bits` bits, low to high."""
 
     type: str
@@ -135,8 +136,8 @@ _PTX_TYPES = {"fp64": "f64", "fp32": "f32", "fp16": "f16"}  # the others are cal
 # ---- instructions ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Mma:
+@dataclass(frozen=True, repr=False)
+class Mma(ShortRepr):
     """One `mma.sync`: shape, types, and the compute capabilities (80 for 8.0) that have it, first to last."""
 
     m: int

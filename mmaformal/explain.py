@@ -3,14 +3,22 @@ rounded away.  Told from the executable wing's trace, so it is what was computed
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings import executable
+from mmaformal.display import columns
+from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.tellers import TELLERS, Steps, code_text, decimal_text, number_text
+from mmaformal.tellers import TELLERS, ToldStep, code_text, decimal_text, number_text
 
 
 def exact_dot_add(
@@ -22,23 +30,32 @@ def exact_dot_add(
     scale_b: Sequence[int] = (),
 ) -> Fraction | None:
     """The exact `c + Σ a_k·b_k`; None if an input is an infinity or a NaN."""
-    codes = [(x, spec.a_format) for x in a] + [(x, spec.b_format) for x in b] + [(c, spec.c_format)]
     scale = spec.scale_format
+    codes = [({*a}, spec.a_format), ({*b}, spec.b_format), ({c}, spec.c_format)]
     if scale is not None:
-        codes += [(x, scale) for x in (*scale_a, *scale_b)]
-    if not all(fmt.is_finite(code) for code, fmt in codes):
+        codes.append(({*scale_a, *scale_b}, scale))
+    if not all(fmt.is_finite(code) for side, fmt in codes for code in side):
         return None
     total = spec.c_format.value(c)
-    for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        product = spec.a_format.value(x) * spec.b_format.value(y)
-        if scale is not None:
-            block = k // spec.scale_block
-            product *= scale.value(scale_a[block]) * scale.value(scale_b[block])
-        total += product
+    if scale is None:
+        for (x, y), times in Counter(zip(a, b, strict=True)).items():
+            total += times * spec.a_format.value(x) * spec.b_format.value(y)
+        return total
+    blocks = np.arange(spec.k) // spec.scale_block
+    factors = zip(a, b, np.array(scale_a)[blocks].tolist(), np.array(scale_b)[blocks].tolist(), strict=True)
+    for (x, y, u, v), times in Counter(factors).items():
+        total += times * spec.a_format.value(x) * spec.b_format.value(y) * scale.value(u) * scale.value(v)
     return total
 
 
 # ---- telling ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Numbered(ToldStep):
+    """A step, and which ones of the chain it tells of, from 0."""
+
+    numbers: range = range(1)
 
 
 def _steps(
@@ -48,11 +65,27 @@ def _steps(
     c: int,
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
-) -> Steps:
+) -> list[_Numbered]:
     spec = instruction.spec
-    scales = (list(scale_a), list(scale_b)) if spec.scale_format else ()
-    trace = executable.dot_add(spec, list(a), list(b), c, *scales)
-    return TELLERS[spec.parameters.algorithm](spec, trace, c)
+    # Python's integers: those of a code of 64 bits are unsigned.
+    sides = [
+        np.array(side, np.uint64) for side in ((a, b, scale_a, scale_b) if spec.scale_format else (a, b))
+    ]
+    folded = fold(spec, sides[0], sides[1], c, *sides[2:])
+    told = TELLERS[spec.parameters.algorithm](folded.spec, folded.trace, c)
+    return [
+        _Numbered(
+            [replace(row, label=_placed(row.label, folded.kept)) for row in step.rows], step.idle, numbers
+        )
+        for step, numbers in zip(told, folded.stand_for, strict=True)
+    ]
+
+
+def _placed(label: str, places: NDArray[Any]) -> str:
+    """A label of products with their places in the whole chain."""
+    if not label.startswith(("a[", "group ")):
+        return label
+    return re.sub(r"\d+", lambda k: str(places[int(k[0])]), label)
 
 
 def explain_case(
@@ -66,8 +99,12 @@ def explain_case(
     """One dot product-add of `instruction` on codes (Python ints), stage by stage."""
     steps = _steps(instruction, a, b, c, scale_a, scale_b)
     lines = []
-    for number, step in enumerate(steps, 1):
-        title = f"step {number} of {len(steps)}" if len(steps) > 1 else "the step"
+    count = steps[-1].numbers.stop
+    for step in steps:
+        first, last = step.numbers.start + 1, step.numbers.stop
+        title = f"step {first} of {count}" if count > 1 else "the step"
+        if last > first:
+            title = f"steps {first} to {last} of {count}, all alike"
         if step.idle:
             lines.append(f"{title}: all products are zero, c passes unchanged")
             continue
@@ -93,12 +130,12 @@ def explain_difference(
     """
     left, right = _foldable(*(_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
     if len(left) != len(right):
-        told = [
+        apart = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
             + explain_case(i, a, b, c, scale_a, scale_b)
             for i, steps in ((x, left), (y, right))
         ]
-        return "where they part: they do not add the same terms in one step\n\n" + "\n\n".join(told)
+        return "where they part: they do not add the same terms in one step\n\n" + "\n\n".join(apart)
 
     table: list[tuple[str, str, str, str, str]] = []  # mark, stage, label, left, right
     first = ""
@@ -113,21 +150,17 @@ def explain_difference(
                 first = f"{prefix}{key[0]}, {key[1]}"
             table.append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
     heads = (x.label, y.label) if x.label != y.label else (x.parameters.describe(), y.parameters.describe())
-    widths = [max(len(row[i]) for row in [*table, ("", "", "", *heads)]) for i in range(4)]
-    lines = [f"where they part: {first}", ""]
-    lines.append(f"  {'':<{widths[0] + widths[1] + widths[2] + 4}}  {heads[0]:<{widths[3]}}  {heads[1]}")
-    for mark, stage, label, mine, other in table:
-        lines.append(
-            f"  {mark} {stage:<{widths[1]}}  {label:<{widths[2]}}   {mine:<{widths[3]}}  {other}".rstrip()
-        )
-    return "\n".join(lines)
+    told = [("", "", "", *heads), *((f"  {mark}", *cells) for mark, *cells in table)]
+    return "\n".join([f"where they part: {first}", "", *columns(told, (" ", "  ", "   ", "  "))])
 
 
-def _foldable(x: Steps, y: Steps) -> tuple[Steps, Steps]:
+def _foldable(x: list[_Numbered], y: list[_Numbered]) -> tuple[list[_Numbered], list[_Numbered]]:
     """Both without their idle steps; where they have equally many steps, without those idle on both sides."""
-    if len(x) == len(y):
-        busy = [pair for pair in zip(x, y, strict=True) if not (pair[0].idle and pair[1].idle)]
-        return [mine for mine, _ in busy], [other for _, other in busy]
+    if x[-1].numbers.stop == y[-1].numbers.stop:
+        mine, other = ({step.numbers.start: step for step in steps} for steps in (x, y))
+        pairs = [(mine[number], other[number]) for number in mine if number in other]
+        busy = [pair for pair in pairs if not (pair[0].idle and pair[1].idle)]
+        return [pair[0] for pair in busy], [pair[1] for pair in busy]
     busy_x, busy_y = ([step for step in steps if not step.idle] for steps in (x, y))
     return busy_x or x[-1:], busy_y or y[-1:]
 

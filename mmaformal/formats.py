@@ -7,11 +7,12 @@ A finite code is read off its fields: with exponent field `E` and trailing signi
 
 What codes are set aside for infinities and NaNs differs, and is the `specials` column.  Sources: IEEE 754-2019
 for fp64, fp32 and fp16; OCP 8-bit and Microscaling (MX) specifications for e5m2, e4m3, e3m2, e2m3, e2m1 and ue8m0;
-Noune et al. (arXiv 2206.02915) for the FNUZ formats; MMA-Sim (seed 000, Appendix A and §IV) for tf32 and ue4m3.
+Noune et al. (arXiv 2206.02915) for the FNUZ formats; MMA-Sim (Appendix A and §IV) for tf32 and ue4m3.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
@@ -20,6 +21,9 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
+
+from mmaformal.checked import integer, text, truth
+from mmaformal.display import clipped
 
 
 class Specials(IntEnum):
@@ -45,7 +49,11 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """One number format; `storage_bits` is the width of a code as the hardware holds it."""
+    """One number format; `storage_bits` is the width of a code as the hardware holds it.
+
+    Raises ValueError for fields that do not fit each other or the encodings (at most 64 bits of storage, 11 of
+    exponent and 52 of fraction), TypeError for what is no number.
+    """
 
     name: str
     storage_bits: int
@@ -58,11 +66,59 @@ class Format:
     signed: bool = True
     has_zero: bool = True
 
+    def __post_init__(self) -> None:
+        text(self.name, "a format's name")
+        for name in ("storage_bits", "exponent_bits", "fraction_bits", "bias", "ignored_low_bits"):
+            object.__setattr__(self, name, integer(getattr(self, name), f"{self.name}: {name}"))
+        for name in ("signed", "has_zero"):
+            object.__setattr__(self, name, truth(getattr(self, name), f"{self.name}: {name}"))
+        if not isinstance(self.specials, Specials):
+            raise TypeError(f"{self.name}: specials is a Specials, not {self.specials!r}")
+        used = self.signed + self.exponent_bits + self.fraction_bits + self.ignored_low_bits
+        self._needs(1 <= self.exponent_bits <= 11, f"1 to 11 exponent bits, not {self.exponent_bits}")
+        self._needs(
+            self.exponent_bits >= 2 or self.specials is not Specials.IEEE,
+            "2 exponent bits or more, beside that of infinities and NaNs",
+        )
+        self._needs(
+            0 <= self.bias <= 1 << self.exponent_bits, f"a bias the exponent field can hold, not {self.bias}"
+        )
+        self._needs(self.ignored_low_bits >= 0, f"no {self.ignored_low_bits} ignored bits")
+        if self.has_zero:
+            self._needs(1 <= self.fraction_bits <= 52, f"1 to 52 fraction bits, not {self.fraction_bits}")
+        else:
+            self._needs(
+                not self.fraction_bits and not self.signed and self.specials is Specials.NONE,
+                "no sign, no fraction bits and Specials.NONE where there is no zero",
+            )
+        self._needs(used <= self.storage_bits <= 64, f"{used} to 64 bits of storage, not {self.storage_bits}")
+        self._needs(self.specials is not Specials.FNUZ or self.signed, "a sign, the −0 of which is the NaN")
+        if self.dtype is not None:
+            self._needs(
+                isinstance(self.dtype, np.dtype) and self.dtype.itemsize * 8 == self.word_bits,
+                f"a NumPy dtype of {self.word_bits} bits, not {self.dtype!r}",
+            )
+
+    def _needs(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise ValueError(f"the format {self.name} needs {what}")
+
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return f"<Format {self.name}>"
+
+    @classmethod
+    def named(cls, value: object, name: str = "a format") -> Format:
+        """A format, or the one of that name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, Format):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Format or its name, not {value!r}")
+        if value not in FORMATS:
+            raise ValueError(f"{name}: no format {value!r}; there are {', '.join(FORMATS)}")
+        return FORMATS[value]
 
     @cached_property
     def layout(self) -> Layout:
@@ -83,7 +139,7 @@ class Format:
 
     @property
     def word_bits(self) -> int:
-        return 8 if self.storage_bits < 8 else self.storage_bits
+        return max(8, 1 << (self.storage_bits - 1).bit_length())
 
     @property
     def codes(self) -> int:
@@ -173,10 +229,7 @@ class Format:
             if found is None:
                 raise ValueError(f"{self.name} has no NaN")
             return found
-        try:
-            value = Fraction(float.fromhex(word)) if "0x" in word else Fraction(word)
-        except (ValueError, OverflowError, ZeroDivisionError):
-            raise ValueError(f"{text!r} is no number") from None
+        value = exact_number(word)
         low, high = 0, 1 << (self.exponent_bits + self.fraction_bits)
         while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
             middle = (low + high) // 2
@@ -189,7 +242,9 @@ class Format:
         if negative and self.sign_mask and not self.is_nan(code | self.sign_mask):
             code |= self.sign_mask
         if code >= self.codes or not self.is_finite(code) or self.value(code) != value:
-            raise ValueError(f"{text} is not a value of {self.name}: give one exactly, or a code as 0x…")
+            raise ValueError(
+                f"{clipped(text, 60)} is not a value of {self.name}: give one exactly, or a code as 0x…"
+            )
         return code
 
     def text(self, code: int) -> str:
@@ -205,6 +260,31 @@ class Format:
 def _nan_candidates(fmt: Format) -> tuple[int, ...]:
     ones = fmt.codes - 1
     return (ones & ~fmt.sign_mask, fmt.sign_mask, ones)
+
+
+#: What is written beyond these is in no format, and its exact value would take a computer's memory.
+_LONGEST_NUMBER, _LARGEST_EXPONENT = 2000, 5000
+
+_HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)(?:p([+-]?[0-9]+))?")
+
+
+def exact_number(text: str) -> Fraction:
+    """The value of `-1.5e3`, `2/3` or `0x1.8p-4`, exactly.  Raises ValueError if it is no number, or out of reach."""
+    word = text.strip().lower()
+    shown = clipped(text, 60)
+    exponent = re.search(r"[ep]([+-]?\d+)$", word)
+    if len(word) > _LONGEST_NUMBER or (exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT):
+        raise ValueError(f"{shown!r} is too long, too large or too small to be a number of any format")
+    if "0x" not in word:
+        try:
+            return Fraction(word)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f"{shown!r} is no number") from None
+    parts = _HEXADECIMAL.fullmatch(word)  # float.fromhex would round to 53 bits
+    if parts is None or not (parts[2] or parts[3]):
+        raise ValueError(f"{shown!r} is no number")
+    magnitude = int(parts[2] + parts[3], 16) * Fraction(2) ** (int(parts[4] or 0) - 4 * len(parts[3]))
+    return -magnitude if parts[1] == "-" else magnitude
 
 
 def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:

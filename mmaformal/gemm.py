@@ -4,7 +4,9 @@
     D = matmul(A, B, C, instruction=hopper["HMMA.16816.F32"])
 
 K is taken in instructions, each one's result the next one's accumulator; what is left over at its end is padded with
-zeros, as kernels do.  How kernels divide K among each other is an argument, since it changes the result.
+zeros, as kernels do.  There is always one: with K = 0 every element of D is what the instruction makes of C and
+products that are all zero, so that D is of its type, and no column of A means what columns of zeros mean.  How kernels
+divide K among each other is an argument, since it changes the result.
 """
 
 from __future__ import annotations
@@ -20,9 +22,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.encodings.executable.blocks import canonical_nan, quiet_nan
-from mmaformal.formats import Format, fp64
-from mmaformal.instruction import Instruction, as_codes
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.checked import integer
+from mmaformal.encodings.executable.blocks import (
+    Special,
+    Sum,
+    canonical_nan,
+    decode,
+    encode,
+    quiet_nan,
+    round_sum,
+    select_special,
+)
+from mmaformal.formats import Format, fp16, fp32, fp64
+from mmaformal.instruction import Instruction, Operand, kind_of, read_operand
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH
 
@@ -54,12 +67,13 @@ def matmul(
 ) -> Any:
     """D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
-    A, B, C: arrays of bit patterns (unsigned integers, one code per element) or of floats of exactly the
-    instruction's types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any
-    object with `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S
-    products, scale_a is M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
+    A, B, C: all bit patterns (unsigned integers, one code per element), or all floats of exactly the instruction's
+    types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any object with
+    `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S products, scale_a is
+    M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
 
-    Returns what A is: bit patterns of D for bit patterns, floats for floats; a torch tensor if A is one.
+    Returns what they are: bit patterns of D for bit patterns, floats for floats (bit patterns for a type of D that
+    NumPy does not know); a torch tensor if A is one.  M, K and N may be 0: K = 0 is one instruction of zero products.
 
     The accumulator of each element is carried through K in order, unless K is divided:
 
@@ -69,31 +83,33 @@ def matmul(
     - `stream_k=g`: the instructions of all tiles (of size `tile`, row by row) one after the other are divided evenly
       among g workers; a tile that two or more workers share is as many sums.  Not with split_k.
 
-    Totals are kept, and sums merged, by IEEE additions in fp32 (fp64 if D is fp64), to nearest even: with `order`
-    "sequential" C, if given, and the sums in the order of K, one after the other; "pairwise" neighbours first, level
-    by level, an odd one out waiting, and C last.  A merged D is then rounded to its type, to nearest even.
+    Totals are kept, and sums merged, by IEEE additions in fp32 (fp64 if fp32 does not hold C or D), to nearest even:
+    with `order` "sequential" C, if given, and the sums in the order of K, one after the other; "pairwise" neighbours
+    first, level by level, an odd one out waiting, and C last.  A merged D is then rounded to its type, to nearest even.
 
     `threads` run the rows of D (default: as many as this process may use processors); results do not depend on it.
     `progress(done, total)` is called with numbers of products as they are done; True, or None on a terminal, writes a
     line to stderr if it takes longer than two seconds.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
-    `Instruction.dot_add`, FloatingPointError if floating-point arithmetic is not IEEE 754's in this process.
+    `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
+    754's in this process.
     """
     problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
     steps = problem.steps
-    for name, value in (("promote_every", promote_every), ("split_k", split_k), ("stream_k", stream_k)):
-        if value is not None and value < 1:
+    counts = {"promote_every": promote_every, "split_k": split_k, "stream_k": stream_k, "threads": threads}
+    for name, value in counts.items():
+        if value is not None and integer(value, name) < 1:
             raise ValueError(f"{name} is {value}; it counts from 1")
     if order not in ("sequential", "pairwise"):
         raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
     if stream_k is not None and split_k != 1:
         raise ValueError("K is divided by split_k or by stream_k, not by both")
-    if min(tile) < 1:
-        raise ValueError(f"a tile of {tile}")
+    if len(tile) != 2 or min(integer(size, "the size of a tile") for size in tile) < 1:
+        raise ValueError(f"a tile of {tile}; two sizes, from 1 on")
 
     each = -(-steps // split_k)
-    whole = range(0, max(steps, 1), max(each, 1))
+    whole = range(0, steps, each)
     pieces = [(start, min(start + each, steps)) for start in whole]
     longest = min(promote_every or steps, each if stream_k is None else steps)
     if longest > 1 and instruction.c_format != instruction.d_format:
@@ -101,6 +117,8 @@ def matmul(
             f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
             f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
         )
+    if not problem.m or not problem.n:
+        return problem.give_back(np.empty((problem.m, problem.n), problem.spec.d_format.word))
     report = _Report(progress, problem.m * problem.n * steps * instruction.k)
     with _Workers(threads or processors(), report) as workers:
         if stream_k is None:
@@ -141,33 +159,33 @@ class _Problem:
         self.instruction, self.spec = instruction, instruction.spec
         self.a, self.b, self.c, self.scales, self.kind = a, b, c, scales, kind
         self.m, self.n = len(a), b.shape[1]
-        self.steps = -(-b.shape[0] // instruction.k)
+        self.steps = max(-(-b.shape[0] // instruction.k), 1)
         self.kernel: Kernel = kernel_for(instruction.spec)
-        self.wide = np.dtype(np.float64 if instruction.d_format == fp64 else np.float32)  #: of totals
+        ends = instruction.c_format, instruction.d_format
+        self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)  #: of c and d
+        self.wide = fp32 if all(holds(fp32, fmt) for fmt in ends) else fp64  #: of totals
 
     @classmethod
     def of(cls, i: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any) -> _Problem:
         i.check_scales(scale_a is not None, scale_b is not None)
-        a, kind = as_operand(A, i.a_format, "A")
-        b, _ = as_operand(B, i.b_format, "B")
+        given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
+        read = {name: as_operand(x, i.format_of(name), name) for name, x in given.items() if x is not None}
+        kind = ("torch " if is_tensor(A) else "") + kind_of(read)
+        codes = {name: read[name].codes if name in read else None for name in given}
+        a, b, c = codes["A"], codes["B"], codes["C"]
+        assert a is not None
+        assert b is not None
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
         shapes = {"C": (len(a), b.shape[1])}
-        c = None if C is None else as_operand(C, i.c_format, "C")[0]
-        scales: tuple[Codes | None, Codes | None] = (None, None)
-        given = [("C", c)]
         if i.spec.scale_format is not None:
             blocks = -(-a.shape[1] // i.spec.scale_block)
             shapes |= {"scale_a": (len(a), blocks), "scale_b": (blocks, b.shape[1])}
-            scales = (
-                as_operand(scale_a, i.spec.scale_format, "scale_a")[0],
-                as_operand(scale_b, i.spec.scale_format, "scale_b")[0],
-            )
-            given += [("scale_a", scales[0]), ("scale_b", scales[1])]
-        for name, codes in given:
-            if codes is not None and codes.shape != shapes[name]:
-                raise ValueError(f"{name} has shape {codes.shape}; {shapes[name]} is needed")
-        return cls(i, a, b, c, scales, kind)
+        for name, shape in shapes.items():
+            each = codes[name]
+            if each is not None and each.shape != shape:
+                raise ValueError(f"{name} has shape {each.shape}; {shape} is needed")
+        return cls(i, a, b, c, (codes["scale_a"], codes["scale_b"]), kind)
 
     # ---- dividing K ----------------------------------------------------------------------------------------
 
@@ -215,13 +233,13 @@ class _Problem:
         shape = (block.rows.stop - block.rows.start, block.columns.stop - block.columns.start)
         c = None if self.c is None else self.c[block]
         if len(pieces) == 1 and promote is None:
-            d = np.zeros(shape, fmt.word) if c is None else np.array(c, fmt.word)
+            d = np.zeros(shape, self.word) if c is None else np.array(c, self.word)
             self._chain(d, block, *pieces[0], None, workers)
-            return d
+            return d.astype(fmt.word, copy=False)
 
-        start = None if c is None else as_floats(c, self.spec.c_format).astype(self.wide)
+        start = None if c is None else values(c, self.spec.c_format, self.wide)
         if len(pieces) == 1:
-            total = np.zeros(shape, self.wide) if start is None else start
+            total = np.zeros(shape, self.wide.dtype) if start is None else start
             self._chain(total, block, *pieces[0], promote, workers)
             return self._rounded(total)
         sums: Iterator[Codes] = (self._sum(shape, block, piece, promote, workers) for piece in pieces)
@@ -248,24 +266,22 @@ class _Problem:
     ) -> Codes:
         """The sum of one piece, in the type of totals."""
         if promote is not None:
-            total = np.zeros(shape, self.wide)
+            total = np.zeros(shape, self.wide.dtype)
             self._chain(total, block, *piece, promote, workers)
             return total
-        d = np.zeros(shape, self.spec.d_format.word)
+        d = np.zeros(shape, self.word)
         self._chain(d, block, *piece, None, workers)
         return self._widened(d)
 
     def _widened(self, d: Codes) -> Codes:
         """Codes of d in the type of totals, which holds them."""
-        return as_floats(d, self.spec.d_format).astype(self.wide, copy=False)
+        return values(d.astype(self.spec.d_format.word, copy=False), self.spec.d_format, self.wide)
 
     def _rounded(self, total: Codes) -> Codes:
         """Totals as codes of d; NaNs as the model has them."""
         fmt = self.spec.d_format
-        with np.errstate(all="ignore"):
-            d = total.astype(fmt.dtype).view(fmt.word)
         nan = canonical_nan(fmt) if self.spec.nan_is_canonical else quiet_nan(fmt)
-        return np.where(np.isnan(total), np.array(nan, fmt.word), d)
+        return rounded(total, self.wide, fmt, nan)
 
     # ---- a chain of instructions ---------------------------------------------------------------------------
 
@@ -313,7 +329,7 @@ class _Problem:
 
     def _promoted(self, total: Codes, a: Any, b: Any, steps: int, promote: int) -> None:
         for first in range(0, steps, promote):
-            d = np.zeros(total.shape, self.spec.d_format.word)
+            d = np.zeros(total.shape, self.word)
             self.kernel.run(a, b, d, first, min(first + promote, steps))
             with np.errstate(all="ignore"):
                 total += self._widened(d)
@@ -339,12 +355,9 @@ class _Problem:
         return np.pad(found, widths, constant_values=fmt.bias << fmt.fraction_bits) if missing else found
 
     def give_back(self, d: Codes) -> Any:
-        if self.kind == "codes":
-            return d
-        floats = as_floats(d, self.spec.d_format)
-        if self.kind == "torch codes":
-            return sys.modules["torch"].from_dlpack(d)
-        return sys.modules["torch"].from_dlpack(floats) if self.kind == "torch" else floats
+        fmt = self.spec.d_format
+        out = d.view(fmt.dtype) if self.kind.endswith("floats") and fmt.dtype is not None else d
+        return sys.modules["torch"].from_dlpack(out) if self.kind.startswith("torch") else out
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
@@ -360,32 +373,62 @@ _TORCH_NAMES = {
 }
 
 
-def as_floats(codes: Codes, fmt: Format) -> NDArray[Any]:
-    """Codes of a format that NumPy knows as floats of it."""
-    assert fmt.dtype is not None
-    return codes.view(fmt.dtype)
-
-
-def as_operand(x: Any, fmt: Format, name: str) -> tuple[Codes, str]:
-    """Codes of an operand, and what it was: "codes", "floats", "torch codes" or "torch"."""
+def is_tensor(x: Any) -> bool:
     torch = sys.modules.get("torch")
-    is_tensor = torch is not None and isinstance(x, torch.Tensor)
-    if is_tensor and str(x.dtype) in _TORCH_NAMES:
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def as_operand(x: Any, fmt: Format, name: str) -> Operand:
+    """`instruction.read_operand`, of a torch tensor and whatever has `__dlpack__` too."""
+    if is_tensor(x) and str(x.dtype) in _TORCH_NAMES:
         if _TORCH_NAMES[str(x.dtype)] != fmt.name:
             raise TypeError(f"{name} is {x.dtype}; {fmt} is needed")
-        assert torch is not None
+        torch = sys.modules["torch"]
         x = np.from_dlpack(x.detach().view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(
             fmt.dtype
         )
-    elif is_tensor:
+    elif is_tensor(x):
         x = np.from_dlpack(x.detach())
     elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
         x = np.from_dlpack(x)
-    codes = as_codes(x, fmt, name)
-    kind = "codes" if np.asarray(x).dtype.kind == "u" else "floats"
-    if is_tensor:
-        kind = "torch codes" if kind == "codes" else "torch"
-    return codes, kind
+    return read_operand(x, fmt, name)
+
+
+# ---- totals ------------------------------------------------------------------------------------------------
+
+
+def holds(wide: Format, fmt: Format) -> bool:
+    """Whether every number of `fmt` is one of `wide`."""
+    last_places = (wide.min_exponent - wide.fraction_bits, fmt.min_exponent - fmt.fraction_bits)
+    return (
+        fmt.fraction_bits <= wide.fraction_bits
+        and fmt.max_exponent <= wide.max_exponent
+        and last_places[0] <= last_places[1]
+    )
+
+
+def values(codes: Codes, fmt: Format, wide: Format) -> NDArray[Any]:
+    """Codes as floats of a format, fp32 or fp64, that holds their numbers."""
+    if fmt.dtype is not None and not fmt.ignored_low_bits:
+        return codes.view(fmt.dtype).astype(wide.dtype)
+    x = decode(codes.astype(np.int64), fmt.layout)
+    magnitude = np.ldexp(x.significand.astype(np.float64), x.exponent - fmt.fraction_bits)
+    magnitude = np.where(x.nan, np.nan, np.where(x.infinite, np.inf, magnitude))
+    return np.copysign(magnitude, np.where(x.sign == 1, -1.0, 1.0)).astype(wide.dtype)
+
+
+def rounded(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> Codes:
+    """Floats of the format `wide` as codes of another, to nearest even; a NaN is the code `nan`."""
+    if fmt in (fp16, fp32, fp64):
+        with np.errstate(all="ignore"):
+            d = total.astype(fmt.dtype).view(fmt.word)
+        return np.where(np.isnan(total), np.array(nan, fmt.word), d)
+    rho = Conversion(f"to {fmt}", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=True)
+    x = decode(total.view(wide.word).astype(np.int64), wide.layout)
+    exact = Sum(np.where(x.sign == 1, -x.significand, x.significand), x.exponent - wide.fraction_bits)
+    special = Special(x.nan, x.infinite & (x.sign == 0), x.infinite & (x.sign == 1))
+    code = select_special(special, encode(round_sum(exact, x.sign, rho), rho), rho, nan)
+    return np.asarray(code).astype(fmt.word)
 
 
 # ---- running -----------------------------------------------------------------------------------------------

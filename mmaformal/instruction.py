@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.algorithms import DotAdd, Parameters, parameter_text
+from mmaformal.checked import integer, text
+from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
 _CHUNK = 8192
 
+_OF_SPEC = {each.name for each in fields(DotAdd)}
 
-@dataclass(frozen=True)
-class Sizes:
+
+@dataclass(frozen=True, repr=False)
+class Sizes(ShortRepr):
     """The m and n that an instruction comes in, which do not touch the arithmetic (wgmma, tcgen05)."""
 
-    m: tuple[int, ...]
-    n: tuple[int, ...]
+    n_of: tuple[tuple[int, range], ...]  #: each m with the n that it comes with
 
     def __contains__(self, size: tuple[int, int]) -> bool:
-        return size[0] in self.m and size[1] in self.n
+        m, n = size
+        return any(m == each and n in ns for each, ns in self.n_of)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Instruction:
     """One matrix instruction of one architecture: D (m×n) = A (m×k) · B (k×n) + C (m×n), element by element
     the same dot product-add `spec`; with block scales, of A (m×k/S) and of B (k/S×n)."""
@@ -79,22 +85,65 @@ class Instruction:
     def __str__(self) -> str:
         return f"{self.label}: {self.spec.types}, K={self.k}, {self.algorithm} {self.parameters.describe()}"
 
+    def __repr__(self) -> str:
+        return f"<Instruction {clipped(str(self), 2 * LINE)}>"
+
+    def _repr_html_(self) -> str:
+        named = [(name, parameter_text(self.parameters[name], name)) for name in self.parameters]
+        rows = [(name, text, self.sources.get(name, "")) for name, text in named]
+        shape = f"{self.m}×{self.n}×{self.k}, {self.algorithm}"
+        return html_title(self.label, self.spec.types, shape) + html_table(
+            ("parameter", "is", "source"), rows
+        )
+
+    def row(self) -> dict[str, Any]:
+        """The instruction as plain values, parameters in columns of their own; None where it has no such parameter."""
+        types = {f"{side}_format": str(getattr(self, f"{side}_format")) for side in "abcd"}
+        scale = self.spec.scale_format
+        out: dict[str, Any] = {
+            "architecture": self.architecture,
+            "instruction": self.name,
+            "m": self.m,
+            "n": self.n,
+            "k": self.k,
+            **types,
+            "scale_format": None if scale is None else str(scale),
+            "scale_block": self.spec.scale_block or None,
+            "algorithm": self.algorithm,
+        }
+        for name in ("F", "L", "G", "rho", "e_zero"):
+            value = self.parameters[name] if name in self.parameters.keys() else None  # noqa: SIM118
+            out[name] = str(value) if name == "rho" and value is not None else value
+        return out
+
     # ---- variants ----------------------------------------------------------------------------------------
 
-    def replace(self, **changes: Any) -> Instruction:
-        """A hypothetical instruction: `hopper["HMMA.16816.F32"].replace(F=30)`.
+    def __post_init__(self) -> None:
+        if not isinstance(self.spec, DotAdd):
+            raise TypeError(f"spec is a DotAdd, not {self.spec!r}")
+        for name in ("name", "architecture"):
+            text(getattr(self, name), name)
+        for name in ("m", "n", "issues"):
+            object.__setattr__(self, name, integer(getattr(self, name), name))
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it counts from 1")
 
-        Takes parameters of the algorithm, formats, `k`, or `name`, `m`, `n`, `architecture`.  Unless `name`
-        is given, the changes are added to it.  Raises TypeError for an unknown name, ValueError for a
-        combination that makes no sense.
+    def replace(self, **changes: Any) -> Instruction:
+        """A hypothetical instruction: `hopper["HMMA.16816.F32"].replace(F=30, rho="RNE-FP32")`.
+
+        Takes parameters of the algorithm, formats, `k`, or `name`, `m`, `n`, `architecture`; formats, conversions and
+        roundings by name too.  Unless `name` is given, the changes are added to it.  Raises TypeError for an unknown
+        parameter and for a value that is none (F=23.5, F=True), ValueError for a combination that makes no sense.
         """
         own = {n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes}
+        spec = self.spec.replace(**changes)
         if changes:
-            changed = "".join(f"[{n}={parameter_text(v)}]" for n, v in changes.items())
+            new = {n: getattr(spec, n, None) if n in _OF_SPEC else spec.parameters[n] for n in changes}
+            changed = "".join(f"[{n}={parameter_text(v, n)}]" for n, v in new.items())
             own.setdefault("name", self.name + changed)
         sources = {n: s for n, s in self.sources.items() if n not in changes}
         sources |= {n: "hypothetical" for n in changes if n in self.parameters.keys()}  # noqa: SIM118
-        return replace(self, spec=self.spec.replace(**changes), aliases=(), sources=sources, **own)
+        return replace(self, spec=spec, aliases=(), sources=sources, **own)
 
     def chained(self, k: int) -> Instruction:
         """The instruction issued k / self.k times, each result being the next one's accumulator.
@@ -102,11 +151,13 @@ class Instruction:
         Of gps one thing is lost: an accumulator of −0 becomes +0 where an instruction reads it, which here is done for
         the first only, so the sign of a zero result may differ (`matmul` issues them one by one).
 
-        Raises ValueError unless k is a multiple of self.k and an accumulator can be one's own result.
+        Raises ValueError unless k is a positive multiple of self.k and an accumulator can be one's own result,
+        TypeError unless k is an integer.
         """
+        k = integer(k, "k")
         if k == self.k:
             return self
-        if k % self.k:
+        if k < 1 or k % self.k:
             raise ValueError(f"{self.label} has K = {self.k}; {k} is not a multiple of it")
         return replace(
             self,
@@ -140,23 +191,50 @@ class Instruction:
         """`d = c + Σ a_k·b_k` as this instruction rounds it.
 
         a, b: shape (…, K); c: shape (…); for an instruction with block scales, one for each S products,
-        scale_a, scale_b: shape (…, K/S).  Unsigned integer arrays of bit patterns, one code per element
-        (`mmaformal.packing` unpacks fp4 and fp6), or float arrays of exactly the instruction's types.
-        Leading dimensions broadcast.  Returns bit patterns of d, shape (…).
+        scale_a, scale_b: shape (…, K/S).  Leading dimensions broadcast.
 
-        Raises ValueError for shapes that do not fit (fewer than K positions is an error, not padding) and for
-        codes that do not exist, TypeError for other dtypes, and for scales missing or superfluous.
+        Either all of a, b, c are bit patterns: unsigned integer arrays, one code per element (`mmaformal.packing`
+        unpacks fp4 and fp6), or Python ints.  Or all are numbers: float arrays of exactly the instruction's types, or
+        Python floats that these hold exactly.  Scales may be of either kind, but Python ints are bit patterns here too
+        and go with those.  Returns d, shape (…), of the same kind: floats for floats, bit patterns for bit patterns,
+        and these for a type of d that NumPy does not know.
+
+        Raises ValueError for shapes that do not fit (fewer than K positions is an error, not padding), for codes that
+        do not exist and Python floats that are no value of the type; TypeError for other dtypes, for numbers beside
+        bit patterns, and for scales missing or superfluous.
         """
-        spec = self.spec
-        self.check_scales(scale_a is not None, scale_b is not None)
-        vectors = {
-            "a": (as_codes(a, self.a_format, "a"), self.k),
-            "b": (as_codes(b, self.b_format, "b"), self.k),
+        given = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b}
+        codes, kind = self._operands(given)
+        return self._returned(self._dot_add(codes), kind)
+
+    def _operands(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Kind]:
+        """The codes of operands, by name (a, b, c, scale_a, scale_b; upper case too), and what they are."""
+        self.check_scales(*(given[name] is not None for name in ("scale_a", "scale_b")))
+        read = {
+            name: read_operand(x, self.format_of(name), name) for name, x in given.items() if x is not None
         }
-        if spec.scale_format is not None:
-            for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
-                vectors[name] = (as_codes(scale, spec.scale_format, name), spec.scales)  # type: ignore[arg-type]
-        c_codes = as_codes(c, self.c_format, "c")
+        return {name: each.codes for name, each in read.items()}, kind_of(read)
+
+    def format_of(self, name: str) -> Format:
+        """The format of an operand: a, b, c, scale_a or scale_b, in lower or upper case."""
+        fmt = getattr(
+            self.spec, f"{name[:5]}_format" if name.startswith("scale") else f"{name.lower()}_format"
+        )
+        assert isinstance(fmt, Format)
+        return fmt
+
+    def _returned(self, d: NDArray[Any], kind: Kind) -> NDArray[Any]:
+        return d.view(self.d_format.dtype) if kind == "floats" and self.d_format.dtype is not None else d
+
+    def _dot_add(self, given: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """`dot_add` on codes."""
+        spec = self.spec
+        vectors = {
+            name: (given[name], spec.scales if name.startswith("scale") else self.k)
+            for name in ("a", "b", "scale_a", "scale_b")
+            if name in given
+        }
+        c_codes = given["c"]
         for name, (codes, length) in vectors.items():
             if codes.ndim == 0 or codes.shape[-1] != length:
                 hint = (
@@ -184,7 +262,8 @@ class Instruction:
         for start in range(0, rows, _CHUNK):
             part = slice(start, start + _CHUNK)
             d[part] = _evaluate(spec, {name: x[part] for name, x in rows_of.items()}, c_rows[part])
-        return d.reshape(shape)[()]
+        answer: NDArray[Any] = d.reshape(shape)[()]
+        return answer
 
     def run(
         self,
@@ -194,32 +273,29 @@ class Instruction:
         scale_a: ArrayLike | None = None,
         scale_b: ArrayLike | None = None,
     ) -> NDArray[Any]:
-        """The whole instruction: A (m×k), B (k×n), C (m×n) → D (m×n), as bit patterns.
+        """The whole instruction: A (m×k), B (k×n), C (m×n) → D (m×n).
 
-        With block scales of S products, scale_a is m×k/S and scale_b k/S×n.  Raises as `dot_add`.
+        With block scales of S products, scale_a is m×k/S and scale_b k/S×n.  Operands, result and errors as in
+        `dot_add`.
         """
         m, n, k, spec = self.m, self.n, self.k, self.spec
-        self.check_scales(scale_a is not None, scale_b is not None)
-        given = [
-            ("A", A, self.a_format, (m, k)),
-            ("B", B, self.b_format, (k, n)),
-            ("C", C, self.c_format, (m, n)),
-        ]
-        if spec.scale_format is not None and scale_a is not None and scale_b is not None:
-            given.append(("scale_a", scale_a, spec.scale_format, (m, spec.scales)))
-            given.append(("scale_b", scale_b, spec.scale_format, (spec.scales, n)))
-        codes = {}
-        for name, matrix, fmt, wanted in given:
-            codes[name] = as_codes(matrix, fmt, name)
-            if codes[name].shape != wanted:
-                raise ValueError(f"{self.label} needs {name} of shape {wanted}, not {codes[name].shape}")
-        return self.dot_add(
-            codes["A"][:, None, :],
-            codes["B"].T[None, :, :],
-            codes["C"],
-            codes["scale_a"][:, None, :] if "scale_a" in codes else None,
-            codes["scale_b"].T[None, :, :] if "scale_b" in codes else None,
-        )
+        given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
+        codes, kind = self._operands(given)
+        shapes = {
+            "A": (m, k),
+            "B": (k, n),
+            "C": (m, n),
+            "scale_a": (m, spec.scales),
+            "scale_b": (spec.scales, n),
+        }
+        for name, each in codes.items():
+            if each.shape != shapes[name]:
+                raise ValueError(f"{self.label} needs {name} of shape {shapes[name]}, not {each.shape}")
+        rows = {name[-1].lower() if name in "AB" else name: codes[name] for name in codes if name != "C"}
+        lanes = {
+            name: x.T[None, :, :] if name in ("b", "scale_b") else x[:, None, :] for name, x in rows.items()
+        }
+        return self._returned(self._dot_add({**lanes, "c": codes["C"]}), kind)
 
     def check_scales(self, a: bool, b: bool) -> None:
         """Raise TypeError unless block scales are given (`a`, `b`: whether they are) exactly if they are needed."""
@@ -235,7 +311,10 @@ class Instruction:
 
 
 #: `m64n8k16` of a PTX name, `64x8x16` of a SASS or MFMA name
-SHAPE = re.compile(r"\bm(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\b|(?<=\.)(?P<M>\d+)x(?P<N>\d+)x(?P<K>\d+)(?=\.)")
+SHAPE = re.compile(
+    r"\bm(?P<m>[1-9]\d*)n(?P<n>[1-9]\d*)k(?P<k>[1-9]\d*)\b"
+    r"|(?<=\.)(?P<M>[1-9]\d*)x(?P<N>[1-9]\d*)x(?P<K>[1-9]\d*)(?=\.)"
+)
 
 
 def respell(shape: re.Match[str], m: int, n: int) -> str:
@@ -243,34 +322,101 @@ def respell(shape: re.Match[str], m: int, n: int) -> str:
     return f"m{m}n{n}k{shape['k']}" if shape["k"] else f"{m}x{n}x{shape['K']}"
 
 
+#: what operands are: floats of their formats, or bit patterns
+Kind = Literal["floats", "codes"]
+
+
+class Operand(NamedTuple):
+    """Bit patterns, and what they were given as."""
+
+    codes: NDArray[Any]
+    kind: Kind
+    python: bool  #: Python numbers, or lists of them
+    fmt: Format
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+
 def as_codes(x: ArrayLike, fmt: Format, what: str) -> NDArray[Any]:
     """An array of bit patterns as the format's unsigned words; `Instruction.dot_add` says what it may be."""
-    array = _from_python(x, fmt, what) if isinstance(x, (int, list, tuple)) else np.asarray(x)
+    return read_operand(x, fmt, what).codes
+
+
+def read_operand(x: ArrayLike, fmt: Format, what: str) -> Operand:
+    """An operand of any kind.  Raises as `Instruction.dot_add`; of one operand only."""
+    if isinstance(x, (int, float, list, tuple)) and not isinstance(x, np.generic):
+        read = _from_python(x, fmt, what)
+        if read is not None:
+            return read
+    array = np.asarray(x)
     if fmt.dtype is not None and array.dtype == fmt.dtype:
-        return array.view(fmt.word)
+        return Operand(array.view(fmt.word), "floats", False, fmt)
     if array.dtype.kind != "u":
         own = f" or {fmt.dtype}" if fmt.dtype is not None else ""
         raise TypeError(
             f"{what} is {array.dtype}; {fmt} needs unsigned integer bit patterns ({fmt.word}){own}: "
             f"x.view(np.{fmt.word}) reinterprets bits, x.astype(...) converts values"
         )
-    if array.dtype.itemsize * 8 > fmt.storage_bits and array.size and int(array.max()) >= fmt.codes:
+    if array.size and int(array.max()) >= fmt.codes:
         raise ValueError(f"{what} holds {int(array.max()):#x}, which is no {fmt} code: {_range(fmt)}")
-    return array.astype(fmt.word, copy=False)
+    return Operand(array.astype(fmt.word, copy=False), "codes", False, fmt)
 
 
-def _from_python(x: Any, fmt: Format, what: str) -> NDArray[Any]:
-    """Python numbers, nested or not.  NumPy alone makes floats of a list of fp64 codes, small and large."""
+def kind_of(operands: Mapping[str, Operand]) -> Kind:
+    """What operands are, all alike.  Raises TypeError where numbers stand beside bit patterns.
+
+    Bit patterns of a format that NumPy has no floats of go with numbers, and so do arrays of scales.
+    """
+    floats = [name for name, x in operands.items() if x.kind == "floats" and not name.startswith("scale")]
+    codes = [
+        name
+        for name, x in operands.items()
+        if x.kind == "codes" and (x.python or (x.fmt.dtype is not None and not name.startswith("scale")))
+    ]
+    if floats and codes:
+        fmt, one = operands[codes[0]].fmt, "1.0"
+        typed = f", or an array of {fmt.dtype}" if fmt.dtype is not None else ""
+        other = operands[floats[0]].fmt.word
+        raise TypeError(
+            f"{floats[0]} is a number and {codes[0]} a bit pattern, as every integer is: give {codes[0]} as a Python "
+            f"float ({one}){typed}, or {floats[0]} as bit patterns too (.view(np.{other}))"
+        )
+    return "floats" if floats else "codes"
+
+
+def _from_python(x: Any, fmt: Format, what: str) -> Operand | None:
+    """Python numbers, nested or not; None for others.  NumPy alone makes floats of a list of fp64 codes, small and
+    large, and rounds every float to fp64's or fp32's."""
     objects = np.array(x, dtype=object)
     if objects.size == 0:
-        return np.empty(objects.shape, fmt.word)
-    if not all(type(code) is int for code in objects.flat):
-        return np.asarray(x)
+        return Operand(np.empty(objects.shape, fmt.word), "codes", False, fmt)
+    types = {type(each) for each in objects.flat}
+    if types <= {int, float} and float in types:
+        codes = [_code_of(float(each), fmt, what) for each in objects.flat]
+        return Operand(np.array(codes, fmt.word).reshape(objects.shape), "floats", True, fmt)
+    if types != {int}:
+        return None
     if min(objects.flat) < 0:
         raise ValueError(f"{what} has a negative number; {fmt} bit patterns are 0 to {fmt.codes - 1:#x}")
     if max(objects.flat) >= fmt.codes:
         raise ValueError(f"{what} holds {max(objects.flat):#x}, which is no {fmt} code: {_range(fmt)}")
-    return objects.astype(np.uint64)
+    return Operand(objects.astype(np.uint64).astype(fmt.word), "codes", True, fmt)
+
+
+@lru_cache(maxsize=4096)
+def _code_of_text(number: str, fmt: Format) -> int:
+    return fmt.code(number)
+
+
+def _code_of(x: float, fmt: Format, what: str) -> int:
+    """The code of a Python float.  Raises ValueError if it is no value of the format."""
+    try:
+        return _code_of_text(x.hex(), fmt)
+    except ValueError as error:
+        raise ValueError(
+            f"{what}: {error}" if x != x or math.isinf(x) else f"{what}: {x} is no value of {fmt}"
+        ) from None
 
 
 def _range(fmt: Format) -> str:
@@ -278,9 +424,8 @@ def _range(fmt: Format) -> str:
 
 
 def _evaluate(spec: DotAdd, vectors: dict[str, NDArray[Any]], c: NDArray[Any]) -> NDArray[np.int64]:
-    from mmaformal.encodings import executable
+    from mmaformal.folding import fold
 
-    lanes = {name: [lane.astype(np.int64) for lane in rows.T] for name, rows in vectors.items()}
     # NumPy wraps a 64-bit code into the signed lane with the same bits, and back.
-    result: NDArray[np.int64] = executable.dot_add(spec, c=c.astype(np.int64), **lanes).result
+    result: NDArray[np.int64] = fold(spec, c=c.astype(np.int64), **vectors).trace.result
     return result

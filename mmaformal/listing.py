@@ -2,29 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal import accumulator
+from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
+from mmaformal.architectures.base import TYPE_SETS, canonical_name
+from mmaformal.architectures.papers import PAPERS
+from mmaformal.display import columns, counted, width_to_fit
 from mmaformal.instruction import Instruction
+from mmaformal.recordings.backing import backing
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest cell, a rule under the head."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-    return "\n".join([line(head), "  ".join("-" * width for width in widths), *map(line, rows)])
+    return "\n".join(columns([head, *rows], ruled=True))
 
 
-def architecture_table(architecture: Architecture) -> str:
-    rows = [
-        (i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, i.parameters.describe())
-        for i in architecture.instructions
-    ]
+def architecture_table(architecture: Architecture, wanted: Sequence[Instruction] | None = None) -> str:
+    """The instructions of one architecture, or those of them that are wanted."""
+    shown = architecture.instructions if wanted is None else wanted
+    rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, _parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
-    return f"{architecture.name}: {architecture.gpus}\n\n{table(head, rows)}"
+    parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
+    if wanted is None and architecture.revisions:
+        parts.append(revisions([architecture]))
+    return "\n\n".join(parts)
+
+
+def matching(pattern: str, architectures: Iterable[Architecture] | None = None) -> list[Instruction]:
+    """The instructions of all the architectures that a pattern means (`Architecture.find`).
+
+    Raises UnknownInstructionError if there is none; the message has the nearest names.
+    """
+    searched = list(ARCHITECTURES.values() if architectures is None else architectures)
+    found = [i for architecture in searched for i in architecture.find(pattern)]
+    if found:
+        return found
+    names = {canonical_name(i.name): i.name for architecture in searched for i in architecture}
+    near = difflib.get_close_matches(canonical_name(pattern), names, n=4, cutoff=0.5)
+    hint = (
+        f"nearest: {', '.join(names[each] for each in near)}" if near else "`mmaformal list` has all of them"
+    )
+    where = f"on {searched[0].name}" if len(searched) == 1 else "on any architecture"
+    raise UnknownInstructionError(f"no instruction {where} is called {pattern!r} or starts so; {hint}")
+
+
+def matching_table(found: Sequence[Instruction]) -> str:
+    """Instructions of several architectures."""
+    rows = [(i.name, i.architecture, i.spec.types, i.algorithm, _parameters(i)) for i in found]
+    return table(("instruction", "architecture", "types", "algorithm", "parameters"), rows)
+
+
+def revisions(architectures: Iterable[Architecture]) -> str:
+    """The revisions that architectures have, by what they are called; those of one meaning on one line."""
+    named: dict[str, list[str]] = {}
+    for architecture in architectures:
+        for revision in architecture.revisions.values():
+            named.setdefault(revision.summary, []).append(f"{architecture.name}@{revision.name}")
+    lines = ["revisions, other readings where sources differ (docs/semantics.md §9):"]
+    for summary, names in named.items():
+        lines.append(wrapped(f"{', '.join(names)}: {summary}", "  ", "    "))
+    return "\n".join(lines)
+
+
+def wrapped(text: str, first: str = "  ", others: str | None = None) -> str:
+    """Text broken at 80 columns."""
+    indent = first if others is None else others
+    return textwrap.fill(
+        text,
+        80,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def instruction_tables() -> str:
@@ -42,24 +97,48 @@ def instruction_tables() -> str:
                 here = next((i for i in architecture if i.name == name), None)
                 cells.append(f"{here.algorithm} {_brief(here)}".strip() if here else "–")
             rows.append((name, *cells))
-        parts.append(table(("instruction", *(a.name for a in architectures)), _collapsed(rows)))
+        parts += _side_by_side(("instruction", *(a.name for a in architectures)), _collapsed(rows))
+    parts.append(wrapped(_LEGEND, ""))
+    parts.append(revisions(ARCHITECTURES.values()))
     return "\n\n".join(parts)
+
+
+def _parameters(i: Instruction) -> str:
+    """Its parameters, a long list among them by its beginning: `show` has all of it."""
+    return re.sub(r"((?:\d+,){4})(?:\d+,)+\d+", r"\1…", i.parameters.describe())
+
+
+def _side_by_side(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """One table, or as many as it takes for all columns to fit, each with the first one."""
+    width, start, tables = width_to_fit() or 1 << 30, 1, []
+    while start < len(head):
+        end = start + 1
+        while end < len(head) and _width([head, *rows], [0, *range(start, end + 1)]) <= width:
+            end += 1
+        kept = [[row[0], *row[start:end]] for row in rows if any(cell != "–" for cell in row[start:end])]
+        tables.append(table([head[0], *head[start:end]], kept))
+        start = end
+    return tables
+
+
+def _width(rows: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
+    return sum(max(len(row[i]) for row in rows) + 2 for i in shown) - 2
 
 
 def _brief(i: Instruction) -> str:
     return " ".join(f"{name}={i.parameters[name]}" for name in ("F", "L", "G") if name in i.parameters.keys())  # noqa: SIM118
 
 
-#: Names of sets of types, as seed 000 Table III has them.
-_TYPE_SETS = (
-    ("f8f6f4type", frozenset({"E4M3", "E5M2", "E2M3", "E3M2", "E2M1"})),
-    ("f8type", frozenset({"E4M3", "E5M2"})),
+_LEGEND = (
+    "f8type is e4m3 or e5m2, f8f6f4type any of e4m3, e5m2, e2m3, e3m2 and e2m1; where a row names some "
+    "of these types, or has the shorter set, the row with the longer one is about the others. "
+    "`mmaformal show ARCH NAME` tells what a name does; `mmaformal list ARCH` has the types."
 )
 
 
 def _collapsed(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Rows that differ in their input types alone become one: `QMMA.16832.F32.f8type.f8type`."""
-    every = _TYPE_SETS[0][1]
+    every = {each.upper() for each in TYPE_SETS["f8f6f4type"]}
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for row in rows:
         stem = tuple("*" if part.upper() in every else part for part in row[0].split("."))
@@ -67,32 +146,128 @@ def _collapsed(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = []
     for (stem, cells), names in groups.items():
         used = {part.upper() for name in names for part in name.split(".") if part.upper() in every}
-        label = next((label for label, types in _TYPE_SETS if used == types), None)
+        label = next(
+            (label for label, types in TYPE_SETS.items() if used == {x.upper() for x in types}), None
+        )
         if len(names) == 1 or label is None:
             out.extend((name, *cells) for name in names)
             continue
-        others = "" if len(names) == len(used) ** stem.count("*") else " (the others)"
-        out.append((".".join(label if part == "*" else part for part in stem) + others, *cells))
+        out.append((".".join(label if part == "*" else part for part in stem), *cells))
     return out
 
 
 def in_words(i: Instruction) -> str:
-    """What the instruction computes, each parameter with where it is from."""
-    summary = i.parameters.summary
-    lines = [
-        f"{i.label}" + (f"  ({', '.join(i.aliases)})" if i.aliases else ""),
-        f"  D (m×n) = A (m×k) · B (k×n) + C, m×n×k = {i.m}×{i.n}×{i.k}; {i.spec.types}",
-        f"  every element: d = c + Σ a_k·b_k over {i.k} products, by {i.algorithm}:",
-        f"  {summary}",
+    """What the instruction computes, how much it keeps, and each parameter with what it means and where it is from."""
+    k, p = i.k, i.parameters
+    lines = [i.label]
+    if i.aliases:
+        lines.append(wrapped(f"also called {', '.join(i.aliases)}"))
+    lines += [
+        wrapped(f"D = A·B + C: A {i.m}×{k}, B {k}×{i.n}, C and D {i.m}×{i.n}; {i.spec.types}"),
+        *_field("accumulator", "; ".join(accumulator.in_words(i.spec))),
+        *_field("algorithm", f"{i.algorithm}: {p.summary}"),
+        *_field("every element", f"d = c + Σ a_k·b_k over {counted(k, 'product')}{_steps(i)}"),
     ]
-    step = i.parameters.step_products
-    if step < i.k:
-        lines.append(f"  in {i.k // step} steps of {step} products, each step's d being the next one's c")
     if i.spec.scale_format is not None:
-        lines.append(f"  with one {i.spec.scale_format} scale of each side per {i.spec.scale_block} products")
+        scales = f"one {i.spec.scale_format} scale of each side per {i.spec.scale_block} products"
+        lines += _field("block scales", scales)
+    if (backed := backing(i)) is not None:
+        lines += _field("evidence", backed.text())
     lines.append("parameters:")
-    for name in i.parameters.keys():  # noqa: SIM118 - Parameters is no dict
-        value = i.parameters[name]
-        shown = "that of its fields" if value is None else str(value)
-        lines.append(f"  {name} = {shown}".ljust(24) + f"  [{i.sources.get(name, 'no source recorded')}]")
+    for name in p:
+        value = _VALUES.get((name, p[name]), str(getattr(p[name], "name", p[name])))
+        source = i.sources.get(name, "no source recorded")
+        if isinstance(p[name], tuple):
+            value = ",".join(map(str, p[name]))
+        lines.append(wrapped(f"{name} = {value}: {_meaning(name, i)}", "  ", "      "))
+        lines.append(wrapped(f"[{source}]", "      "))
+    cited = [
+        f"{name}: {text}" for name, text in PAPERS.items() if any(name in each for each in i.sources.values())
+    ]
+    if cited:
+        lines += ["sources:", *(wrapped(each, "  ", "      ") for each in cited)]
     return "\n".join(lines)
+
+
+def as_json_object(i: Instruction) -> dict[str, Any]:
+    """What `--json` prints of an instruction."""
+    out: dict[str, Any] = {
+        "name": i.name,
+        "architecture": i.architecture,
+        "aliases": list(i.aliases),
+        "m": i.m,
+        "n": i.n,
+        "k": i.k,
+        "a_format": str(i.a_format),
+        "b_format": str(i.b_format),
+        "c_format": str(i.c_format),
+        "d_format": str(i.d_format),
+        "algorithm": i.algorithm,
+        "parameters": {
+            name: v if isinstance(v := i.parameters[name], (int, bool, type(None))) else str(v)
+            for name in i.parameters.keys()  # noqa: SIM118 - Parameters is no dict
+        },
+        "sources": dict(i.sources),
+    }
+    if i.spec.scale_format is not None:
+        out |= {"scale_format": str(i.spec.scale_format), "scale_block": i.spec.scale_block}
+    return out
+
+
+def _field(name: str, text: str) -> list[str]:
+    return [wrapped(text, f"  {name + ':':<15}", " " * 17)] if text else []
+
+
+def _steps(i: Instruction) -> str:
+    step = i.parameters.step_products
+    return (
+        f", {counted(i.k // step, 'step')} of {step}, each step's d being the next one's c"
+        if step < i.k
+        else ""
+    )
+
+
+#: How values read that say little by themselves.
+_VALUES: dict[tuple[str, object], str] = {
+    ("e_zero", None): "that of its fields",
+    ("sum_bits", None): "not cut",
+}
+
+#: What a parameter is, where that is the same for all instructions.
+_MEANINGS = {
+    "L": "products that one step takes",
+    "dot_bits": "fractional bits that the sum of the products keeps where c is added to it",
+    "sum_bits": "fractional bits that their sum with c keeps, normalised, before ρ",
+    "skip_zero_products": "whether products that are zero are left out where the largest exponent is looked for",
+    "cut": "how those two are cut",
+    "inputs_first": "whether an infinite input or c is the result before products that are too large are looked at",
+    "c_reach": "places by which c may lie below the larger exponent and still count; one further below is dropped",
+    "operands": "the type that a and b are converted to, exactly, before they are multiplied",
+    "order": "in which the products are taken",
+}
+
+
+def _meaning(name: str, i: Instruction) -> str:
+    p = i.parameters
+    if name == "F":
+        return f"fractional bits that a term keeps once aligned to the largest; below 2^(e − {p['F']}) all is lost"
+    if name == "G":
+        if p.algorithm == "gdfs":
+            return "products of one group; their exact sum is one term"
+        return "products that are summed in pairs before the sum so far is added"
+    if name == "e_zero":
+        if p["e_zero"] is None:
+            return "the exponent with which a term that is zero takes part where the largest is looked for"
+        return (
+            "the exponent with which a term that is exactly zero takes part where the largest is looked for: a step "
+            f"with one keeps nothing below 2^({p['e_zero']} − {p['F']})"
+        )
+    if name in ("rho", "addition"):
+        rho = p[name]
+        what = "how the sum of a step" if name == "rho" else "how the last sum, that with c,"
+        zero = "gives −0" if rho.signed_zero else "gives +0"
+        return (
+            f"(ρ) {what} becomes {rho.format}: rounded {rho.rounding.value}, to {rho.fraction_bits} fractional bits; "
+            f"a negative sum that is rounded to zero {zero}"
+        )
+    return _MEANINGS[name]

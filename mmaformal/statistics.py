@@ -11,6 +11,7 @@ the statistics are taken (`mmaformal.kernels.reference`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -20,17 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.display import HtmlText, ShortRepr, counted, short_text
 from mmaformal.encodings.executable.blocks import decode
-from mmaformal.formats import Format
-from mmaformal.gemm import as_floats, as_operand, matmul, processors
+from mmaformal.formats import Format, fp64
+from mmaformal.gemm import as_operand, matmul, processors, values
 from mmaformal.instruction import Instruction
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What is said of a sample of errors e = d - x, x the exact results."""
+@dataclass(frozen=True, repr=False)
+class Statistics(HtmlText):
+    """What is said of a sample of errors e = d - x, x the exact results.
+
+    Nothing overflows on the way; a number that float64 itself does not reach is infinity, or 0.
+    """
 
     count: int  #: finite results
     special: int  #: results left out: d or an operand is an infinity or a NaN
@@ -38,7 +43,7 @@ class Statistics:
     mean_absolute: float  #: mean of |e|
     mse: float  #: mean of e²
     variance_of_squared_error: float  #: variance of e²
-    variance_retention_ratio: float  #: variance of d / variance of x (seed 002 §VI; 1 if nothing is lost)
+    variance_retention_ratio: float  #: variance of d / variance of x (TensorGauge §VI; 1 if nothing is lost)
     relative: float  #: √(mean of e² / mean of x²)
     bias_ulp: float  #: of e in ulp, that is in units of the last place of x in d's format
     mean_absolute_ulp: float
@@ -53,14 +58,19 @@ class Statistics:
             lines.append(f"{f.name:{width}}  {value if isinstance(value, int) else f'{value:.6g}'}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        told = ("relative", "bias_ulp", "mean_absolute_ulp", "max_ulp", "exact")
+        values = ", ".join(f"{name} {getattr(self, name):.4g}" for name in told)
+        return short_text(self, f"{counted(self.count, 'result')}, {self.special:,} left out", values)
 
-@dataclass(frozen=True)
-class Errors:
+
+@dataclass(frozen=True, repr=False)
+class Errors(ShortRepr):
     """Results of a matrix unit, the exact ones and their differences, as float64; NaN where a value is special."""
 
     format: Format  #: of the results
     results: Floats  #: d, exactly
-    exact: Floats  #: the float64 nearest to the exact result x
+    exact: Floats  #: the float64 nearest to the exact result x, of those that are finite
     errors: Floats  #: the float64 nearest to d - x, which is not the difference of the two others
 
     @property
@@ -69,7 +79,8 @@ class Errors:
         fmt = self.format
         _, exponent = np.frexp(self.exact)
         exponent = np.where(self.exact == 0, fmt.min_exponent, np.maximum(exponent - 1, fmt.min_exponent))
-        ulps: Floats = np.ldexp(self.errors, fmt.fraction_bits - exponent)
+        with np.errstate(over="ignore"):
+            ulps: Floats = np.ldexp(self.errors, fmt.fraction_bits - exponent)
         return ulps
 
     def statistics(self) -> Statistics:
@@ -77,23 +88,53 @@ class Errors:
         kept = np.isfinite(self.errors)
         if not kept.any():
             raise ValueError("no finite result: there are no errors to speak of")
-        e, x, d, ulps = self.errors[kept], self.exact[kept], self.results[kept], self.ulps[kept]
-        variance = float(x.var())
-        mean_square = float(np.mean(x * x))
+        e, x, d, u = (_Scaled.of(each[kept]) for each in (self.errors, self.exact, self.results, self.ulps))
         return Statistics(
             count=int(kept.sum()),
             special=int(kept.size - kept.sum()),
-            bias=float(e.mean()),
-            mean_absolute=float(np.abs(e).mean()),
-            mse=float(np.mean(e * e)),
-            variance_of_squared_error=float(np.var(e * e)),
-            variance_retention_ratio=float(d.var()) / variance if variance else float("nan"),
-            relative=float(np.sqrt(np.mean(e * e) / mean_square)) if mean_square else float("nan"),
-            bias_ulp=float(ulps.mean()),
-            mean_absolute_ulp=float(np.abs(ulps).mean()),
-            max_ulp=float(np.abs(ulps).max()),
-            exact=float(np.mean(e == 0)),
+            bias=e.times(e.mean(e.numbers), 1),
+            mean_absolute=e.times(e.mean(np.abs(e.numbers)), 1),
+            mse=e.times(e.mean(e.numbers**2), 2),
+            variance_of_squared_error=e.times(float(np.var(e.numbers**2)), 4),
+            variance_retention_ratio=d.ratio(float(d.numbers.var()), x, float(x.numbers.var()), 2),
+            relative=e.ratio(math.sqrt(e.mean(e.numbers**2)), x, math.sqrt(x.mean(x.numbers**2)), 1),
+            bias_ulp=u.times(u.mean(u.numbers), 1),
+            mean_absolute_ulp=u.times(u.mean(np.abs(u.numbers)), 1),
+            max_ulp=u.times(float(np.abs(u.numbers).max()), 1),
+            exact=float(np.mean(e.numbers == 0)),
         )
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """numbers · 2^exponent, the largest magnitude in 1/2 … 1, so that no square or sum leaves the range of float64.
+
+    What is lost is more than 2^1000 times smaller than the largest.
+    """
+
+    numbers: Floats
+    exponent: int
+
+    @classmethod
+    def of(cls, x: Floats) -> _Scaled:
+        largest = np.abs(x).max()
+        exponent = int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
+        return cls(np.ldexp(x, -exponent), exponent)
+
+    def mean(self, x: Floats) -> float:
+        return math.fsum(x.tolist()) / x.size if np.isfinite(x).all() else float(x.mean())
+
+    def times(self, x: float, power: int) -> float:
+        """x · 2^(power · exponent); infinity where float64 does not reach so far."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(x, power * self.exponent))
+
+    def ratio(self, x: float, other: _Scaled, y: float, power: int) -> float:
+        """x, scaled as these numbers to that power, over y, scaled as the others; NaN over zero."""
+        if not y:
+            return float("nan")
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(x / y, power * (self.exponent - other.exponent)))
 
 
 def joined(samples: list[Errors]) -> Errors:
@@ -125,26 +166,26 @@ def sample(
     if D is None:
         D = matmul(A, B, C, instruction=i, scale_a=scale_a, scale_b=scale_b, **how)
     a, b, d = (
-        as_operand(x, f, n)[0]
+        as_operand(x, f, n).codes
         for x, f, n in ((A, i.a_format, "A"), (B, i.b_format, "B"), (D, i.d_format, "D"))
     )
-    c = np.zeros_like(d, i.c_format.word) if C is None else as_operand(C, i.c_format, "C")[0]
+    c = np.zeros_like(d, i.c_format.word) if C is None else as_operand(C, i.c_format, "C").codes
     if d.shape != (len(a), b.shape[1]) or c.shape != d.shape:
         raise ValueError(f"A {a.shape}, B {b.shape}, C {c.shape} and D {d.shape} do not fit")
     scaled = i.spec.scale_format is not None
     s, t = (None, None)
     if scaled:
         assert i.spec.scale_format is not None
-        s = as_operand(scale_a, i.spec.scale_format, "scale_a")[0]
-        t = as_operand(scale_b, i.spec.scale_format, "scale_b")[0].T
+        s = as_operand(scale_a, i.spec.scale_format, "scale_a").codes
+        t = as_operand(scale_b, i.spec.scale_format, "scale_b").codes.T
     exact, errors = exact_errors(i, a, b.T, c, d, s, t)
     with np.errstate(all="ignore"):
-        results = as_floats(d, i.d_format).astype(np.float64)
+        results = values(d, i.d_format, fp64)
     return Errors(i.d_format, np.where(np.isfinite(errors), results, np.nan), exact, errors)
 
 
-@dataclass(frozen=True)
-class _Numbers:
+@dataclass(frozen=True, repr=False)
+class _Numbers(ShortRepr):
     """Numbers as integers in parts, and the places of their last bits."""
 
     parts: NDArray[np.int32]
@@ -240,6 +281,8 @@ def exact_errors(
         list(pool.map(run, [slice(start, start + size) for start in range(0, len(d), size)]))
     rows, columns = np.asarray(x.special.any(axis=1)), np.asarray(y.special.any(axis=1))
     special = rows[:, None] | columns[None] | z.special | result.special
+    largest = np.finfo(np.float64).max
+    exact = np.clip(exact, -largest, largest)
     return np.where(special, np.nan, exact), np.where(special, np.nan, error)
 
 
@@ -260,10 +303,10 @@ def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "", bin
         squeeze=False,
         layout="constrained",
     )
-    for axis, (name, values) in zip(axes[:, 0], finite.items(), strict=True):
-        axis.hist(values, bins=np.linspace(-edge, edge, bins), density=True, color="0.35")
+    for axis, (name, each) in zip(axes[:, 0], finite.items(), strict=True):
+        axis.hist(each, bins=np.linspace(-edge, edge, bins), density=True, color="0.35")
         axis.axvline(0, color="k", linewidth=0.6)
-        axis.axvline(values.mean(), color="tab:red", linewidth=1.2, label=f"mean {values.mean():+.3g}")
+        axis.axvline(each.mean(), color="tab:red", linewidth=1.2, label=f"mean {each.mean():+.3g}")
         axis.set_title(name, fontsize=10)
         axis.set_ylabel("density")
         axis.legend(loc="upper left", fontsize=8)

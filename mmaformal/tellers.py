@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, fp32, hex_float
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
     """One line of the telling: a stage, what it is about, and what came out there."""
 
     stage: str
@@ -21,8 +22,8 @@ class Row:
     text: str
 
 
-@dataclass(frozen=True)
-class ToldStep:
+@dataclass(frozen=True, repr=False)
+class ToldStep(ShortRepr):
     """The rows of one step; `idle` if its products are all zero and it only passes c on."""
 
     rows: list[Row]
@@ -122,12 +123,18 @@ def _name(k: int) -> str:
 # ---- the algorithms -------------------------------------------------------------------------------------------------
 
 
+def _idle(zero: bool, operands: Iterable[Any]) -> bool:
+    """Whether products that are `zero` by their significands are products of numbers (∞·0 is none)."""
+    return zero and not any(x.nan or x.infinite for x in operands)
+
+
 def _sfma(spec: DotAdd, trace: Any, c: int) -> Steps:
     bits, d = spec.a_format.fraction_bits, spec.d_format
     steps: Steps = []
     for k, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, d)
-        idle = step.a.significand * step.b.significand == 0 and entering == _code(step.result, d)
+        zero = step.a.significand * step.b.significand == 0
+        idle = _idle(zero, (step.a, step.b)) and entering == _code(step.result, d)
         if special:
             steps.append(ToldStep(special, idle))
             continue
@@ -182,7 +189,9 @@ def _fda(spec: DotAdd, trace: Any, c: int) -> Steps:
     F, L = spec.parameters["F"], spec.parameters["L"]
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
-        idle = not any(p.significand for p in step.products) and entering == step.result
+        zero = not any(p.significand for p in step.products)
+        operands = (*step.a, *step.b, *step.scale_a, *step.scale_b)
+        idle = _idle(zero, operands) and entering == step.result
         names = [_name(number * L + i) for i in range(L)]
         steps.append(ToldStep(_fda_step(spec, step, F, names), idle))
     return steps
@@ -198,7 +207,7 @@ def _lowered(spec: DotAdd, trace: Any, c: int) -> Steps:
         for i in range(fused):
             step = trace.steps[start + i]
             names = [_name(first + k) for k in order[i * p["L"] : (i + 1) * p["L"]]]
-            idle = not any(x.significand for x in step.products)
+            idle = _idle(not any(x.significand for x in step.products), (*step.a, *step.b))
             steps.append(ToldStep(_fda_step(inner, step, p["F"], names), idle))
         addition = trace.steps[start + fused]
         special = _special(addition.special, addition.result, spec.d_format)
@@ -214,7 +223,8 @@ def _gdfs(spec: DotAdd, trace: Any, c: int) -> Steps:
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
-        idle = not any(g.significand for g in step.groups) and entering == step.result
+        zero = not any(g.significand for g in step.groups)
+        idle = _idle(zero, (*step.scale_a, *step.scale_b)) and entering == step.result
         if special:
             steps.append(ToldStep(special, idle))
             continue
@@ -242,7 +252,8 @@ def _fdrda(spec: DotAdd, trace: Any, c: int) -> Steps:
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
-        idle = not any(x.significand for x in step.products) and entering == step.result
+        zero = not any(x.significand for x in step.products)
+        idle = _idle(zero, (*step.a, *step.b)) and entering == step.result
         if special:
             steps.append(ToldStep(special, idle))
             continue
@@ -288,7 +299,8 @@ def _efda(spec: DotAdd, trace: Any, c: int) -> Steps:
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
         special = _special(step.special, step.result, spec.d_format)
-        idle = not any(x.significand for x in step.products) and entering == step.result
+        zero = not any(x.significand for x in step.products)
+        idle = _idle(zero, (*step.a, *step.b)) and entering == step.result
         if special:
             steps.append(ToldStep(special, idle))
             continue

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import html_folded, html_text, html_title, short_text
 from mmaformal.explain import code_text, exact_dot_add, explain_difference, number_text, ulps_apart
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -50,8 +51,9 @@ def case_size(
 
 
 def product_is_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:
-    """Whether a factor is ±0.  (0·∞ and 0·NaN count as zero too: where they make a NaN, they do so in every model.)"""
-    return _is_zero(a, a_format) or _is_zero(b, b_format)
+    """Whether it is a product of ±0 and a finite number; 0·∞ and 0·NaN are no zeros."""
+    finite = a_format.is_finite(a) and b_format.is_finite(b)
+    return finite and (_is_zero(a, a_format) or _is_zero(b, b_format))
 
 
 def _is_zero(code: int, fmt: Format) -> bool:
@@ -129,6 +131,30 @@ class Witness:
         """See `case_size`."""
         return case_size(self.x.spec, *self._ints)
 
+    @property
+    def case_text(self) -> str:
+        """`0x1p+0·0x1p+0 + (-0x1p-25)`: the products that are not +0·+0, in order, then c if it is not +0."""
+
+        def text(code: int, fmt: Format) -> str:
+            value = fmt.text(code)
+            return f"({value})" if value.startswith("-") else value
+
+        a, b, c, _, _ = self._ints
+        parts = [
+            f"{text(a[k], self.x.a_format)}·{text(b[k], self.x.b_format)}" + (f" [k={k}]" if k else "")
+            for k in range(self.x.k)
+            if (a[k], b[k]) != (0, 0)
+        ]
+        if c or not parts:
+            parts.append(text(c, self.x.c_format))
+        return " + ".join(parts)
+
+    @property
+    def summary(self) -> str:
+        """One line: the inputs, and both results as codes."""
+        x, y = (f"{result:#x}" for result in self.results)
+        return f"{self.case_text} gives {x} and {y}"
+
     def matrices(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """A (m×k), B (k×n), C (m×n) of x's shape with the case at element [0, 0] of D and zeros elsewhere."""
         A = np.zeros((self.x.m, self.x.k), self.a.dtype)
@@ -183,6 +209,27 @@ class Witness:
         return out
 
     def __str__(self) -> str:
+        return "\n\n".join([self._inputs(), "\n".join(["results", *self._results()]), self._told()])
+
+    def __repr__(self) -> str:
+        return short_text(self, f"{self.x.label} = {self.y.label}", self.summary)
+
+    def _repr_html_(self) -> str:
+        title, *lines = self._inputs().splitlines()
+        return "".join(
+            [
+                html_title(f"{self.x.label} and {self.y.label} differ", title),
+                html_text("\n".join(lines)),
+                html_text("\n".join(self._results())),
+                html_folded("where they part", html_text(self._told())),
+            ]
+        )
+
+    def _told(self) -> str:
+        """Where they part, stage by stage."""
+        return explain_difference(self.x, self.y, *self._ints)
+
+    def _inputs(self) -> str:
         a, b, c, scale_a, scale_b = self._ints
         spec = self.x.spec
         shown = [k for k in range(spec.k) if not _plain_zero(a[k], spec.a_format, b[k], spec.b_format)]
@@ -199,7 +246,10 @@ class Witness:
         exact = exact_dot_add(spec, a, b, c, scale_a, scale_b)
         if exact is not None:
             lines.append(f"exact c + Σ a·b: {number_text(exact)}")
-        lines += ["", "results"]
+        return "\n".join(lines)
+
+    def _results(self) -> list[str]:
+        spec, lines = self.x.spec, []
         labels = [f"{i.label}" for i in (self.x, self.y)]
         if labels[0] == labels[1]:
             labels = [f"{i.label} {i.parameters.describe()}" for i in (self.x, self.y)]
@@ -211,8 +261,7 @@ class Witness:
         lines.append(f"  {apart} ulp apart" if apart else "  not comparable: one is a NaN")
         if apart == 0:
             lines[-1] = "  apart only in the sign of zero"
-        lines += ["", explain_difference(self.x, self.y, a, b, c, scale_a, scale_b)]
-        return "\n".join(lines)
+        return lines
 
 
 def _plain(value: Any) -> Any:

@@ -3,8 +3,9 @@
 A sum of n terms of t bits each fits t + ⌈log2 n⌉ bits; often fewer do, since c has one integer bit and products two,
 and the largest significands of narrow formats are far from a power of two.  For the carry bits that the largest
 significands need it is proved that every partial sum of every step fits, and shown by an input whose sum has the
-highest of these bits set that no fewer do.  For four products of fp16 and c these are 3, as a published formalisation
-has it for a sum of five terms.  Where two numbers are added at a time (gps, sfma, the sorted terms of efda), one.
+highest of these bits set that no fewer do.  For four products of fp16 and c these are 3, as Valpey, Li,
+Pai and Gopalakrishnan found for a sum of five terms (*An SMT Formalization of Mixed-Precision Matrix Multiplication*,
+arXiv 2502.15999).  Where two numbers are added at a time (gps, sfma, the sorted terms of efda), one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import StickySum
 from mmaformal.encodings.smt.ieee import Addition
@@ -29,13 +31,13 @@ from mmaformal.queries.pairs import Pairing, operand_codes, prove
 from mmaformal.queries.property import Property
 from mmaformal.queries.relations import Rows, run_trace, values
 from mmaformal.queries.stages import summands
-from mmaformal.solver.answers import Answer, Holds, Unknown
+from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
 
-@dataclass(frozen=True)
-class Sum:
+@dataclass(frozen=True, repr=False)
+class Sum(ShortRepr):
     """One accumulation of a step: `total` is the sum of `terms`, each of a magnitude of at most its bound."""
 
     what: str
@@ -331,9 +333,16 @@ def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
 def _case(spec: DotAdd) -> Codes:
     case = largest_case(spec)
     if spec.parameters.algorithm == "efda":
-        top = [fmt.infinity - 1 for fmt in (spec.a_format, spec.b_format) if fmt.infinity is not None]
-        case = Codes((top[0],) * spec.k, (top[1],) * spec.k, 0)
+        case = Codes((_largest(spec.a_format),) * spec.k, (_largest(spec.b_format),) * spec.k, 0)
     return case
+
+
+def _largest(fmt: Format) -> int:
+    """The code of the largest number."""
+    code = (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
+    while not fmt.is_finite(code << fmt.ignored_low_bits):  # at most the fractions of one exponent
+        code = code - 1 if fmt.infinity is None else (fmt.infinity >> fmt.ignored_low_bits) - 1
+    return code << fmt.ignored_low_bits
 
 
 def _run(instruction: Instruction, bound: int) -> None:
@@ -369,7 +378,12 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
             f"{instruction.label}: {carry_bits(first)} carry bits above an aligned term of {term} bits hold the sum of "
             f"{len(first.bounds)} ({first.what}), |Σ| ≤ {sum(first.bounds)}, and no fewer than {total} bits do"
         )
-        return Holds(question, prove(asker, pairing), asker.elapsed)
+        numbers = (
+            Number("carry bits", carry_bits(first), "above one aligned term, for the sum of a step"),
+            Number("term bits", term, "of the largest aligned term, without its sign"),
+            Number("sum bits", total, "of the largest sum of a step, without its sign"),
+        )
+        return Holds(question, prove(asker, pairing), asker.elapsed, numbers)
     except (UnprovedError, ArgumentError) as error:
         return Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
 

@@ -8,12 +8,14 @@
 Arguments are built in the workers too; only text comes back: lemmas as SMT-LIB 2 scripts, each known by its hash.  A
 script that occurs in several arguments, in any worker, is put to a solver once; one that the store of evidence has
 proved is not put to a solver at all.  What comes of a question is in the store before the next is looked at, so that
-a campaign that was killed goes on where it was.  An instruction is proved when every lemma of its argument is.
+a campaign that was killed goes on where it was.  An instruction is proved when every lemma of its argument is, and
+no solver contradicts another on any of them.
 """
 
 from __future__ import annotations
 
 import gc
+import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +25,7 @@ from functools import partial
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr, counted
 from mmaformal.instruction import Instruction
 from mmaformal.queries.lanes import LaneError
 from mmaformal.queries.lemmas import ArgumentError, Scripts, name_of
@@ -30,9 +33,10 @@ from mmaformal.queries.prove_encodings import NoArgumentError, argue, find_witne
 from mmaformal.queries.wings import WingWitness
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.evidence import EvidenceStore, digest
+from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
+from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
 from mmaformal.solver.pool import decide
-from mmaformal.solver.portfolio import NoSolverError, Outcome, Relay, installed_backends
+from mmaformal.solver.portfolio import Outcome, Relay
 
 #: Lemmas that go to a worker together; most take a few milliseconds.
 _TOGETHER = 16
@@ -47,8 +51,8 @@ _BEAT = 0.5
 # ---- in a worker -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Claim:
+@dataclass(frozen=True, repr=False)
+class Claim(ShortRepr):
     """A lemma as text."""
 
     name: str
@@ -78,8 +82,8 @@ class _OneAtATime:
         _terms.release()
 
 
-@dataclass(frozen=True)
-class _Failure:
+@dataclass(frozen=True, repr=False)
+class _Failure(ShortRepr):
     """Why there is no argument; `final`: not for something that an input may show."""
 
     why: str
@@ -104,8 +108,8 @@ def _search(instruction: Instruction, timeout: float, memory: int) -> WingWitnes
 # ---- the campaign ----------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Goal:
+@dataclass(eq=False, repr=False)
+class Goal(ShortRepr):
     """One dot product-add, and the instructions that compute it."""
 
     instructions: list[Instruction]
@@ -153,7 +157,8 @@ class Campaign:
             goal.instructions.append(instruction)
         self.claims: dict[str, Claim] = {}  #: by digest
         self.outcomes: dict[str, Outcome] = {}  #: of those that are settled
-        self.confirmed: dict[str, Outcome] = {}  #: what a second solver says
+        self.confirmed: dict[str, Confirmation] = {}  #: what other solvers say
+        self.contradicted: dict[str, str] = {}  #: who says what of those that solvers do not agree on
         self.asked = 0  #: questions that were put to a solver
         self.known = 0  #: obligations that the store of evidence had proved
         self.running: list[str] = []  #: what the executor is at, the oldest first
@@ -161,6 +166,10 @@ class Campaign:
         self._builds: deque[Goal] = deque()
         self._open: deque[str] = deque()  #: digests to ask
         self._searches: deque[Goal] = deque()
+
+    def __repr__(self) -> str:
+        done = sum(goal.done for goal in self.goals.values())
+        return f"<Campaign: {done} of {counted(len(self.goals), 'dot product-add')} done>"
 
     # ---- what came of it
 
@@ -203,24 +212,97 @@ class Campaign:
         self._searches = deque(g for g in self.goals.values() if g.why is not None and not g.searched)
         self._work(executor, width, self._next)
 
-    def confirm(self, executor: Executor, width: int, solver: str | None = None) -> None:
-        """Put every obligation that was proved to a second solver: `solver`, or the other one where that proved it."""
-        waiting = deque(
-            (sha256, _second(outcome.solver, solver))
-            for sha256, outcome in self.outcomes.items()
-            if outcome.verdict == "unsat" and sha256 not in self.confirmed
-        )
+    def confirm(
+        self, executor: Executor, width: int, solver: str | None = None, timeout: float = 300.0
+    ) -> None:
+        """Put every obligation that was proved to other solvers (see `confirming`): `solver`, if another one proved it.
+
+        `timeout` is in seconds of theirs, for each obligation.  What is quick comes first.  Raises NoSolverError if
+        there is no other solver, and what the executor raises when it breaks.
+        """
+        asking: list[_Asking] = []
+        for sha256, outcome in self.outcomes.items():
+            if outcome.verdict == "unsat" and self.confirmed.get(sha256, _NONE).verdict == "unknown":
+                self.confirmed.pop(sha256, None)
+                solvers = others(outcome.solver, solver)
+                script = self.claims[sha256].script
+                asking.append(_Asking(len(asking), sha256, confirming(script, solvers, timeout)))
+        ready = [one for one in asking if self._ask_next(one, None)]
+        heapq.heapify(ready)
+
+        def answered(one: _Asking, outcomes: Any) -> None:
+            outcome = self._heard(one, outcomes)
+            if one.sha256 not in self.contradicted and self._ask_next(one, outcome):
+                heapq.heappush(ready, one)
 
         def following() -> _Task | None:
-            while waiting:
-                sha256, second = waiting.popleft()
-                known = self.store.proof(sha256, second) if self.store is not None else None
-                if known is None:
-                    return self._question([sha256], second)
-                self.confirmed[sha256] = known.outcome
-            return None
+            if not ready:
+                return None
+            one = heapq.heappop(ready)
+            question = one.question
+            arguments = [question.script], question.limit, question.solver, self.memory
+            label = (
+                f"{self.claims[one.sha256].name}: {question.solver}{question.about and f', {question.about}'}"
+            )
+            return _Task(label, partial(answered, one), decide, arguments)
 
         self._work(executor, width, following)
+
+    def _ask_next(self, one: _Asking, outcome: Outcome | None) -> bool:
+        """Go on with what was answered, as far as the store knows the answers; whether a question is left to ask."""
+        try:
+            while True:
+                one.question = next(one.asking) if outcome is None else one.asking.send(outcome)
+                outcome = self._known(digest(one.question.script), one.question.solver)
+                if outcome is None:
+                    return True
+                outcome = replace(outcome, seconds=0.0)  # what is known takes none of the time given
+        except StopIteration as stop:
+            self.confirmed[one.sha256] = stop.value
+            if stop.value.verdict == "sat":
+                claim = self.claims[one.sha256]
+                first, by = self.outcomes[one.sha256].solver, ", ".join(stop.value.solvers)
+                where = stop.value.why and f" {stop.value.why}"
+                self._contradict(
+                    one.sha256,
+                    f"solvers contradict each other on {one.sha256} ({claim.name}: {claim.statement}): {first} says "
+                    f"unsat, {by} sat{where}; one of them is wrong, so nothing is proved",
+                )
+            return False
+
+    def _heard(self, one: _Asking, outcomes: Any) -> Outcome:
+        """The answer to a question of a confirmation, once it is recorded."""
+        (outcome,) = checked(outcomes, 1, one.question.solver)
+        claim, question = self.claims[one.sha256], one.question
+        self.asked += 1
+        if self.store is not None:
+            statement = f"{claim.statement}{question.about and f', {question.about}'}"
+            try:
+                self.store.add(digest(question.script), claim.name, statement, outcome)
+            except ContradictionError as error:
+                self._contradict(one.sha256, str(error))
+                return replace(outcome, verdict="unknown", why=str(error))
+        return outcome
+
+    def _known(self, sha256: str, solver: str | None = None) -> Outcome | None:
+        """What the store knows: a proof, by `solver`; or that solvers contradict each other, which settles nothing."""
+        if self.store is None:
+            return None
+        try:
+            record = self.store.proof(sha256, solver)
+        except ContradictionError as error:
+            if sha256 in self.claims:
+                self._contradict(sha256, str(error))
+            return Outcome("unknown", "", "", 0.0, why=str(error))
+        return None if record is None else record.outcome
+
+    def _contradict(self, sha256: str, why: str) -> None:
+        """Nothing rests on this lemma any more."""
+        self.contradicted[sha256] = why
+        self.outcomes[sha256] = Outcome("unknown", "", "", 0.0, why=why)
+        for goal in self._goals_of.get(sha256, ()):
+            if goal.claims is not None:
+                self._fail(goal, why, final=True)
 
     def _work(self, executor: Executor, width: int, following: Callable[[], _Task | None]) -> None:
         at: dict[Future[Any], _Task] = {}
@@ -243,7 +325,12 @@ class Campaign:
                 if self.claims[self._open[0]].hard:
                     break
                 together.append(self._open.popleft())
-            return self._question(together)
+            claims = [self.claims[sha256] for sha256 in together]
+            scripts = [claim.script for claim in claims]
+            label = f"{self._goals_of[first][0].label}: {claims[0].name.rpartition(' ')[0]}"
+            return _Task(
+                label, partial(self._answered, together), decide, (scripts, self.timeout, None, self.memory)
+            )
         if self._builds:
             goal = self._builds.popleft()
             return _Task(f"{goal.label}: building", partial(self._built, goal), _build, (goal.spec,))
@@ -255,12 +342,6 @@ class Campaign:
             )
         return None
 
-    def _question(self, sha256s: Sequence[str], solver: str | None = None) -> _Task:
-        claims = [self.claims[sha256] for sha256 in sha256s]
-        arguments = [claim.script for claim in claims], self.timeout, solver, self.memory
-        label = f"{self._goals_of[sha256s[0]][0].label}: {claims[0].name.rpartition(' ')[0]}"
-        return _Task(label, partial(self._answered, sha256s, solver is not None), decide, arguments)
-
     # ---- what tasks come to
 
     def _built(self, goal: Goal, result: list[Claim] | _Failure) -> None:
@@ -270,15 +351,17 @@ class Campaign:
         claims = {claim.digest: claim for claim in result}
         new = [sha256 for sha256 in claims if sha256 not in self.claims]
         # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
-        known = {sha256: self.store.proof(sha256) for sha256 in new} if self.store is not None else {}
-        for sha256 in new:
+        known = {sha256: self._known(sha256) for sha256 in new}
+        for sha256, outcome in known.items():
             self.claims[sha256], self._goals_of[sha256] = claims[sha256], []
-            record = known.get(sha256)
-            if record is None:
+            if outcome is None:
                 self._open.append(sha256)
-            else:
+                continue
+            self.outcomes[sha256] = outcome
+            if outcome.verdict == "unsat":
                 self.known += 1
-                self.outcomes[sha256] = record.outcome
+            else:
+                self.contradicted[sha256] = outcome.why
         for sha256 in claims:
             if goal not in self._goals_of[sha256]:
                 self._goals_of[sha256].append(goal)
@@ -288,22 +371,24 @@ class Campaign:
             if sha256 in self.outcomes:
                 self._settled(goal, sha256)
 
-    def _answered(self, sha256s: Sequence[str], again: bool, outcomes: Sequence[Outcome]) -> None:
-        for sha256, outcome in zip(sha256s, outcomes, strict=True):
+    def _answered(self, sha256s: Sequence[str], outcomes: Any) -> None:
+        for sha256, outcome in zip(sha256s, checked(outcomes, len(sha256s)), strict=True):
             claim = self.claims[sha256]
             self.asked += 1
-            if self.store is not None:
-                self.store.add(sha256, claim.name, claim.statement, outcome)
-            if again:
-                self.confirmed[sha256] = outcome
-                continue
             self.outcomes[sha256] = outcome
+            if self.store is not None:
+                try:
+                    self.store.add(sha256, claim.name, claim.statement, outcome)
+                except ContradictionError as error:
+                    self._contradict(sha256, str(error))
             for goal in self._goals_of[sha256]:
                 self._settled(goal, sha256)
 
     def _settled(self, goal: Goal, sha256: str) -> None:
         outcome, claim = self.outcomes[sha256], self.claims[sha256]
-        if outcome.verdict == "sat":
+        if sha256 in self.contradicted:
+            self._fail(goal, self.contradicted[sha256], final=True)
+        elif outcome.verdict == "sat":
             self._fail(goal, f"{claim.name}: that {claim.statement} does not hold")
         elif outcome.verdict != "unsat":
             self._fail(goal, f"{claim.name}: that {claim.statement} is not settled ({outcome.why})")
@@ -322,19 +407,49 @@ class Campaign:
             goal.why = f"{goal.why}; no input was found that shows it"
 
 
-@dataclass(frozen=True)
-class _Task:
+@dataclass(frozen=True, repr=False)
+class _Task(ShortRepr):
     label: str  #: what it is about, for a person
     done: Callable[[Any], None]  #: takes its result
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
 
-def _second(first: str, wanted: str | None) -> str:
-    """A solver that is not the first: the wanted one, if it is another."""
-    others = [backend for backend in installed_backends() if backend != first]
-    if wanted in others:
-        return str(wanted)
-    if not others:
-        raise NoSolverError(f"no second solver is installed beside {first}")
-    return others[0]
+@dataclass(order=True)
+class _Asking:
+    """A confirmation under way; the one whose question takes least is asked first."""
+
+    limit: float = field(init=False, default=0.0)
+    number: int
+    sha256: str = field(compare=False)
+    asking: Confirming = field(compare=False)
+    _question: Question | None = field(init=False, default=None, compare=False)
+
+    @property
+    def question(self) -> Question:
+        assert self._question is not None
+        return self._question
+
+    @question.setter
+    def question(self, question: Question) -> None:
+        self._question, self.limit = question, question.limit
+
+
+#: Of what was not put to other solvers yet.
+_NONE = Confirmation("unknown")
+
+
+def checked(outcomes: Any, count: int, solver: str | None = None) -> list[Outcome]:
+    """What a worker says, if it can be: so many outcomes, by `solver`.  Anything else is no answer."""
+    try:
+        if not isinstance(outcomes, list) or len(outcomes) != count:
+            raise ValueError(f"not {count} answers but {str(outcomes)[:40]!r}")
+        for outcome in outcomes:
+            if not isinstance(outcome, Outcome):
+                raise ValueError(f"no answer but {str(outcome)[:40]!r}")
+            outcome.check()
+            if solver is not None and outcome.solver not in ("", solver):
+                raise ValueError(f"an answer of {outcome.solver}, when {solver} was asked")
+    except ValueError as error:
+        return [Outcome("unknown", "", "", 0.0, why=f"a worker gave {error}")] * count
+    return outcomes

@@ -49,7 +49,12 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
     return settle(instruction, asker, question, [each], lambda: [argument(each)])
 
 
-PROPERTY = Property("commutativity", "exchanging A and B changes nothing", answer)
+PROPERTY = Property(
+    "commutativity",
+    "exchanging A and B changes nothing",
+    answer,
+    about=lambda spec: (spec, relation(spec).right),
+)
 
 main = PROPERTY.main
 

@@ -8,30 +8,49 @@ Two architectures whose instruction is the same `DotAdd` are compared once for a
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
+
+import click
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, Architecture
-from mmaformal.formats import hex_float
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, execute
+from mmaformal.display import ShortRepr, columns_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Answer, Different, Equal
 from mmaformal.witness import Witness
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(ShortRepr):
     """One pair that shares an instruction, and the answer."""
 
     name: str
     x: Instruction
     y: Instruction
     answer: Answer
+
+    def row(self) -> dict[str, Any]:
+        """Plain values; `table` makes columns of many."""
+        witness = self.answer.witness if isinstance(self.answer, Different) else None
+        results = witness.results if witness is not None else (None, None)
+        return {
+            "instruction": self.name,
+            "x": self.x.architecture,
+            "y": self.y.architecture,
+            "answer": type(self.answer).__name__.lower(),
+            "inputs": witness.case_text if witness is not None else None,
+            "x_result": None if results[0] is None else f"{results[0]:#x}",
+            "y_result": None if results[1] is None else f"{results[1]:#x}",
+            "seconds": round(self.answer.seconds, 3),
+        }
 
 
 def compare_architectures(
@@ -53,6 +72,11 @@ def compare_architectures(
                 progress(f"{instruction.label} and {other.label}")
                 known[key] = find_difference(instruction, other, timeout=timeout)
             yield Comparison(instruction.name, instruction, other, known[key])
+
+
+def table(comparisons: Iterable[Comparison]) -> dict[str, list[Any]]:
+    """Columns of plain values: `pandas.DataFrame(table(compare_architectures(…)))`."""
+    return columns_of([each.row() for each in comparisons])
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
@@ -99,44 +123,36 @@ def _groups(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
 
 def inputs_text(w: Witness) -> str:
     """`0x1p+0·0x1p+0 + (-0x1p-25)`: the nonzero products in order, then c if it is not zero."""
-
-    def text(code: int, side: str) -> str:
-        fmt = w.x.a_format if side == "a" else w.x.b_format if side == "b" else w.x.c_format
-        value = hex_float(fmt.value(code)) if fmt.is_finite(code) else fmt.text(code)
-        return f"({value})" if value.startswith("-") else value
-
-    parts = [
-        f"{text(a, 'a')}·{text(b, 'b')}" + (f" [k={k}]" if k else "")
-        for k, (a, b) in enumerate(zip(w.a.tolist(), w.b.tolist(), strict=True))
-        if (a, b) != (0, 0)
-    ]
-    if int(w.c):
-        parts.append(text(int(w.c), "c"))
-    return "`" + " + ".join(parts) + "`"
+    return f"`{w.case_text}`"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("prefix", nargs="?", default="", help="only instructions whose name starts so")
-    parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds per pair")
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args(argv)
+@click.command(help=(__doc__ or "").splitlines()[0])
+@click.argument("prefix", default="")
+@options.timeout(120.0, "for each pair")
+@options.json
+def command(prefix: str, timeout: float, as_json: bool) -> int:
+    names = {i.name for architecture in ARCHITECTURES.values() for i in architecture}
+    if not any(name.startswith(prefix) for name in names):
+        raise UsageError(f"no instruction starts with {prefix!r}; `mmaformal list` shows them")
     comparisons = list(
         compare_architectures(
             ARCHITECTURES.values(),
-            lambda name: name.startswith(args.prefix),
-            timeout=args.timeout,
+            lambda name: name.startswith(prefix),
+            timeout=timeout,
             progress=lambda text: print(text, file=sys.stderr),
         )
     )
-    if args.json:
-        print(json.dumps([{"name": c.name, **c.answer.to_json()} for c in comparisons], indent=2))
+    if as_json:
+        text = json.dumps([{"name": c.name, **c.answer.to_json()} for c in comparisons], indent=2)
     else:
-        print(markdown(comparisons))
-    unsettled = [c for c in comparisons if not isinstance(c.answer, (Different, Equal))]
-    return 3 if unsettled else 0
+        text = markdown(comparisons)
+    settled = all(isinstance(c.answer, (Different, Equal)) for c in comparisons)
+    return answered(text, SETTLED if settled else UNKNOWN)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns 0 if every pair is settled, 3 if not."""
+    return execute(command, sys.argv[1:] if argv is None else argv, "compare_architectures")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from fractions import Fraction
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.formats import Format
+from mmaformal.display import ShortRepr
+from mmaformal.formats import Format, exact_number
 from mmaformal.queries.inputs import Inputs, exponent_field, is_finite, is_zero, magnitude_field
 
 
@@ -167,8 +168,8 @@ def finite_magnitudes_within(fmt: Format, low: float | Fraction, high: float | F
     return range(first(low, strictly=False), first(high, strictly=True))
 
 
-@dataclass(frozen=True)
-class fixed(Constraint):  # noqa: N801
+@dataclass(frozen=True, repr=False)
+class fixed(Constraint, ShortRepr):  # noqa: N801
     """Given inputs have given codes: `fixed(c=0x0, a={0: 0x3C00})`."""
 
     a: Mapping[int, int] | None = None
@@ -198,10 +199,6 @@ class fixed(Constraint):  # noqa: N801
         return ", ".join(parts + ([f"c = {self.c:#x}"] if self.c is not None else []))
 
 
-def _number(text: str) -> Fraction:
-    return Fraction(float.fromhex(text)) if "0x" in text.lower() else Fraction(text)
-
-
 def parse(text: str) -> Constraint:
     """A constraint from its text (see the module).  Raises ValueError with what it could have been."""
     words = text.split()
@@ -210,11 +207,11 @@ def parse(text: str) -> Constraint:
         return plain[words[0]]()
     if words and words[0] == "magnitude" and len(words) in (3, 4):
         try:
-            return magnitude(_number(words[1]), _number(words[2]), *words[3:])
-        except (ValueError, ArithmeticError) as error:  # 0x1p9999 overflows, 1/0 divides by zero
+            return magnitude(exact_number(words[1]), exact_number(words[2]), *words[3:])
+        except ValueError as error:
             raise ValueError(f"{text!r}: {error}") from None
-    if match := re.fullmatch(r"(?:c|([ab])\[?(\d+)\]?)\s*=\s*(0x[0-9a-fA-F]+|\d+)", text.strip()):
-        side, position, code = match[1], match[2], int(match[3], 0)
+    if match := re.fullmatch(r"(?:c|([ab])(?:(\d+)|\[(\d+)\]))\s*=\s*(0x[0-9a-fA-F]+|\d+)", text.strip()):
+        side, position, code = match[1], match[2] or match[3], int(match[4], 0)
         if side is None:
             return fixed(c=code)
         return fixed(a={int(position): code}) if side == "a" else fixed(b={int(position): code})

@@ -1,8 +1,10 @@
 """What rounding is, by definition: in rationals, and as a claim about bit-vector terms.
 
 Neither is how an encoding rounds.  A number x is rounded correctly to a code if no other code of the kind is nearer
-(RNE; at equal distance the even one), or nearer to zero but not above |x| (RZ): a statement about the code, its two
-neighbours, and x.  Overflow is part of it: infinity is the code after the largest, and stands for 2^(e_max + 1).
+(RNE, RNA; at equal distance the even one, the larger one), or nearer but not above |x| (RZ), or not below it (away from
+zero), or is x or the odd one of its neighbours (RO): a statement about the code, its two neighbours, and x.  RD is away
+from zero for a negative x, else RZ; RU the other way about.  Overflow is part of it: infinity is the code after the
+largest, and stands for 2^(e_max + 1).
 """
 
 from __future__ import annotations
@@ -61,10 +63,19 @@ def index_of(code: int, rho: Conversion) -> int | None:
 def rounded_index(x: Fraction, rho: Conversion) -> int:
     """The index of ρ(x)."""
     below = index_below(x, rho)
-    if rho.rounding is Rounding.RZ or below == last_index(rho):
+    if below == last_index(rho):
         return below
+    inexact = abs(x) != grid_value(below, rho)
     twice = 2 * abs(x) - grid_value(below, rho) - grid_value(below + 1, rho)
-    return below + (twice > 0 or (twice == 0 and below % 2 == 1))
+    up = {
+        Rounding.RZ: False,
+        Rounding.RNE: twice > 0 or (twice == 0 and below % 2 == 1),
+        Rounding.RNA: twice >= 0,
+        Rounding.RD: inexact and x < 0,
+        Rounding.RU: inexact and x > 0,
+        Rounding.RO: inexact and below % 2 == 0,
+    }
+    return below + up[rho.rounding]
 
 
 def is_negative(code: int, fmt: Format) -> bool:
@@ -112,28 +123,54 @@ def at_least(m: z3.BitVecRef, t: z3.BitVecRef, n: z3.BitVecRef, q: z3.BitVecRef)
     return z3.If(shift >= 0, n_up, m_up)
 
 
-def is_rounded(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
-    """Whether the magnitude of `code` is that of ρ(m · 2^t), by the definition above.
+def is_rounded(
+    m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion, negative: z3.BoolRef
+) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(±m · 2^t), by the definition above; −m where it is `negative`.
 
     t is in two's complement, and wide enough for any difference of it and an exponent of ρ's format, plus 2.
     """
-    return _rounds(m, t, m, code, rho)
+    return _rounds(m, t, m, code, rho, negative)
 
 
-def rounds_between(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
-    """Whether the magnitude of `code` is that of ρ(x) for every x strictly between m · 2^t and (m + 1) · 2^t."""
-    return _rounds(m, t, fit(m, m.size() + 1) + 1, code, rho)
+def rounds_between(
+    m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion, negative: z3.BoolRef
+) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(±x) for every x strictly between m · 2^t and (m + 1) · 2^t."""
+    return _rounds(m, t, fit(m, m.size() + 1) + 1, code, rho, negative)
 
 
-def rounds_around(m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion) -> z3.BoolRef:
-    """Whether the magnitude of `code` is that of ρ(x) for every x strictly between (m ± 1) · 2^t; m is not 0."""
-    return _rounds(m - 1, t, fit(m, m.size() + 1) + 1, code, rho)
+def rounds_around(
+    m: z3.BitVecRef, t: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion, negative: z3.BoolRef
+) -> z3.BoolRef:
+    """Whether the magnitude of `code` is that of ρ(±x) for every x strictly between (m ± 1) · 2^t; m is not 0."""
+    return _rounds(m - 1, t, fit(m, m.size() + 1) + 1, code, rho, negative)
 
 
 def _rounds(
-    m: z3.BitVecRef, t: z3.BitVecRef, top: z3.BitVecRef, code: z3.BitVecRef, rho: Conversion
+    m: z3.BitVecRef,
+    t: z3.BitVecRef,
+    top: z3.BitVecRef,
+    code: z3.BitVecRef,
+    rho: Conversion,
+    negative: z3.BoolRef,
 ) -> z3.BoolRef:
     """Of m · 2^t, if `top` is m; or else of all that is strictly between it and top · 2^t."""
+    if rho.rounding in (Rounding.RD, Rounding.RU):
+        away, toward = (_rounds_alike(m, t, top, code, rho, alike) for alike in (None, Rounding.RZ))
+        return z3.If(negative if rho.rounding is Rounding.RD else z3.Not(negative), away, toward)
+    return _rounds_alike(m, t, top, code, rho, rho.rounding)
+
+
+def _rounds_alike(
+    m: z3.BitVecRef,
+    t: z3.BitVecRef,
+    top: z3.BitVecRef,
+    code: z3.BitVecRef,
+    rho: Conversion,
+    rounding: Rounding | None,
+) -> z3.BoolRef:
+    """`_rounds` with a rounding that is the same for both signs, or away from zero: None."""
     fmt, keep, one_number = rho.format, rho.fraction_bits, top.eq(m)
     assert not fmt.ignored_low_bits
     drop = fmt.fraction_bits - keep
@@ -144,21 +181,40 @@ def _rounds(
         possible.append(z3.Extract(drop - 1, 0, code) == 0)
 
     significand, q = read(index, t.size(), rho)
-    if rho.rounding is Rounding.RZ:
+    if rounding is Rounding.RZ:
         next_up = significand + 1
         no_higher = z3.Not(at_least(m, t, next_up, q)) if one_number else at_least(next_up, q, top, t)
         return z3.And(*possible, at_least(m, t, significand, q), z3.Or(index == infinity, no_higher))
 
-    assert rho.rounding is Rounding.RNE
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
     even = z3.Extract(0, 0, index) == 0
+    if rounding is Rounding.RO:
+        between = (
+            z3.Not(z3.Or(at_least(significand - 1, q, m, t), at_least(m, t, significand + 1, q)))
+            if one_number
+            else z3.And(at_least(m, t, significand - 1, q), at_least(significand + 1, q, top, t))
+        )
+        exact = z3.And(at_least(significand, q, m, t), one_number)
+        even_one = z3.And(at_least(m, t, significand, q), z3.Or(index == infinity, exact))
+        return z3.And(*possible, z3.If(even, even_one, between))
+    if rounding is None:
+        half, power = q - 1, z3.And(z3.UGT(field, 1), fraction == 0)
+        last = 2 * significand - z3.If(power, z3.BitVecVal(1, keep + 5), 2)
+        above_last = z3.Not(at_least(last, half, m, t)) if one_number else at_least(m, t, last, half)
+        not_above = at_least(significand, q, top, t)
+        return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
+    assert rounding in (Rounding.RNE, Rounding.RNA)
     quarter = q - 2  # below a power of two the spacing is half that above it
     upper = 4 * significand + 2
     lower = 4 * significand - z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
     no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
     if one_number:
-        no_higher = z3.And(no_higher, z3.Or(even, z3.Not(at_least(m, t, upper, quarter))))
-        no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
+        below_upper = z3.Not(at_least(m, t, upper, quarter))
+        if rounding is Rounding.RNA:
+            no_higher = below_upper
+        else:
+            no_higher = z3.And(no_higher, z3.Or(even, below_upper))
+            no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
     return z3.And(*possible, z3.Or(index == infinity, no_higher), z3.Or(index == 0, no_lower))
 
 

@@ -79,7 +79,7 @@ from mmaformal.queries.numerical import (
     zeros,
 )
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
@@ -642,18 +642,28 @@ def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
 _CHAIN = "; where every step's result is a number, the error of the last is the sum of the steps' errors"
 
 
+#: Bits of products' significands whose losses are found by listing them all: some hundred megabytes.
+_LISTED = 26
+
+
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec = one_step(instruction.spec)
     proving = Composing(asker)
+    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
+    if isinstance(spec.parameters, (Fda, Fdrda)) and bits > _LISTED:
+        question = f"{instruction.label}: |S − exact| ≤ n · 2^(e_max − F)"
+        why = f"the significands of products of {bits} bits are too many to list; {_LISTED} bits are listed"
+        return Unknown(question, why, (), asker.elapsed)
     if isinstance(spec.parameters, Fdrda):
         return _round_down(instruction, proving)
     if not isinstance(spec.parameters, (Fda, Gdfs)):
         return _without_alignment(instruction, proving)
     x = fused_step(spec)
     case = max(cases_of(spec, x), key=lambda case: case.n)
+    n = Number("n", case.n, f"what the sum of a step is off at most, in units of 2^(e_max − {x.F})")
     question = (
         f"{instruction.label}: in each step d = {conversion_of(spec)}(S) with |S − exact| ≤ n · 2^(e_max − {x.F}),"
-        f" n = {case.n} ({float(case.n):.6g}), and no smaller n will do"
+        f" {n.text}, and no smaller n will do"
     )
     try:
         ordinary, terms = prove_terms(proving, spec, x.step)
@@ -669,15 +679,21 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     if witness is None:
         why = "the bound is proved, but no input was found that reaches it"
         return Unknown(question, why, proving.obligations, asker.elapsed)
-    reached = inputs_text(witness.instruction.spec, witness.codes)[-1].strip()
-    question += f"; reached (`error_bound.reach`), with {reached}: {witness.notes[0]}"
-    return Holds(question, Proof(proving.obligations), asker.elapsed)
+    reached = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
+    note = f"reached (`error_bound.reach`), with {reached}: {witness.notes[0]}"
+    return Holds(question, Proof(proving.obligations), asker.elapsed, (n,), (note,))
 
 
 def _round_down(instruction: Instruction, proving: Composing) -> Answer:
     """fdrda and gfdrda: a bound on either side."""
     x, asker = round_down.frame_of(instruction.spec), proving.asker
     low, high = (round_down.text_of(x.losses, above=above) for above in (False, True))
+    unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
+    numbers = (
+        Number("below", x.losses.below, unit.format("below the exact one")),
+        Number("above", x.losses.above, unit.format("above it")),
+    )
+    notes: list[str] = []
     question = (
         f"{instruction.label}: in each step d = {conversion_of(x.spec)}(S) with"
         f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do,"
@@ -701,8 +717,8 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
         codes = ", ".join(
             map(" ".join, map(str.split, inputs_text(witness.instruction.spec, witness.codes)[-1:]))
         )
-        question += f"; reached, with {codes}: {witness.notes[0]}"
-    return Holds(question, Proof(proving.obligations), asker.elapsed)
+        notes.append(f"{high if above else low} reached, with {codes}: {witness.notes[0]}")
+    return Holds(question, Proof(proving.obligations), asker.elapsed, numbers, tuple(notes))
 
 
 def least_n(instruction: Instruction) -> Fraction:
@@ -746,12 +762,13 @@ def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
         return Unknown(
             f"{instruction.label}: |d − exact| ≤ n · 2^(e_max − F) + rounding", why, (), asker.elapsed
         )
-    question = f"{instruction.label}: n = 0, each rounding is of an exact sum"
+    n = Number("n", 0, "what a sum is off before it is rounded")
+    question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
     try:
         prove_step(proving, spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
-    return Holds(question, Proof(proving.obligations), asker.elapsed)
+    return Holds(question, Proof(proving.obligations), asker.elapsed, (n,))
 
 
 def flushed(instruction: Instruction) -> Shown:

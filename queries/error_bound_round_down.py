@@ -127,6 +127,7 @@ def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
     if isinstance(p, Gfdrda):
         groups, places = 2, min(places, p.c_reach - F + M)
         dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.c_reach - 1)
+    places = max(places, 0)  # where c reaches no lower, the cut takes nothing off it
     cut = 1 - Fraction(1, 1 << places)
     return Losses(product, p.L - groups, places, max(cut, dropped), dropped)
 
@@ -575,7 +576,7 @@ def _rounding(
     rounded = proving.claim(
         f"rounded by {rho}",
         f"d is {rho} of S: by definition, no other number of the format is the right one",
-        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho), z3.Or(zero, sign == negative))),
+        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, sign == negative))),
         [at_least, highest, of_total],
         [total, e_max, *step.special],
     )

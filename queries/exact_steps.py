@@ -330,7 +330,8 @@ def prove_addition(proving: Proving, rho: Conversion) -> None:
     t = fit(large.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + 3)
     sign = z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code)
     zero = z3.Extract(fmt.storage_bits - 2, 0, code) == 0
-    correct = z3.If(lost, rounds_between(m, t, code, rho), is_rounded(m, t, code, rho))
+    negative = large.sign == 1
+    correct = z3.If(lost, rounds_between(m, t, code, rho, negative), is_rounded(m, t, code, rho, negative))
     finite = [z3.Not(z3.Or(v.infinite, v.nan)) for v in (large, small)]
     proving.claim(
         f"addition in {fmt}",

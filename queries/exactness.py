@@ -107,7 +107,17 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         prove(proving, instruction.spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
-    return Holds(question, Proof(proving.obligations), asker.elapsed)
+    return Holds(question, Proof(proving.obligations), asker.elapsed, words=in_words(instruction.spec))
+
+
+def in_words(spec: DotAdd) -> tuple[str, ...]:
+    """What no obligation states."""
+    condition = (
+        "that the codes on which `rounds_once` is true fulfil what the obligations assume of their stages"
+    )
+    if isinstance(spec.parameters, (Fda, Gdfs, Sfma, Efda)):
+        return (condition,)
+    return (condition, "that the obligations, one or more for each stage, give the statement")
 
 
 # ---- the conditions, on codes --------------------------------------------------------------------------------------
@@ -286,7 +296,8 @@ def _round_down(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
         return False
     top = _addend(total, fp32)[1]
     return (
-        all(abs(x) < Fraction(2) ** (fp32.max_exponent + 1) for x, _ in terms)
+        # What counts as infinite is told by the exponent, also of a product of subnormals, which may be far smaller.
+        all(e + (abs(x) >= Fraction(2) ** (e + 1)) <= fp32.max_exponent for x, e in terms if x)
         and all(has_bits(x, max(e for _, e in group) - p.F) for group in groups for x, _ in group)
         and all(has_bits(_sum(group), e_dot - p.F) for group in groups)
         and has_bits(dot, e_max - p.dot_bits)

@@ -212,7 +212,8 @@ def prove_rounded(
         f"rounded by {rho}",
         f"d is {rho} of the sum: by definition, no other number of the format is the right one",
         z3.Implies(
-            z3.Not(z3.Or(*special)), z3.And(is_rounded(m, t, code, rho), z3.Or(zero, sign == negative))
+            z3.Not(z3.Or(*special)),
+            z3.And(is_rounded(m, t, code, rho, negative), z3.Or(zero, sign == negative)),
         ),
         [*premises, total <= reach, total >= -reach],
         [*cut, total, *special],

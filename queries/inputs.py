@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, Specials
 from mmaformal.solver.asking import constants_of
 
 
-@dataclass(frozen=True)
-class Codes:
+@dataclass(frozen=True, repr=False)
+class Codes(ShortRepr):
     """The codes of one case: K of a and of b, one c, and one scale of each side per block, if there are any."""
 
     a: tuple[int, ...]
@@ -22,9 +23,15 @@ class Codes:
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
+    def __str__(self) -> str:
+        """All of them, for an error that says on what codes something went wrong."""
+        sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
+        told = (f"{name} = {' '.join(map(hex, side))}" for name, side in sides.items() if side)
+        return f"{', '.join(told)}, c = {self.c:#x}"
 
-@dataclass(frozen=True)
-class Inputs:
+
+@dataclass(frozen=True, repr=False)
+class Inputs(ShortRepr):
     """The same, as bit-vector terms of each format's storage width: constants to solve for, or values."""
 
     a: tuple[z3.BitVecRef, ...]
@@ -157,17 +164,17 @@ def is_finite(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
 
 # ---- how large a case is, for minimal witnesses --------------------------------------------------------------------
 
-_COUNT_BITS = 20  # enough for the sum of any measure over any instruction
-
 
 def at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
     """The sum of unsigned terms is at most `bound`.  A bound of 0 is said term by term, which simplifies further."""
     if bound == 0:
         return [term == 0 for term in terms]
-    total = z3.BitVecVal(0, _COUNT_BITS)
+    # Wide enough that neither the sum of the terms nor the bound wraps.
+    bits = max([bound.bit_length(), *(len(terms).bit_length() + term.size() for term in terms)])
+    total = z3.BitVecVal(0, bits)
     for term in terms:
-        total = total + z3.ZeroExt(_COUNT_BITS - term.size(), term)
-    return [z3.ULE(total, z3.BitVecVal(bound, _COUNT_BITS))]
+        total = total + z3.ZeroExt(bits - term.size(), term)
+    return [z3.ULE(total, z3.BitVecVal(bound, bits))]
 
 
 def significand_bits(code: z3.BitVecRef, fmt: Format) -> list[z3.BitVecRef]:

@@ -1,4 +1,4 @@
-"""How wide an alignment must be so that no bit is ever lost: seed 002, Table I.
+"""How wide an alignment must be so that no bit is ever lost: TensorGauge, Table I.
 
     python -m mmaformal.queries.lossless_width hopper HMMA.16816.F32
     python -m mmaformal.queries.lossless_width            # the table
@@ -9,10 +9,10 @@ only if F is at least
     max over pairs of terms of (largest exponent of one − last place of the other):
 
 for a *separated* dot-add (SDA: the products alone, c added later) both are products; for a *fused* one (FDA) one of
-them may be c.  `prove` proves that so many bits are enough, for all codes, and finds two terms with which one fewer is
-not.  The *data path* has two integer bits more, since a product's significand is below 4; carries of the sum are not
-counted, as in the paper.
-"""
+them may be c.  A single product is aligned to c and to itself alone.  A unit that gives zeros an exponent of their
+own, e_zero, may align everything to that.  `prove` proves that so many bits are enough, for all codes, and finds two
+terms with which one fewer is not.  The *data path* has two integer bits more, since a product's significand is below
+4; carries of the sum are not counted, as in the paper."""
 
 from __future__ import annotations
 
@@ -23,15 +23,19 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import click
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gps, Lowered, Sfma
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, execute
 from mmaformal.encodings import executable
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Term,
     addend,
     align,
+    all_of,
     decode,
     exponent_range,
     is_zero,
@@ -47,7 +51,7 @@ from mmaformal.queries.inputs import Codes
 from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
 from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 
@@ -59,13 +63,16 @@ INTEGER_BITS = 2  #: of a product's significand
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of term: a product of two formats, or c."""
+    """A kind of term: a product of two formats, c, or (without formats) a zero of the exponent e_zero."""
 
     name: str
     formats: tuple[Format, ...]
+    e_zero: int = 0
 
     @property
     def highest(self) -> int:
+        if not self.formats:
+            return self.e_zero
         return sum(fmt.max_exponent for fmt in self.formats)
 
     @property
@@ -85,25 +92,40 @@ class Width:
     F: int
     top: Kind
     low: Kind
+    itself: bool = False  #: they are one and the same term
 
     @property
     def data_path(self) -> int:
         return self.F + INTEGER_BITS
 
 
-def pairs_of(a: Format, b: Format, c: Format | None) -> list[tuple[Kind, Kind]]:
+def pairs_of(
+    a: Format, b: Format, c: Format | None, products: int = 2, e_zero: int | None = None
+) -> list[tuple[Kind, Kind]]:
     """(the term with the largest exponent, the term that is aligned to it): kinds that meet in one sum."""
     product = Kind("product", (a, b))
+    pairs = [(product, product)] if products > 1 else []
     if c is None:
-        return [(product, product)]
+        return pairs
     addend = Kind("c", (c,))
-    return [(product, product), (product, addend), (addend, product)]
+    pairs += [(product, addend), (addend, product)]
+    if e_zero is not None:  # a zero product above c, a zero c above a product
+        zero = Kind("zero", (), e_zero)
+        pairs += [(zero, addend), (zero, product)]
+    return pairs
 
 
-def width_of(a: Format, b: Format, c: Format | None) -> Width:
-    """The lossless width of products of a and b; with c fused, or (None) separated."""
-    widths = [Width(top.highest - low.last_place, top, low) for top, low in pairs_of(a, b, c)]
+def width_of(a: Format, b: Format, c: Format | None, products: int = 2, e_zero: int | None = None) -> Width:
+    """The lossless width of so many products of a and b; with c fused, or (None) separated."""
+    pairs = pairs_of(a, b, c, products, e_zero)
+    # Each term is aligned to itself, too.
+    widths = [Width(top.highest - low.last_place, top, low) for top, low in pairs]
+    widths += [Width(kind.fraction_bits, kind, kind, itself=True) for kind in kinds_of(a, b, c)]
     return max(widths, key=lambda width: width.F)
+
+
+def kinds_of(a: Format, b: Format, c: Format | None) -> list[Kind]:
+    return [Kind("product", (a, b)), *([Kind("c", (c,))] if c is not None else [])]
 
 
 # ---- proof and witness -----------------------------------------------------------------------------------------------
@@ -113,8 +135,10 @@ def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tup
     """The term of symbolic codes, its exponent counted from `low`; and whether it is a number other than zero."""
     exponents = ExponentRange(low, high)
     operands = [decode(code, fmt) for code, fmt in zip(codes, kind.formats, strict=True)]
-    number = z3.And([z3.Not(z3.Or(x.infinite, x.nan, is_zero(x))) for x in operands])
+    number = all_of([z3.Not(z3.Or(x.infinite, x.nan, is_zero(x))) for x in operands])
     bias = sum(fmt.bias for fmt in kind.formats)
+    if not operands:
+        return Term(z3.BitVecVal(0, 1), exponents.constant(kind.e_zero), z3.BitVecVal(0, 1)), number
     if len(operands) == 1:
         return addend(operands[0], bias, exponents, None), number
     x, y = operands
@@ -123,6 +147,8 @@ def _term(kind: Kind, codes: Sequence[z3.BitVecRef], low: int, high: int) -> tup
 
 def _fields(kind: Kind) -> tuple[int, int]:
     """The range of exponents of all codes, special ones included."""
+    if not kind.formats:
+        return kind.e_zero, kind.e_zero
     r = exponent_range(kind.formats[0]) if len(kind.formats) == 1 else product_range(*kind.formats)
     return r.low, r.high
 
@@ -151,17 +177,30 @@ def _symbolic(kinds: Sequence[Kind]) -> list[list[z3.BitVecRef]]:
     ]
 
 
-def prove(proving: Proving, a: Format, b: Format, c: Format | None) -> Width:
+def prove(
+    proving: Proving,
+    a: Format,
+    b: Format,
+    c: Format | None,
+    products: int = 2,
+    e_zero: int | None = None,
+) -> Width:
     """Prove that the width is enough, for all codes of each pair of terms, and that one bit fewer is not.
 
     Raises NotProvedError.
     """
-    width = width_of(a, b, c)
-    for top, low in pairs_of(a, b, c):
+    width = width_of(a, b, c, products, e_zero)
+    for top, low in pairs_of(a, b, c, products, e_zero):
         formats = " · ".join(map(str, low.formats))
-        text = f"{width.F} fractional bits hold every bit of a {low.name} ({formats}) under any larger {top.name}"
+        above = f"larger {top.name}" if top.formats else f"zero, whose exponent is {top.e_zero}"
+        text = f"{width.F} fractional bits hold every bit of a {low.name} ({formats}) under any {above}"
         claim = z3.Not(loses(top, low, width.F, _symbolic((top, low))))
         proving.claim(f"{low.name} under {top.name}", text, claim)
+    for kind in kinds_of(a, b, c):
+        if (kind, kind) not in pairs_of(a, b, c, products, e_zero):
+            (codes, _) = _symbolic((kind, kind))
+            text = f"{width.F} fractional bits hold every bit of a {kind.name} that is aligned to itself"
+            proving.claim(f"{kind.name} alone", text, z3.Not(loses(kind, kind, width.F, (codes, codes))))
     if not loses_at(width, width.F - 1):
         raise NotProvedError(f"{width.F - 1} fractional bits are too few", "sat", "")
     return width
@@ -171,7 +210,7 @@ def witness(width: Width) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Codes of two terms that need `width.F` bits: the largest exponent there is, and the lowest bit there is."""
     top = tuple(fmt.code(str(Fraction(2) ** fmt.max_exponent)) for fmt in width.top.formats)
     low = tuple(1 << fmt.ignored_low_bits for fmt in width.low.formats)
-    return top, low
+    return low if width.itself else top, low
 
 
 def loses_at(width: Width, F: int) -> bool:
@@ -265,15 +304,19 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         return STEP.settle(instruction, asker)
     question = f"{instruction.label}: alignment loses no bit of any input"
     proving = Composing(asker)
+    numbers: tuple[Number, ...] = ()
     if isinstance(p, Fda) and spec.scale_format is None:
-        width = width_of(spec.a_format, spec.b_format, spec.c_format)
+        of = spec.a_format, spec.b_format, spec.c_format, p.L, p.e_zero
+        width = width_of(*of)
+        meaning = "fractional bits that an alignment has to keep, to lose no bit of any input"
+        numbers = (Number("F", width.F, meaning),)
         question += f" (it needs F = {width.F} fractional bits)"
         if width.F <= p.F:
             try:
-                prove(proving, spec.a_format, spec.b_format, spec.c_format)
+                prove(proving, *of)
             except NotProvedError as error:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
-            return Holds(question, Proof(proving.obligations), asker.elapsed)
+            return Holds(question, Proof(proving.obligations), asker.elapsed, numbers)
     codes = find_case(instruction, partial(_breaks, spec))
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)
@@ -282,7 +325,9 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     notes = (f"the aligned terms add up to {number_text(lost[0])}, exactly {number_text(lost[1])}",)
     minimal = ("made smaller step by step, not proved minimal",)
     why = "a term has a bit below the last place that alignment keeps"
-    return Fails(question, Shown(instruction, codes, result, value, notes, minimal), why, asker.elapsed)
+    return Fails(
+        question, Shown(instruction, codes, result, value, notes, minimal), why, asker.elapsed, numbers
+    )
 
 
 PROPERTY = Property(
@@ -290,19 +335,23 @@ PROPERTY = Property(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The property for an instruction, or without arguments Table I."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments:
-        return PROPERTY.main(arguments)
+@click.command(help="Table I: bits of the data path, without carries.")
+@options.timeout(600.0)
+def command(timeout: float) -> int:
     with Relay() as portfolio:
-        proving = Proving(Asker(portfolio, 600.0))
+        proving = Proving(Asker(portfolio, timeout))
         print("format   SDA  paper   FDA  paper    (bits of the data path, without carries)")
         for row in table(proving):
             paper = row.paper or ("–", "–")
             widths = row.separated.data_path, row.fused.data_path
             print(f"{row.fmt!s:6} {widths[0]:5} {paper[0]:>6} {widths[1]:5} {paper[1]:>6}", flush=True)
-    return 0
+    return SETTLED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The property for an instruction, or without arguments Table I."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return PROPERTY.main(arguments) if arguments else execute(command, arguments, "lossless_width")
 
 
 if __name__ == "__main__":

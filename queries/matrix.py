@@ -9,7 +9,6 @@ statement, the instruction's specification or a source file of the SMT wing, whi
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
@@ -19,9 +18,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 import mmaformal.encodings.smt
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
+from mmaformal.cli import options
+from mmaformal.cli.running import DEFECT, SETTLED, execute
+from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.property import Property
@@ -30,7 +34,12 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
-_SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
+_SIGN = {"holds": "✓", "words": "◐", "fails": "✗", "unknown": "?"}
+
+
+def sign(kept: dict[str, Any]) -> str:
+    """Of an answer kept: a proof that rests on words (`Holds.words`) has another one than a whole one."""
+    return _SIGN["words" if kept.get("words") else kept["verdict"]]
 
 
 def distinct() -> dict[DotAdd, list[Instruction]]:
@@ -52,7 +61,7 @@ def sources() -> str:
 
 
 def key(each: Property, spec: DotAdd) -> str:
-    text = f"{each.name}: {each.statement}\n{spec!r}"
+    text = f"{each.name}: {each.statement}\n{identity(spec)}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
@@ -68,6 +77,7 @@ def row(each: Property, instruction: Instruction, answer: Answer) -> dict[str, A
     }
     if isinstance(answer, Holds):
         out["obligations"] = len(answer.proof.obligations)
+        out["words"] = list(answer.words)
     elif isinstance(answer, Fails):
         out["witness"] = getattr(answer.witness, "summary", None) or answer.why
         out["evidence"] = answer.witness.to_json()
@@ -146,16 +156,18 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
         "# Properties",
         "",
         "Made by `python -m mmaformal.queries.matrix`; do not edit. Each property of each instruction, at its full K:",
-        "✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce (of every-number,",
-        "a code and the proof that nothing gives it); ? not settled in",
-        "the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
+        "✓ holds, with a proof for all inputs; ◐ holds, every lemma proved for all inputs, but that the lemmas",
+        "together give the statement is argued in words (the answer says which), not an obligation; ✗ fails, with a",
+        "witness that both encodings reproduce (of every-number, a code and the proof that nothing gives it); ? not",
+        "settled in the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or",
+        "witness.",
         "",
-        "| | property | statement | ✓ | ✗ | ? | seconds, all |",
-        "|---|---|---|---|---|---|---|",
+        "| | property | statement | ✓ | ◐ | ✗ | ? | seconds, all |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for each in properties:
         mine = [answers[each.name, spec] for spec in specs if (each.name, spec) in answers]
-        counts = [sum(x["verdict"] == verdict for x in mine) for verdict in ("holds", "fails", "unknown")]
+        counts = [sum(sign(x) == each_sign for x in mine) for each_sign in _SIGN.values()]
         seconds = sum(x["seconds"] for x in mine)
         lines.append(
             f"| {numbers[each.name]} | {each.name} | {each.statement.replace('|', chr(92) + '|')} | "
@@ -178,7 +190,7 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
         lines.append("|---" * (len(numbers) + 2) + "|")
         for spec in mine_:
             cells = [answers.get((each.name, spec)) for each in properties]
-            signs = [_SIGN[x["verdict"]] if x else " " for x in cells]
+            signs = [sign(x) if x else " " for x in cells]
             seconds = sum(x["seconds"] for x in cells if x)
             lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")
         lines.append("")
@@ -210,24 +222,35 @@ def _names(instructions: Iterable[Instruction]) -> str:
     return labels[0] + (f" (+{len(labels) - 1})" if len(labels) > 1 else "")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="matrix", description=__doc__.splitlines()[0])
-    parser.add_argument("--cache", type=Path, default=Path("properties.jsonl"), help="answers as they come")
-    parser.add_argument("--out", type=Path, help="write the table here")
-    parser.add_argument(
-        "--property", action="append", metavar="NAME", choices=list(PROPERTIES), help="only this"
-    )
-    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each question")
-    parser.add_argument("--again", action="store_true", help="ask again what was not settled")
-    parser.add_argument("--table-only", action="store_true", help="settle nothing")
-    args = parser.parse_args(argv)
-    chosen = [PROPERTIES[name] for name in args.property or PROPERTIES]
+@click.command(help=(__doc__ or "").splitlines()[0])
+@click.option(
+    "--cache",
+    type=options.OUTPUT_FILE,
+    default="properties.jsonl",
+    metavar="FILE",
+    help="Answers as they come.",
+)
+@click.option("--out", type=options.OUTPUT_FILE, metavar="FILE", help="Write the table here.")
+@click.option(
+    "--property", "chosen", multiple=True, type=click.Choice(list(PROPERTIES)), help="Only this; repeatable."
+)
+@options.timeout(30.0, "for each question")
+@click.option("--again", is_flag=True, help="Ask again what was not settled.")
+@click.option("--table-only", is_flag=True, help="Settle nothing.")
+def command(
+    cache: Path, out: Path | None, chosen: tuple[str, ...], timeout: float, again: bool, table_only: bool
+) -> int:
     errors = 0
-    if not args.table_only:
-        errors = settle_all(args.cache, chosen, args.timeout, args.again)
-    if args.out:
-        args.out.write_text(markdown(read(args.cache), list(PROPERTIES.values())))
-    return 1 if errors else 0
+    if not table_only:
+        errors = settle_all(cache, [PROPERTIES[name] for name in chosen or PROPERTIES], timeout, again)
+    if out:
+        out.write_text(markdown(read(cache), list(PROPERTIES.values())), encoding="utf-8")
+    return DEFECT if errors else SETTLED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns 0, or 70 if a question ended in an error of ours."""
+    return execute(command, sys.argv[1:] if argv is None else argv, "matrix")
 
 
 if __name__ == "__main__":

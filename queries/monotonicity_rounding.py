@@ -41,48 +41,65 @@ def prove_by_rounding(proving: Proving, spec: DotAdd) -> None:
 
 
 def prove_grid(proving: Proving, rho: Conversion) -> None:
-    """That ρ, by its definition, keeps the order of any two numbers.
+    """That ρ, by its definition, keeps the order of any two numbers of one sign.  Raises NotProvedError.
 
     What is rounded to the index-th number lies between two bounds; the upper one is the lower one of the next index,
     and no number that is both is rounded to both.
     """
+    match rho.rounding:
+        case Rounding.RO:
+            text = f"what {rho} rounds to an odd number is between even ones, which are themselves alone"
+            raise NotProvedError(text, "unknown", "no argument for rounding to odd")
+        case Rounding.RD | Rounding.RU:
+            for negative in (False, True):
+                away = negative is (rho.rounding is Rounding.RD)
+                prove_grid_of_sign(proving, rho, None if away else Rounding.RZ, negative)
+        case _:
+            prove_grid_of_sign(proving, rho, rho.rounding, negative=False)
+    prove_order(proving)
+
+
+def prove_grid_of_sign(proving: Proving, rho: Conversion, rounding: Rounding | None, negative: bool) -> None:
+    """`prove_grid` of numbers of one sign, whose magnitudes are rounded with `rounding`; None: away from zero."""
     fmt = rho.format
     bits, drop = fmt.exponent_bits + 6, fmt.fraction_bits - rho.fraction_bits
-    last, strict = last_index(rho), rho.rounding is Rounding.RZ
+    last = last_index(rho)
     code = z3.BitVec("code", fmt.storage_bits)
     index = z3.Extract(fmt.storage_bits - 2, drop, code)
     m, t = z3.BitVec("m", rho.fraction_bits + 5), z3.BitVec("t", bits)
-    lower, upper, q = bounds(index, bits, rho)
-    even = z3.BoolVal(False) if strict else z3.Extract(0, 0, index) == 0
-    below = z3.And(at_least(upper, q, m, t), z3.Or(even, z3.Not(at_least(m, t, upper, q))))
+    lower, upper, q = bounds(index, bits, rho, rounding)
+    even = z3.Extract(0, 0, index) == 0 if rounding is Rounding.RNE else z3.BoolVal(False)
+    takes_upper = z3.BoolVal(True) if rounding is None else even
+    below = z3.And(at_least(upper, q, m, t), z3.Or(takes_upper, z3.Not(at_least(m, t, upper, q))))
     above = at_least(m, t, lower, q)
-    if not strict:
+    if rounding in (Rounding.RNE, None):
         above = z3.And(above, z3.Or(even, z3.Not(at_least(lower, q, m, t))))
     within = z3.And(z3.ULE(index, last), z3.Or(index == last, below), z3.Or(index == 0, above))
-    rounded = is_rounded(m, t, code, rho)
+    rounded = is_rounded(m, t, code, rho, z3.BoolVal(negative))
     far = 1 << (fmt.exponent_bits + 3)
     text = f"what {rho} rounds to a number lies between its bounds"
     proving.claim(f"bounds of {rho}", text, z3.Implies(z3.And(rounded, t <= far, t >= -far), within))
     after = index + 1
-    next_lower, _, next_q = bounds(after, bits, rho)
+    next_lower, _, next_q = bounds(after, bits, rho, rounding)
     follows = z3.And(at_least(next_lower, next_q, upper, q), at_least(upper, q, next_lower, next_q))
     text = "the bounds of one number end where those of the next begin, and not both take in that end"
     parity = z3.Extract(0, 0, index) != z3.Extract(0, 0, after)
     grows = z3.Or(index == 0, z3.Not(at_least(lower, q, upper, q)))
     proving.claim(f"grid of {rho}", text, z3.Implies(z3.ULT(index, last), z3.And(follows, parity, grows)))
-    prove_order(proving)
 
 
 def bounds(
-    index: z3.BitVecRef, bits: int, rho: Conversion
+    index: z3.BitVecRef, bits: int, rho: Conversion, rounding: Rounding | None
 ) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """(lower, upper, q): lower · 2^q and upper · 2^q enclose what is rounded to the index-th number."""
     significand, q = read(index, bits, rho)
-    if rho.rounding is Rounding.RZ:
+    if rounding is Rounding.RZ:
         return significand, significand + 1, q
     keep = rho.fraction_bits
     field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
     down = z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
+    if rounding is None:
+        return 2 * significand - down, 2 * significand, q - 1
     return 4 * significand - down, 4 * significand + 2, q - 2
 
 

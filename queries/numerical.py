@@ -16,6 +16,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings import smt
 from mmaformal.explain import code_text, number_text
 from mmaformal.formats import Format, Specials
@@ -88,8 +89,8 @@ def size(spec: DotAdd, codes: Codes) -> tuple[int, ...]:
 # ---- what is shown -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Shown:
+@dataclass(frozen=True, repr=False)
+class Shown(HtmlText):
     """Inputs, what the instruction makes of them, and what that shows."""
 
     instruction: Instruction
@@ -123,6 +124,10 @@ class Shown:
         if self.minimality:
             lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        result = f"d = {code_text(self.result, self.instruction.d_format)}"
+        return short_text(self, self.instruction.label, result, *self.notes[:1])
 
 
 def inputs_text(spec: DotAdd, codes: Codes) -> list[str]:

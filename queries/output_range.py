@@ -16,6 +16,7 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import efda, fdrda
 from mmaformal.encodings.smt.blocks import all_of, exponent_range, product_range
@@ -394,8 +395,8 @@ def answer_minus_zero(instruction: Instruction, asker: Asker) -> Answer:
 # ---- every number ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Unreachable:
+@dataclass(frozen=True, repr=False)
+class Unreachable(HtmlText):
     """A code that no input gives, and the proof of it."""
 
     instruction: Instruction
@@ -422,7 +423,10 @@ class Unreachable:
             "  d".ljust(14) + code_text(self.code, self.instruction.d_format),
             self.what,
         ]
-        return "\n".join([*lines, "proved:", *(f"  {i}. {o}" for i, o in enumerate(self.obligations, 1))])
+        return "\n".join([*lines, f"proved: {counted(len(self.obligations), 'obligation')}"])
+
+    def __repr__(self) -> str:
+        return short_text(self, self.instruction.label, self.summary)
 
 
 def passes_c_on(spec: DotAdd) -> Pairing:
@@ -475,7 +479,7 @@ def _no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
 
 
 def _too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
-    """That the largest finite number is out of reach of what the exponents allow (fda)."""
+    """That no sum is rounded to the largest finite number, by what the exponents allow (fda)."""
     from mmaformal.encodings.smt.fda import exponents_of
 
     pairing, x = Pairing(), symbolic_inputs(spec)
@@ -496,7 +500,7 @@ def _too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
     assert largest is not None
     largest -= 1
     link = Link(step.result != largest, ())
-    text = "no sum is as large as the largest finite number"
+    text = "no sum is rounded to the largest finite number"
     pairing.derive("round", text, [link], [top], [step.total, *step.special])
     pairing.conclude(link, text)
     return pairing, largest, text

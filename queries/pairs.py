@@ -43,7 +43,12 @@ from mmaformal.solver.portfolio import Portfolio
 
 
 def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
-    """That two terms are equal; where it is used, the right one is replaced by the left one."""
+    """That two terms are equal; where it is used, the right one is replaced by the left one.
+
+    Raises ArgumentError if they are not of one sort.
+    """
+    if left.sort() != right.sort():
+        raise ArgumentError(f"an interface is a {left.sort()} in one run and a {right.sort()} in the other")
     return Link(right == left, (left,), ((right, left),))
 
 

@@ -108,16 +108,19 @@ def argument(spec: DotAdd) -> Pairing:
     return pairing
 
 
-def group_that_cancels(spec: DotAdd) -> Codes:
+def group_that_cancels(spec: DotAdd) -> Codes | None:
     """1·1 + 1·(−1) and a c of which a bit is below the last place kept, but for the doubled c it is not.
 
     gdfs takes a group's exponent from the scales, so that of a doubled group stays, also if it cancels.
+    None where there is one product only, or c has no such number.
     """
     p, fmt, scale = spec.parameters, spec.c_format, spec.scale_format
     assert isinstance(p, Gdfs)
     assert scale is not None
     a, b = ((x.bias << x.fraction_bits) << x.ignored_low_bits for x in (spec.a_format, spec.b_format))
     exponent = fmt.fraction_bits - p.F - 1
+    if spec.k < 2 or not fmt.min_exponent <= exponent <= fmt.max_exponent:
+        return None
     c = (((exponent + fmt.bias) << fmt.fraction_bits) + 1) << fmt.ignored_low_bits
     rest = (0,) * (spec.k - 2)
     scales = (scale.bias << scale.fraction_bits,) * spec.scales
@@ -130,7 +133,7 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
     each = relation(spec)
     if spec.parameters.algorithm == "gdfs":
         codes = group_that_cancels(spec)
-        if each.runs(Rows.of([codes]))[2][0]:
+        if codes is not None and each.runs(Rows.of([codes]))[2][0]:
             return fails(instruction, asker, question, each, codes)
     return settle(instruction, asker, question, [each], lambda: [argument(spec)])
 

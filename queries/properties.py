@@ -1,7 +1,11 @@
-"""Every property there is, by name."""
+"""Every property there is, by name, and `mmaformal.prove`."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
+from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
@@ -17,6 +21,8 @@ from mmaformal.queries import (
     zero_padding,
 )
 from mmaformal.queries.property import Property
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
 
 _ALL: tuple[Property, ...] = (
     order_independence.PROPERTY,
@@ -39,3 +45,40 @@ _ALL: tuple[Property, ...] = (
     rounding.STEP,
 )
 PROPERTIES: dict[str, Property] = {each.name: each for each in _ALL}
+
+
+def property_named(name: str) -> Property:
+    """A property by its name, in any case and with `_` for `-`.
+
+    Raises ValueError for a name that there is not; the message has the nearest ones.
+    """
+    spelled = name.strip().lower().replace("_", "-").replace(" ", "-")
+    if spelled in PROPERTIES:
+        return PROPERTIES[spelled]
+    nearest = difflib.get_close_matches(spelled, PROPERTIES, n=3, cutoff=0.5) or list(PROPERTIES)
+    raise ValueError(
+        f"no property {name!r}; there {'is' if len(nearest) == 1 else 'are'} {', '.join(nearest)}"
+    )
+
+
+def prove(
+    name: str | Property,
+    instruction: Instruction,
+    *,
+    timeout: float = 120.0,
+    backends: Sequence[str] | None = None,
+    memory: int = DEFAULT_MEMORY,
+) -> Answer:
+    """Whether a property holds for an instruction: `prove("order-independence", hopper["HMMA.16816.F32"])`.
+
+    `PROPERTIES` has the names.  Returns `Holds` with a proof about all inputs, `Fails` with an input, or `Unknown`
+    with the reason; `timeout` in seconds, `memory` in megabytes for each solver process.
+
+    Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.
+    """
+    if not isinstance(instruction, Instruction):
+        raise TypeError(
+            f"prove is asked of an Instruction, such as hopper['HMMA.16816.F32'], not of a {type(instruction).__name__}"
+        )
+    wanted = name if isinstance(name, Property) else property_named(name)
+    return wanted.prove(instruction, timeout=timeout, backends=backends, memory=memory)

@@ -6,50 +6,62 @@ them all.  An answer is `Holds` with a proof, `Fails` with a witness that both e
 
 from __future__ import annotations
 
-import argparse
-import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
+from mmaformal.queries.both_encodings import of_both_encodings
 from mmaformal.queries.lemmas import Relay
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY
 
 STATUS = {Holds: 0, Fails: 1, Unknown: 3}  #: exit codes of a command
 
 
-@dataclass(frozen=True)
-class Property:
+@dataclass(frozen=True, repr=False)
+class Property(ShortRepr):
     """A statement about all inputs of an instruction."""
 
     name: str  #: as in `mmaformal prove NAME ARCH INSTRUCTION`: words with hyphens
     statement: str  #: one sentence, for a person; ends without a full stop
-    settle: Callable[[Instruction, Asker], Answer]
+    settle: Callable[[Instruction, Asker], Answer]  #: by the terms of the SMT wing
+    about: Callable[[DotAdd], Sequence[DotAdd]] = lambda spec: [spec]  #: whose results it is about
 
     def prove(
-        self, instruction: Instruction, *, timeout: float = 120.0, backends: Sequence[str] | None = None
+        self,
+        instruction: Instruction,
+        *,
+        timeout: float = 120.0,
+        backends: Sequence[str] | None = None,
+        memory: int = DEFAULT_MEMORY,
     ) -> Answer:
-        """`Holds`, `Fails` or `Unknown`; `timeout` in seconds.
+        """`Holds`, `Fails` or `Unknown`; `timeout` in seconds, `memory` in megabytes for each solver process.
 
-        Raises NoSolverError if no solver of `backends` is installed, WitnessError if a witness does not hold when
-        both encodings re-run it.
+        `Holds` is about both encodings: their equality, for every specification that the statement is about, is among
+        its obligations.  What a store of evidence in use has (`with recording(store)`) is not asked again.
+
+        Raises TypeError or ValueError for a timeout that is none, NoSolverError if no solver of `backends` is
+        installed, WitnessError if a witness does not hold when both encodings re-run it.
         """
-        with Relay(backends) as portfolio:
-            return self.settle(instruction, Asker(portfolio, timeout))
+        checked_timeout(timeout)
+        with Relay(backends, memory) as portfolio:
+            asker = Asker(portfolio, timeout)
+            question = f"{instruction.label}: {self.statement}"
+            return asker.within(question, lambda: self._prove(instruction, asker))
+
+    def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
+        answer = self.settle(instruction, asker)
+        if isinstance(answer, Holds):
+            answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
+        return answer
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """`python -m mmaformal.queries.order_independence hopper HMMA.16816.F32`.
+        """`python -m mmaformal.queries.order_independence …` is `mmaformal prove order-independence …`."""
+        from mmaformal.cli import main as command
 
-        Returns 0 for `Holds`, 1 for `Fails`, 3 for `Unknown`.
-        """
-        parser = argparse.ArgumentParser(prog=self.name, description=self.statement)
-        parser.add_argument("arch", metavar="ARCH")
-        parser.add_argument("name", metavar="INSTRUCTION")
-        parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds")
-        parser.add_argument("--json", action="store_true", help="print JSON")
-        args = parser.parse_args(argv)
-        answer = self.prove(ARCHITECTURES[args.arch][args.name], timeout=args.timeout)
-        print(json.dumps(answer.to_json(), indent=2) if args.json else answer)
-        return next(code for kind, code in STATUS.items() if isinstance(answer, kind))
+        return command(["prove", self.name, *(sys.argv[1:] if argv is None else argv)])

@@ -12,17 +12,20 @@ re-run in both wings before anyone sees it.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
+import click
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, execute
 from mmaformal.instruction import Instruction
 from mmaformal.queries.correspondence import ARGUMENTS
 from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
@@ -32,6 +35,7 @@ from mmaformal.queries.stages import same_code
 from mmaformal.queries.wings import WingWitness, cases, codes_of, compare, results, trace
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.witness import WitnessError
 
@@ -88,20 +92,30 @@ class Prover:
 
     def prove(self, instruction: Instruction, timeout: float = 600.0) -> Answer:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds for proof and search together."""
-        spec, asker, question = instruction.spec, Asker(self.portfolio, timeout), question_of(instruction)
-        known: tuple[Obligation, ...] = ()
-        try:
-            if spec not in self._proofs:
-                self._proofs[spec] = Proof(self.ledger.settle(asker, argue(spec)))
-            return Holds(question, self._proofs[spec], asker.elapsed)
-        except NoArgumentError as error:
-            return Unknown(question, str(error), (), asker.elapsed)
-        except (LaneError, ArgumentError, UnprovedError) as error:
-            why, known = str(error), tuple(asker.proved)
-        witness = find_witness(asker, instruction)
-        if witness is not None:
-            return Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
-        return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+        asker = Asker(self.portfolio, checked_timeout(timeout))
+        if instruction.spec in self._proofs:
+            return Holds(question_of(instruction), self._proofs[instruction.spec], asker.elapsed)
+        answer = asker.within(question_of(instruction), lambda: settle(instruction, asker, self.ledger))
+        if isinstance(answer, Holds):
+            self._proofs[instruction.spec] = answer.proof
+        return answer
+
+
+def settle(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
+    """`Holds`, `Fails` or `Unknown` in the time that the asker has left; what the ledger has is not asked again."""
+    question = question_of(instruction)
+    known: tuple[Obligation, ...] = ()
+    try:
+        proof = Proof(ledger.settle(asker, argue(instruction.spec)))
+        return Holds(question, proof, asker.elapsed)
+    except NoArgumentError as error:
+        return Unknown(question, str(error), (), asker.elapsed)
+    except (LaneError, ArgumentError, UnprovedError) as error:
+        why, known = str(error), tuple(asker.proved)
+    witness = find_witness(asker, instruction)
+    if witness is not None:
+        return Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
+    return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 
 def prove_encodings(
@@ -194,37 +208,37 @@ def _kinds_of_inputs(spec: DotAdd) -> Iterator[Inputs]:
     yield everything
 
 
+@click.command(help=(__doc__ or "").splitlines()[0])
+@options.arch(required=False)
+@options.name(required=False)
+@options.timeout(600.0, "for each instruction")
+@options.smtlib
+def command(arch: Architecture | None, name: str | None, timeout: float, smtlib: Path | None) -> int:
+    architectures = [arch] if arch else list(ARCHITECTURES.values())
+    instructions = [arch[name]] if arch and name else [i for each in architectures for i in each]
+    status = SETTLED
+    start = time.monotonic()
+    with Prover() as prover:
+        for instruction in instructions:
+            answer = prover.prove(instruction, timeout)
+            if len(instructions) == 1:
+                print(answer)
+            else:
+                print(f"{type(answer).__name__:8} {instruction.label}  ({answer.seconds:.1f} s)", flush=True)
+            if smtlib and isinstance(answer, Holds):
+                answer.proof.write_smtlib(smtlib)
+            status = max(status, {Holds: SETTLED, Fails: REFUTED, Unknown: UNKNOWN}[type(answer)])
+    noun = "instruction" if len(instructions) == 1 else "instructions"
+    print(f"{len(instructions)} {noun} in {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return status
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m mmaformal.queries.prove_encodings hopper HMMA.16816.F32`; without an instruction, all of them.
 
     Returns 0 if every answer is `Holds`, 1 if one is `Fails`, 3 if one is `Unknown`.
     """
-    parser = argparse.ArgumentParser(prog="prove_encodings", description=__doc__.splitlines()[0])
-    parser.add_argument("arch", metavar="ARCH", nargs="?", help="an architecture; all of them if not given")
-    parser.add_argument(
-        "name", metavar="INSTRUCTION", nargs="?", help="all of the architecture's if not given"
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="seconds for each instruction"
-    )
-    parser.add_argument("--smtlib", metavar="DIR", help="write what was proved as SMT-LIB 2 files")
-    args = parser.parse_args(argv)
-    architectures = [ARCHITECTURES[args.arch]] if args.arch else list(ARCHITECTURES.values())
-    instructions = [architectures[0][args.name]] if args.name else [i for arch in architectures for i in arch]
-    status = 0
-    start = time.monotonic()
-    with Prover() as prover:
-        for instruction in instructions:
-            answer = prover.prove(instruction, args.timeout)
-            if len(instructions) == 1:
-                print(answer)
-            else:
-                print(f"{type(answer).__name__:8} {instruction.label}  ({answer.seconds:.1f} s)", flush=True)
-            if args.smtlib and isinstance(answer, Holds):
-                answer.proof.write_smtlib(args.smtlib)
-            status = max(status, {Holds: 0, Fails: 1, Unknown: 3}[type(answer)])
-    print(f"{len(instructions)} instructions in {time.monotonic() - start:.0f} s", file=sys.stderr)
-    return status
+    return execute(command, sys.argv[1:] if argv is None else argv, "prove_encodings")
 
 
 if __name__ == "__main__":

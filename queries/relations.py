@@ -9,32 +9,36 @@ terms (to ask solvers) as well as for arrays of codes (to run many cases).
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.encodings import executable, smt
 from mmaformal.explain import code_text
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
-from mmaformal.queries.find_difference import symmetry_classes, zero_products_are_alike
-from mmaformal.queries.inputs import (
-    Codes,
-    Inputs,
-    at_most,
-    exponent_distance,
-    is_zero,
-    significand_bits,
-    symbolic_inputs,
-)
+from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.queries.lemmas import Argument, ArgumentError, UnprovedError
 from mmaformal.queries.pairs import prove
-from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.queries.smallest import Found, Places, Search
+from mmaformal.queries.symmetries import (
+    Laws,
+    Licences,
+    OneProduct,
+    Zeros,
+    distinct,
+    is_zero_product,
+    product_terms,
+    symmetry_classes,
+)
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
@@ -69,12 +73,11 @@ def magnitude(code: Code, fmt: Format) -> Code:
 
 
 def is_nan(code: Code, fmt: Format) -> Fact:
-    """Whether a code of a result's format (an IEEE one) is a NaN."""
-    return (
-        magnitude(code, fmt) > fmt.infinity
-        if not isinstance(code, z3.BitVecRef)
-        else z3.UGT(magnitude(code, fmt), fmt.infinity)
-    )
+    """Whether a code is a NaN."""
+    if fmt.specials == Specials.IEEE:
+        greater: Callable[[Any, Any], Any] = z3.UGT if isinstance(code, z3.BitVecRef) else np.greater
+        return greater(magnitude(code, fmt), fmt.infinity)
+    return negation(is_finite(code, fmt))  # there are no infinities
 
 
 def same(x: Code, y: Code, fmt: Format) -> Fact:
@@ -88,8 +91,8 @@ def same_number(x: Code, y: Code, fmt: Format) -> Fact:
     return either(x == y, both(is_nan(x, fmt), is_nan(y, fmt)), zeros)
 
 
-@dataclass(frozen=True)
-class Relation:
+@dataclass(frozen=True, repr=False)
+class Relation(ShortRepr):
     """For all inputs of `left` that are `allowed`, its result and that of `right` on the `image` are `related`.
 
     Without an image it is a statement about one run, whose result is given twice.
@@ -101,7 +104,6 @@ class Relation:
     related: Callable[[Code, Code], Fact]
     second: str  #: what the second run is, in a few words
     allowed: Callable[[Any], Fact] = lambda _: True
-    apart: tuple[int, ...] = ()  #: products that it treats in a way of their own
 
     def traces(self, inputs: Inputs) -> tuple[smt.Trace[Any], smt.Trace[Any]]:
         """Both runs in the SMT wing."""
@@ -143,8 +145,8 @@ def is_finite(code: Code, fmt: Format) -> Fact:
 # ---- cases -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rows:
+@dataclass(frozen=True, repr=False)
+class Rows(ShortRepr):
     """Many cases, one per row: a, b of shape (n, K), c of (n,), scales of (n, K / block); unsigned 64-bit."""
 
     a: NDArray[Any]
@@ -287,8 +289,8 @@ def _any(fmt: Format, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArr
 # ---- witnesses ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RelationWitness:
+@dataclass(frozen=True, repr=False)
+class RelationWitness(HtmlText):
     """Inputs that break a relation, re-run in both wings."""
 
     instruction: Instruction
@@ -348,6 +350,9 @@ class RelationWitness:
         if self.minimality:
             lines += ["minimal?", *(f"  {line}" for line in self.minimality)]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return short_text(self, self.instruction.label, self.summary)
 
 
 def image_of(relation: Relation, codes: Codes) -> Codes:
@@ -437,6 +442,10 @@ def case_text(spec: DotAdd, codes: Codes) -> str:
 
 # ---- searching ---------------------------------------------------------------------------------------------------
 
+_CODES, _FEWEST_ROWS = (
+    4000 * 64,
+    40,
+)  #: an array operation on more codes takes longer than a limit may be overrun
 _ROWS = 4000  #: cases that are run before a solver is asked
 _TRIES = 3  #: times that, with other random numbers
 _FEW = 6  #: products with which more is tried, pair by pair
@@ -444,7 +453,8 @@ _PATIENCE = 0.4  #: the part of the time given in which a witness is made smalle
 
 
 def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
-    """A case among random ones that breaks the relation, of the smallest there."""
+    """A case among random ones that breaks the relation, of the smallest there; of long chains there are fewer."""
+    rows = min(rows, max(_FEWEST_ROWS, _CODES // relation.left.k))
     for seed in range(_TRIES):
         cases = random_cases(relation.left, rows, seed)
         broken = relation.runs(cases)[2]
@@ -457,32 +467,48 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
 
 
 def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
-    """`case_size`, then few minus signs and nonzero codes, to settle ties."""
+    """`smallest.size`, faster where many cases are compared; then few nonzero codes."""
     a, b = (
         [_measure(code, fmt) for code in side] for side, fmt in ((x.a, spec.a_format), (x.b, spec.b_format))
     )
-    active = [k for k in range(spec.k) if not a[k][0] and not b[k][0]]
+    active = [k for k, (y, z) in enumerate(zip(a, b, strict=True)) if not _zero_product(y, z)]
     counted = [side[k] for side in (a, b) for k in active]
+    factors = sum(each.exponent for each in counted)
     c = _measure(x.c, spec.c_format)
-    counted += [] if c[0] else [c]
+    counted += [] if c.zero else [c]
     if spec.scale_format is not None:
         counted += [_measure(code, spec.scale_format) for code in (*x.scale_a, *x.scale_b)]
-    signs = sum(each[3] for each in (*a, *b, c))
-    nonzero = sum(map(bool, (*x.a, *x.b)))
-    return len(active), not c[0], sum(e[1] for e in counted), sum(e[2] for e in counted), signs, nonzero
+    bits, exponents = sum(each.bits for each in counted), sum(each.exponent for each in counted)
+    signs = sum(each.sign for each in (*a, *b, c))
+    return len(active), int(not c.zero), bits, exponents, factors, signs, sum(map(bool, (*x.a, *x.b)))
 
 
-_MEASURED: dict[tuple[str, int], tuple[bool, int, int, int]] = {}
+class _Measures(NamedTuple):
+    """Of one code, as `case_size` counts them."""
+
+    zero: bool
+    finite: bool
+    bits: int
+    exponent: int
+    sign: int
 
 
-def _measure(code: int, fmt: Format) -> tuple[bool, int, int, int]:
-    """Whether a code is zero, its significand bits set, |exponent| and sign; as `case_size` counts them."""
-    key = fmt.name, code
+def _zero_product(a: _Measures, b: _Measures) -> bool:
+    return a.finite and b.finite and (a.zero or b.zero)
+
+
+_MEASURED: dict[tuple[Format, int], _Measures] = {}
+
+
+def _measure(code: int, fmt: Format) -> _Measures:
+    key = fmt, code
     if key not in _MEASURED:
         sign, field, fraction = fmt.fields(code)
         zero = fmt.has_zero and field == fraction == 0 and not fmt.is_nan(code)
         exponent = abs((max(field, 1) if fmt.has_zero else field) - fmt.bias)
-        _MEASURED[key] = zero, fraction.bit_count(), 0 if zero else exponent, sign
+        _MEASURED[key] = _Measures(
+            zero, fmt.is_finite(code), fraction.bit_count(), 0 if zero else exponent, sign
+        )
     return _MEASURED[key]
 
 
@@ -577,150 +603,140 @@ def _moved(code: int, fmt: Format, by: int) -> int:
     return moved if field and inside and fmt.is_finite(moved) else code
 
 
-def ask(
-    asker: Asker,
-    relation: Relation,
-    active: Sequence[int] | None,
-    bounds: Sequence[Callable[[Inputs], list[z3.BoolRef]]],
-    name: str,
-    statement: str,
-    limit: float,
-) -> tuple[str, Codes | None]:
-    """Ask a solver for a case that breaks the relation, its nonzero products only at `active`: (verdict, case)."""
-    spec = relation.left
-    pins: dict[str, int] = {}
-    if active is not None:
-        pins = {f"{side}{k}": 0 for side in "ab" for k in range(spec.k) if k not in active}
-    inputs = symbolic_inputs(spec, pins)
-    assertions = [relation.broken(inputs), *(x for bound in bounds for x in bound(inputs))]
-    outcome = asker.satisfy(name, statement, assertions, inputs.constants(), limit=limit)
-    if outcome.verdict != "sat":
-        return outcome.verdict, None
-    return "sat", inputs.codes(spec, outcome.model)
+class _Smallest(Search):
+    """The search for a small case that breaks a relation."""
+
+    nothing = "nothing breaks it"
+
+    def __init__(self, asker: Asker, relation: Relation) -> None:
+        super().__init__(relation.left, asker)
+        self.relation = relation
+        self._until = asker.elapsed + _PATIENCE * asker.timeout
+
+    @property
+    def left(self) -> float:
+        return min(self._until - self.asker.elapsed, self.asker.left)
+
+    def made_smaller(self, codes: Codes) -> Codes:
+        return shrink(self.relation, codes)
+
+    def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
+        return [self.relation.broken(inputs)], []
+
+    def find_licences(self) -> Licences:
+        """What leaves both runs' results as they are, and is allowed if what stands for it is."""
+        relation, laws, inputs = self.relation, Laws(self.asker), symbolic_inputs(self.spec)
+        product, of_products = OneProduct(self.spec), product_terms([relation.broken(inputs)], inputs)
+
+        def changes_nothing(law: str) -> bool:
+            change, (premise, text) = product.change(law), product.premise(law)
+            return change is not None and all(
+                self.asker.prove(
+                    f"law: {law}",
+                    f"{text}: it breaks the relation too",
+                    terms.unchanged(change, premise),
+                    limit=self.left / 10,
+                ).verdict
+                == "unsat"
+                for terms in distinct(of_products)
+            )
+
+        zeros: Zeros = "signed" if changes_nothing("signed zeros") else "any"
+        if zeros == "any" and "plus" in laws.zeros(relation.left) & laws.zeros(relation.right):
+            zeros = "plus" if self._image_keeps_zeros(inputs) else "any"
+        exchange, signs = changes_nothing("exchange"), changes_nothing("signs")
+        return Licences(self._classes(inputs, laws), exchange, signs, zeros)
+
+    def _classes(self, inputs: Inputs, laws: Laws) -> list[Hashable]:
+        """Classes of products that may change places: in both runs, and in what is allowed."""
+        relation, K = self.relation, self.spec.k
+        if not (laws.order(relation.left) and laws.order(relation.right)):
+            return list(range(K))
+        allowed = product_terms(self._allowed(inputs, laws), inputs)
+        if any(terms.values for terms in allowed):
+            return list(range(K))
+        classes = symmetry_classes(self.spec, self.spec)
+        found: list[Hashable] = []
+        firsts: dict[Hashable, list[int]] = {}
+        for k in range(K):
+            key = classes[k], allowed[k].key
+            alike = firsts.setdefault(key, [])
+            first = next((j for j in alike if self._image_swaps(inputs, j, k)), k)
+            if first == k:
+                alike.append(k)
+            found.append(first)
+        return found
+
+    def _allowed(self, inputs: Inputs, laws: Laws) -> list[z3.BoolRef]:
+        """What is allowed, for any results of the steps: products of a class that change places leave those alike."""
+        allowed = self.relation.allowed(inputs)
+        if allowed is True:
+            return []
+        results = []
+        for trace, spec in zip(
+            self.relation.traces(inputs), (self.relation.left, self.relation.right), strict=True
+        ):
+            p = spec.parameters
+            inner = isinstance(p, Lowered) and laws.order(p.inner_dot_add(spec))
+            for step in trace.steps:
+                results += [each.result for each in (*(step.inner if inner else ()), step)]
+        return [z3.substitute(allowed, *((x, z3.FreshConst(x.sort(), "step")) for x in results))]
+
+    def _image_swaps(self, inputs: Inputs, i: int, j: int) -> bool:
+        """Whether the second run's inputs are the same but for the places of products of its classes, if those of the
+        first run change places."""
+        relation = self.relation
+        if relation.image is None:
+            return True
+        order = list(range(self.spec.k))
+        order[i], order[j] = j, i
+        moved = replace(inputs, a=tuple(inputs.a[k] for k in order), b=tuple(inputs.b[k] for k in order))
+        classes = symmetry_classes(relation.right, relation.right)
+
+        def products(x: Inputs) -> Counter[Hashable]:
+            pairs = zip(classes, x.a, x.b, strict=True)
+            return Counter((each, a.get_id(), b.get_id()) for each, a, b in pairs)
+
+        def rest(x: Inputs) -> list[int]:
+            return [code.get_id() for code in (x.c, *x.scale_a, *x.scale_b)]
+
+        one, other = relation.image(inputs), relation.image(moved)
+        return products(one) == products(other) and rest(one) == rest(other)
+
+    def _image_keeps_zeros(self, inputs: Inputs) -> bool:
+        """Whether a zero product is one in the second run too, and is allowed if another one is."""
+        relation, product = self.relation, OneProduct(self.spec)
+        change, (premise, _) = product.change("zeros"), product.premise("zeros")
+        image = relation.image(inputs) if relation.image is not None else inputs
+        zeros = [is_zero_product(a, b, relation.right) for a, b in zip(image.a, image.b, strict=True)]
+        rest = [code == code for code in (image.c, *image.scale_a, *image.scale_b)]
+        allowed = relation.allowed(inputs)
+        conditions = product_terms([*zeros, *rest, *([] if allowed is True else [allowed])], inputs)
+        assert change is not None
+        if any(terms.values for terms in conditions):
+            return False
+        return all(
+            self.asker.prove(
+                "law: zeros", "a zero product is one in the second run", terms.unchanged(change, premise)
+            ).verdict
+            == "unsat"
+            for terms in distinct(conditions)
+        )
 
 
-def _operands(spec: DotAdd, inputs: Inputs) -> list[tuple[z3.BitVecRef, Format]]:
-    """What `case_size` counts."""
-    pairs: list[tuple[z3.BitVecRef, Format]] = []
-    for a, b in zip(inputs.a, inputs.b, strict=True):
-        if not (z3.is_bv_value(a) and z3.is_bv_value(b)):
-            pairs += [(a, spec.a_format), (b, spec.b_format)]
-    pairs.append((inputs.c, spec.c_format))
-    if spec.scale_format is not None:
-        pairs += [(x, spec.scale_format) for x in (*inputs.scale_a, *inputs.scale_b)]
-    return pairs
-
-
-def places(spec: DotAdd, classes: Sequence[Hashable], count: int) -> list[tuple[int, ...]]:
-    """The ways to place `count` nonzero products, one of those that differ only within classes."""
-    members: dict[Hashable, list[int]] = {}
-    for k in range(spec.k):
-        members.setdefault(classes[k], []).append(k)
-    ways = []
-    for choice in itertools.combinations_with_replacement(list(members), count):
-        need = {key: choice.count(key) for key in choice}
-        if all(n <= len(members[key]) for key, n in need.items()):
-            ways.append(tuple(sorted(k for key, n in need.items() for k in members[key][:n])))
-    return ways
-
-
-def smallest(
-    asker: Asker,
-    relation: Relation,
-    codes: Codes,
-) -> tuple[Codes, list[str]]:
-    """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal.
-
-    What is proved minimal is, objective by objective, under the objectives before it.  Products of one block are
-    interchangeable (`order_independence` proves it) unless the relation treats them apart.
-    """
-    spec = relation.left
-    classes: list[Hashable] = [
-        (key, k if k in relation.apart else None) for k, key in enumerate(symmetry_classes(spec, spec))
-    ]
-    codes = shrink(relation, codes)
-    until = asker.elapsed + _PATIENCE * asker.timeout
-    told: list[str] = []
-
-    def left() -> float:
-        return min(until - asker.elapsed, asker.left)
-
-    def better(
-        active: Sequence[tuple[int, ...]], bounds: Sequence[Any], what: str
-    ) -> tuple[Codes | None, str]:
-        """A case within bounds, or None and why that is not settled."""
-        for way in active:
-            if left() < 0.2:
-                return None, "the time given was used up"
-            at = ", ".join(map(str, way)) or "none"
-            text = f"nothing breaks it with nonzero products only at {at}, {what}"
-            verdict, found = ask(asker, relation, way, bounds, f"{what} at {at}", text, left() / 2)
-            if found is not None:
-                return shrink(relation, found), ""
-            if verdict == "unknown":
-                return None, "not settled in the time given"
-        return None, ""
-
-    def note(what: str, why: str) -> None:
-        told.append(f"{what}: " + (f"best found ({why})" if why else "proved minimal"))
-
-    alike = zero_products_are_alike(spec)
-    why = "" if alike else "zero products other than +0·+0 were not tried"
+def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
+    """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
+    search = _Smallest(asker, relation)
+    found = search.at_places(Found(shrink(relation, codes), ()))
     count = 0
-    while count < (products := len(_active(spec, codes))):
-        ways = places(spec, classes, count)
-        found, open_ = better(ways, [], f"{count} products")
-        if found is not None:
-            codes = found
-            continue
-        why = why or open_
-        count += 1
-    note(f"{products} nonzero product{'s' if products != 1 else ''}", why)
-
-    ways = places(spec, classes, products)
-    own = tuple(_active(spec, codes))
-    ways = [own, *(way for way in ways if way != own)]
-    bounds: list[Any] = []
-    c_is_zero = lambda inputs: [is_zero(inputs.c, spec.c_format)]  # noqa: E731
-    why = ""
-    if codes.c:
-        found, why = better(ways, [c_is_zero], "c = 0")
-        codes = found or codes
-    c_zero = size(spec, codes)[1] == 0
-    note("c = 0" if c_zero else "c ≠ 0", "" if c_zero else why)
-    if c_zero:
-        bounds.append(c_is_zero)
-    for place, what, measure in (
-        (2, "significand bits set", significand_bits),
-        (3, "sum of |exponent|", exponent_distance),
-    ):
-
-        def terms(inputs: Inputs, measure: Any = measure) -> list[z3.BitVecRef]:
-            found = [measure(x, fmt) for x, fmt in _operands(spec, inputs)]
-            return [bit for x in found for bit in (x if isinstance(x, list) else [x])]
-
-        while True:
-            best = size(spec, codes)[place]
-            if best == 0:
-                why = ""
-                break
-            less = lambda inputs, terms=terms, best=best: at_most(terms(inputs), best - 1)  # noqa: E731
-            own = tuple(_active(spec, codes))
-            ways = [own, *(way for way in ways if way != own)]
-            found, why = better(ways, [*bounds, less], f"{what} below {best}")
-            if found is None:
-                break
-            codes = found
-        note(f"{what}: {best}", why)
-        bounds.append(lambda inputs, terms=terms, best=best: at_most(terms(inputs), best))
-    return codes, told
-
-
-def _active(spec: DotAdd, codes: Codes) -> list[int]:
-    pairs = enumerate(zip(codes.a, codes.b, strict=True))
-    return [
-        k for k, (a, b) in pairs if not _measure(a, spec.a_format)[0] and not _measure(b, spec.b_format)[0]
-    ]
+    while count < search.products(found):
+        better = search.with_products(count, lambda: search.left, search.left / 2)
+        if better is None:
+            count += 1
+        else:
+            found = search.at_places(Found(shrink(relation, better.codes), ()))
+    found = search.shrink(found)
+    return found.codes, search.minimality
 
 
 # ---- settling ----------------------------------------------------------------------------------------------------
@@ -745,16 +761,25 @@ def settle(
         return Holds(question, prove(asker, *arguments()), asker.elapsed)
     except (UnprovedError, ArgumentError) as error:
         why, known = str(error), tuple(asker.proved)
+    verdicts = []
     for relation in relations:
-        _, found = ask(asker, relation, None, [], "search", "no input breaks it", asker.left / 2)
-        if found is not None:
-            return fails(instruction, asker, question, relation, found)
+        statement = f"no input gives anything else {relation.second}"
+        search = _Smallest(asker, relation)
+        outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2)
+        if case is not None:
+            return fails(instruction, asker, question, relation, case.codes)
+        verdicts.append(outcome.verdict)
+    if verdicts and set(verdicts) == {"unsat"}:  # where no argument is known, a small instruction needs none
+        return Holds(question, Proof(tuple(asker.proved[-len(verdicts) :])), asker.elapsed)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 
 def fails(instruction: Instruction, asker: Asker, question: str, relation: Relation, codes: Codes) -> Fails:
     """The answer that shows a case, made smaller."""
-    codes, minimality = smallest(asker, relation, codes)
-    witness = RelationWitness.of(instruction, relation, codes, minimality)
-    why = f"Not so: {witness.summary}."
-    return Fails(question, witness, why, asker.elapsed)
+
+    def answer(codes: Codes, minimality: Sequence[str]) -> Fails:
+        witness = RelationWitness.of(instruction, relation, codes, minimality)
+        return Fails(question, witness, f"Not so: {witness.summary}.", asker.elapsed)
+
+    asker.best = lambda: answer(codes, ["not made smaller (the time given was used up)"])
+    return answer(*smallest(asker, relation, codes))

@@ -312,14 +312,16 @@ def long_product(
     """That two limbs hold `product · 2^shift`, where `product` is the bit-vector product of the extended factors.
 
     No solver multiplies: the halves of the factors are cut, and their products are then too, so that what is left is
-    an identity of polynomials, and sums.
+    an identity of polynomials, and sums.  It is written with multiplications by powers of two, not with shifts: z3
+    and Bitwuzla both expand those.
     """
     half, bits = mine.x.low.term.size(), product.size()
+    base = z3.BitVecVal(1 << half, bits)
     halves = []
     for link, lanes, factor in zip(factors, (mine.x, mine.y), product.children(), strict=True):
         cut = z3.Extract(link.term.size() - 1, half, link.term), z3.Extract(half - 1, 0, link.term)
         high, low = (z3.ZeroExt(bits - part.size(), part) for part in cut)
-        whole = Link(factor == (high << half) + low, (high, low), ((factor, (high << half) + low),))
+        whole = Link(factor == high * base + low, (high, low), ((factor, high * base + low),))
         each = [number(lanes.high, cut[0]), number(lanes.low, cut[1]), whole]
         halves.append(argument.derive("multiply", "factors are cut in halves alike", each, [link]))
     parts: list[Link] = []
@@ -329,7 +331,7 @@ def long_product(
         text = "products of halves are the same"
         parts += argument.derive("multiply", text, [part], [u, v], alone=True)
     high, *middle, low = (part.term for part in parts)
-    sum_ = (high << 2 * half) + ((middle[0] + middle[1]) << half) + low
+    sum_ = high * (base * base) + (middle[0] + middle[1]) * base + low
     expanded = Link(product == sum_, tuple(part.term for part in parts), ((product, sum_),))
     wholes = [pair[2] for pair in halves]
     text = "the product is the sum of the products of halves"

@@ -93,14 +93,16 @@ def prove_rounded(
     proving.claim(
         f"rounded by {rho}",
         f"d is {rho} of the sum: by definition, no other number of the format is the right one",
-        z3.Implies(none, z3.And(is_rounded(m, unit, code, rho), z3.Or(zero, m == 0, sign == negative))),
+        z3.Implies(
+            none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative))
+        ),
         premises,
         inside,
     )
     proving.claim(
         f"rounded by {rho} around",
         "and where the sum is odd and there is room, of all that is less than one unit off",
-        z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho)),
+        z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho, negative)),
         premises,
         inside,
     )

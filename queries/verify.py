@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from mmaformal.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
     from mmaformal.instruction import Instruction
@@ -23,104 +21,57 @@ if TYPE_CHECKING:
 
 _PROVED, _REFUTED, _UNKNOWN = 0, 1, 3
 
-#: How often a pool of processes is started anew after one of them was killed.
+#: How often in a row workers may be lost without anything being settled in between.
 _ATTEMPTS = 3
 
 #: Seconds between lines of progress where stderr is no terminal.
 _QUIET = 10.0
 
-_DESCRIPTION = """\
-Prove, for every input, that the executable encoding of each instruction gives the same code as the SMT encoding, and
-that none of its 64-bit operations wraps.  What is proved is recorded at once: interrupted or killed, the same command
-goes on where it was, and repeats nothing.  Exit status: 0 all proved, 1 one refuted, 3 one not settled (or, with
---confirm, not confirmed), 2 wrong use.
-"""
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be verified, and how; `mmaformal verify --help` says what each of these is."""
+
+    instructions: Sequence[Instruction]
+    jobs: int | None = None
+    cluster: str | None = None
+    evidence: Path | None = None
+    no_cache: bool = False
+    smtlib: Path | None = None
+    confirm: str | None = None  #: a solver; "" for all others than the first
+    confirm_timeout: float = 300.0
+    timeout: float = 600.0
+    memory: int = 2048
+    as_json: bool = False
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command; `args.run` of what it parses is the function of `args` that returns the exit code."""
-    parser = subparsers.add_parser(
-        "verify", help="prove that both encodings of instructions agree", description=_DESCRIPTION
-    )
-    add_arguments(parser)
-    return parser
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("arch", metavar="ARCH", nargs="?", help="an architecture")
-    parser.add_argument("name", metavar="INSTRUCTION", nargs="?", help="SASS or PTX name; all if not given")
-    parser.add_argument("--all", action="store_true", help="every instruction there is")
-    parser.add_argument(
-        "--jobs", type=_positive, metavar="N", help="worker processes (default: one for each core)"
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="workers of the Dask scheduler at tcp://…, or `local`: of one on this machine",
-    )
-    parser.add_argument(
-        "--evidence", metavar="FILE", help="where to record, and look up, what was proved (SQLite)"
-    )
-    parser.add_argument(
-        "--smtlib", metavar="DIR", help="write each obligation as SMT-LIB 2, named by its hash"
-    )
-    parser.add_argument(
-        "--confirm",
-        metavar="SOLVER",
-        nargs="?",
-        const="",
-        choices=("", "z3", "bitwuzla"),
-        help="put each obligation to a second solver too (this one, where it was not the first)",
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="seconds for each obligation (default 600)"
-    )
-    parser.add_argument(
-        "--memory", type=_positive, default=2048, metavar="MB", help="megabytes per solver (default 2048)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, at the end")
-    parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
-    return int(text)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Verify what `args` names, printing as it goes; returns the exit code.
+def run(args: Request) -> int:
+    """Verify what is asked for, printing as it goes; returns the exit code.
 
     Raises ValueError for wrong use, EvidenceError, NoSolverError, WitnessError.
     """
     from mmaformal.queries.campaign import Campaign
     from mmaformal.solver.evidence import EvidenceStore, default_path
 
-    instructions = _chosen(args)
+    if args.evidence is not None and args.no_cache:
+        raise ValueError("--evidence and --no-cache exclude each other")
     jobs = args.jobs or _cores()
-    with EvidenceStore(args.evidence or default_path()) as store, _Progress(args.json) as progress:
-        campaign = Campaign(instructions, store, timeout=args.timeout, memory=args.memory, told=progress.show)
+    path = ":memory:" if args.no_cache else args.evidence or default_path()
+    with EvidenceStore(path) as store, _Progress(args.as_json) as progress:
+        campaign = Campaign(
+            args.instructions, store, timeout=args.timeout, memory=args.memory, told=progress.show
+        )
         try:
             with progress.interruptible():
                 _work(campaign, args, jobs, progress)
         except KeyboardInterrupt:
-            progress.note(f"interrupted; what was proved is kept in {store.path}, and is not asked again")
+            if not args.no_cache:
+                progress.note(f"interrupted; what was proved is kept in {store.path}, and is not asked again")
             raise
         finally:
             if args.smtlib:
-                write_smtlib(campaign, Path(args.smtlib))
+                write_smtlib(campaign, args.smtlib)
         return _report(campaign, store, args, progress)
-
-
-def _chosen(args: argparse.Namespace) -> list[Instruction]:
-    if args.all == (args.arch is not None):
-        raise ValueError("verify ARCH, ARCH INSTRUCTION, or --all")
-    if args.all:
-        return [instruction for arch in ARCHITECTURES.values() for instruction in arch]
-    if args.arch.partition("@")[0] not in ARCHITECTURES:
-        raise ValueError(f"no architecture {args.arch!r}; there are {', '.join(ARCHITECTURES)}")
-    architecture = ARCHITECTURES[args.arch]
-    return [architecture[args.name]] if args.name else list(architecture)
 
 
 def _cores() -> int:
@@ -130,29 +81,32 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def _pool(args: argparse.Namespace, jobs: int) -> AbstractContextManager[Executor]:
+def _pool(args: Request, jobs: int) -> AbstractContextManager[Executor]:
     from mmaformal.solver.pool import cluster, processes
 
     if args.cluster is None:
         return processes(jobs)
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        raise ValueError("--cluster needs Dask: pip install 'mmaformal[cluster]'") from None
     return cluster(args.cluster, jobs)
 
 
-def _work(campaign: Campaign, args: argparse.Namespace, jobs: int, progress: _Progress) -> None:
-    for attempt in range(_ATTEMPTS):
+def _work(campaign: Campaign, args: Request, jobs: int, progress: _Progress) -> None:
+    from mmaformal.solver.pool import lost_workers
+
+    lost = settled = 0
+    while True:
         try:
             with _pool(args, jobs) as executor:
                 campaign.run(executor, jobs)
                 if args.confirm is not None:
-                    campaign.confirm(executor, jobs, args.confirm or None)
+                    campaign.confirm(executor, jobs, args.confirm or None, args.confirm_timeout)
             return
-        except BrokenExecutor:
-            if attempt == _ATTEMPTS - 1:
-                raise
+        except lost_workers():
+            lost = 1 if campaign.asked > settled else lost + 1
+            settled = campaign.asked
+            if lost == _ATTEMPTS:
+                at = campaign.running[0] if campaign.running else "the start"
+                progress.note(f"workers are killed again and again (out of memory?), at {at}; giving up")
+                return
             progress.note("a worker process was killed; going on with new ones")
 
 
@@ -230,47 +184,77 @@ class _Progress:
         settled = len(campaign.outcomes)
         text = f"{done}/{of} done, {settled} obligations ({campaign.known} known), {self.elapsed:.0f} s"
         if done == of:
-            return f"{text}, {len(campaign.confirmed)} confirmed" if campaign.confirmed else text
+            return f"{text}, {_confirmed(campaign)}" if campaign.confirmed else text
         return f"{text}, about {self.elapsed * (of - done) / done:.0f} s left" if done else text
 
 
-def _report(campaign: Campaign, store: EvidenceStore, args: argparse.Namespace, progress: _Progress) -> int:
+def _confirmed(campaign: Campaign) -> str:
+    """How far the confirmation is."""
+    verdicts = [confirmation.verdict for confirmation in campaign.confirmed.values()]
+    text = f"confirmed {verdicts.count('unsat')} of {len(campaign.claims)}"
+    return f"{text}, {verdicts.count('unknown')} not settled" if "unknown" in verdicts else text
+
+
+def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _Progress) -> int:
     from mmaformal.solver.answers import Fails, Holds
 
     answers = list(campaign.answers())
     refuted = [i for i, answer in answers if isinstance(answer, Fails)]
-    open_ = [i for i, answer in answers if not isinstance(answer, (Holds, Fails))]
+    proved = [i for i, answer in answers if isinstance(answer, Holds)]
+    of = sum(len(goal.instructions) for goal in campaign.goals.values())
+    confirmed = [
+        sha256
+        for sha256, confirmation in campaign.confirmed.items()
+        if confirmation.verdict == "unsat" and sha256 not in campaign.contradicted
+    ]
     unconfirmed = {
-        sha256: outcome for sha256, outcome in campaign.confirmed.items() if outcome.verdict != "unsat"
+        sha256: confirmation
+        for sha256, confirmation in campaign.confirmed.items()
+        if confirmation.verdict != "unsat" and sha256 not in campaign.contradicted
     }
     told: dict[str, Any] = {
-        "instructions": len(answers),
-        "proved": len(answers) - len(refuted) - len(open_),
+        "instructions": of,
+        "proved": len(proved),
         "refuted": len(refuted),
-        "unknown": len(open_),
+        "unknown": of - len(proved) - len(refuted),
         "obligations": len(campaign.outcomes),
         "asked": campaign.asked,
         "known": campaign.known,
-        "confirmed": len(campaign.confirmed) - len(unconfirmed),
+        "confirmed": len(confirmed),
+        "by": _by(campaign, confirmed),
+        "contradictions": list(campaign.contradicted.values()),
         "seconds": round(progress.elapsed, 1),
         "evidence": str(store.path),
     }
-    if args.json:
+    if args.as_json:
         told["unconfirmed"] = [
-            {"sha256": sha256, "verdict": outcome.verdict, "why": outcome.why}
-            for sha256, outcome in unconfirmed.items()
+            {"sha256": sha256, "verdict": confirmation.verdict, "why": confirmation.why}
+            for sha256, confirmation in unconfirmed.items()
         ]
         told["answers"] = [_as_json(i, answer) for i, answer in answers]
         print(json.dumps(told, indent=2), flush=True)
     else:
-        for sha256, outcome in unconfirmed.items():
+        for sha256, confirmation in unconfirmed.items():
             claim = campaign.claims[sha256]
-            print(f"NOT CONFIRMED  {claim.name}: {claim.statement}: {outcome.verdict} {outcome.why}")
+            print(f"NOT CONFIRMED  {claim.name}: {claim.statement}: {confirmation}")
+        for why in campaign.contradicted.values():
+            print(f"CONTRADICTION  {why}")
         print(_summary(told, args.confirm is not None), flush=True)
-    disagree = any(outcome.verdict == "sat" for outcome in unconfirmed.values())
-    if refuted or disagree:
+    if refuted:
         return _REFUTED
-    return _UNKNOWN if open_ or unconfirmed else _PROVED
+    settled = len(proved) == of and (args.confirm is None or len(confirmed) == len(campaign.claims))
+    return _PROVED if settled else _UNKNOWN
+
+
+def _by(campaign: Campaign, confirmed: Sequence[str]) -> dict[str, int]:
+    """How many obligations were confirmed by whom; in cases, where they were split."""
+    count: dict[str, int] = {}
+    for sha256 in confirmed:
+        confirmation = campaign.confirmed[sha256]
+        who = " and ".join(sorted(confirmation.solvers))
+        key = who if confirmation.cases == 1 else f"{who}, in cases"
+        count[key] = count.get(key, 0) + 1
+    return dict(sorted(count.items()))
 
 
 def _summary(told: dict[str, Any], confirm: bool) -> str:
@@ -278,7 +262,8 @@ def _summary(told: dict[str, Any], confirm: bool) -> str:
     parts += [f"{told[what]} {what}" for what in ("refuted", "unknown") if told[what]]
     tail = f"; {told['obligations']} obligations, {told['known']} of them known, {told['seconds']:.0f} s"
     if confirm:
-        tail += f"; {told['confirmed']} confirmed by a second solver"
+        by = ", ".join(f"{count} by {who}" for who, count in told["by"].items())
+        tail += f"; {told['confirmed']} confirmed by another solver{by and f' ({by})'}"
     return ", ".join(parts) + tail
 
 
@@ -325,10 +310,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.verify hopper HMMA.16816.F32`."""
-    parser = argparse.ArgumentParser(prog="verify", description=_DESCRIPTION)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
+    """`python -m mmaformal.queries.verify hopper HMMA.16816.F32` is `mmaformal verify …`."""
+    from mmaformal.cli import main as command
+
+    return command(["verify", *(sys.argv[1:] if argv is None else argv)])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings import executable, smt
 from mmaformal.explain import code_text
 from mmaformal.formats import Format
@@ -123,8 +124,8 @@ def _sample(fmt: Format, rng: np.random.Generator) -> Sample:
 # ---- on codes ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class WingWitness:
+@dataclass(frozen=True, repr=False)
+class WingWitness(HtmlText):
     """Codes for which the two wings differ, or for which an operation of the executable wing wraps."""
 
     instruction: Instruction
@@ -160,6 +161,10 @@ class WingWitness:
         for name, result in (("executable", self.executable), ("smt", self.smt)):
             lines.append(f"  {name}".ljust(14) + code_text(result, spec.d_format))
         return "\n".join([*lines, f"wraps: {self.wraps}"] if self.wraps else lines)
+
+    def __repr__(self) -> str:
+        results = f"executable {self.executable:#x}, smt {self.smt:#x}"
+        return short_text(self, self.instruction.label, results, *([self.wraps] if self.wraps else []))
 
 
 def compare(instruction: Instruction, codes: Codes) -> WingWitness | None:

@@ -7,11 +7,12 @@ further block of zero products is added.  There the sign of a zero may change, a
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Lowered
+from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Lowered
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.instruction import Instruction
 from mmaformal.queries.inputs import symbolic_inputs
@@ -30,7 +31,7 @@ from mmaformal.queries.relations import (
     settle,
 )
 from mmaformal.queries.relations import same as same_code
-from mmaformal.solver.answers import Answer
+from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
 
 
@@ -48,30 +49,39 @@ class Padding:
 
 
 def padding(spec: DotAdd) -> Padding:
-    """The shorter instruction that one is compared with, or the longer one."""
+    """The shorter instruction that one is compared with, or the longer one.
+
+    Raises ValueError if there is neither.
+    """
     p = spec.parameters
-    if isinstance(p, Gdfs):
+    if isinstance(p, Gdfs) and p.G > 1:
         zeros = tuple(range(p.G - 1, spec.k, p.G))
         shorter = p.G - 1, p.L // p.G * (p.G - 1)
         block = spec.scale_block // p.G * (p.G - 1)
         return Padding(
             spec, spec.replace(k=spec.k - len(zeros), G=shorter[0], L=shorter[1], scale_block=block), zeros
         )
-    if isinstance(p, (Fda, Fdrda, Efda)) and p.L > 1:
+    least = 2 if isinstance(p, Gfdrda) else 1  # products of a step
+    if isinstance(p, (Fda, Fdrda, Efda)) and least < p.L and not _straddles(spec):
         zeros = tuple(range(p.L - 1, spec.k, p.L))
         changes: dict[str, Any] = {"k": spec.k - len(zeros), "L": p.L - 1}
         if spec.scale_format is not None:
             changes["scale_block"] = spec.scale_block // p.L * (p.L - 1)
         return Padding(spec, spec.replace(**changes), zeros)
-    if isinstance(p, Lowered):
+    if isinstance(p, Lowered) and p.L > 1:
         n = len(p.order)
         last = [p.order[i] for i in range(p.L - 1, n, p.L)]
         kept = sorted(set(range(n)) - set(last))
         order = tuple(kept.index(k) for k in p.order if k not in last)
         zeros = tuple(step + k for step in range(0, spec.k, n) for k in sorted(last))
         return Padding(spec, spec.replace(k=spec.k - len(zeros), L=p.L - 1, order=order), zeros)
-    n = p.step_products
+    n = math.lcm(p.step_products, spec.scale_block or 1)
     return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
+
+
+def _straddles(spec: DotAdd) -> bool:
+    """Whether scale blocks are no whole steps, so that a product less in each step is not one less in each block."""
+    return bool(spec.scale_block) and spec.scale_block % spec.parameters.step_products != 0
 
 
 def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
@@ -98,7 +108,6 @@ def relation(pad: Padding) -> Relation:
         lambda x, y: related(x, y, d),
         f"without product{'s' if len(pad.zeros) > 1 else ''} " + ", ".join(map(str, pad.zeros)),
         allowed,
-        apart=pad.zeros,
     )
 
 
@@ -146,7 +155,11 @@ def _further_block(
 
 
 def answer(instruction: Instruction, asker: Asker) -> Answer:
-    pad = padding(instruction.spec)
+    try:
+        pad = padding(instruction.spec)
+    except ValueError as error:
+        question = f"{instruction.label} gives the same with a zero product more"
+        return Unknown(question, f"there is nothing to compare it with: {error}", (), asker.elapsed)
     if pad.longer.parameters == pad.shorter.parameters:
         more = "a zero product" if len(pad.zeros) == 1 else f"{len(pad.zeros)} zero products"
         question = f"{instruction.label} gives the same number with {more} more"
@@ -155,8 +168,13 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
     return settle(instruction, asker, question, [relation(pad)], lambda: [argument(pad)])
 
 
+def _about(spec: DotAdd) -> tuple[DotAdd, DotAdd]:
+    pad = padding(spec)
+    return pad.longer, pad.shorter
+
+
 PROPERTY = Property(
-    "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", answer
+    "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", answer, about=_about
 )
 
 main = PROPERTY.main

@@ -3,6 +3,7 @@ started it."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from mmaformal.queries import symmetries
 
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
@@ -46,3 +49,30 @@ def _no_solver_is_left() -> Iterator[None]:
     yield
     left = solver_processes(os.getpid())
     assert not left, f"solver processes {left} are still running"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests prove is neither looked up nor recorded in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+            patch.setenv(name, str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def terms_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`find_difference` says `Equal` of the SMT wing's terms, without the proof that the encodings are equal."""
+    module = importlib.import_module("mmaformal.queries.find_difference")
+    monkeypatch.setattr(module, "equal_in_both_encodings", lambda answer, *_: answer)
+
+
+@pytest.fixture(autouse=True)
+def _laws_are_of_these_encodings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What was proved of models is not used where encodings are changed, nor the other way round."""
+    changes = "monkeypatch" in request.fixturenames
+    if changes:
+        symmetries.forget()
+    yield
+    if changes:
+        symmetries.forget()

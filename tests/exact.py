@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from mmaformal.algorithms import (
     IEEE_FP32,
@@ -65,13 +65,16 @@ def exponent_of(value: Fraction) -> int:
 def cut(x: Fraction, bits: int, rounding: Rounding) -> Fraction:
     """x rounded to `bits` fractional bits."""
     scaled = x * 2**bits
-    if rounding is Rounding.RNE:
-        kept = round(scaled)
-    elif rounding is Rounding.RD:
-        kept = floor(scaled)
-    else:
-        kept = floor(abs(scaled)) * (1 if x >= 0 else -1)
-    return Fraction(kept, 2**bits)
+    sign, below = (1 if x >= 0 else -1), floor(abs(scaled))
+    kept = {
+        Rounding.RZ: sign * below,
+        Rounding.RNE: round(scaled),
+        Rounding.RNA: sign * floor(abs(scaled) + Fraction(1, 2)),
+        Rounding.RD: floor(scaled),
+        Rounding.RU: ceil(scaled),
+        Rounding.RO: sign * (below if below == abs(scaled) else below | 1),
+    }
+    return Fraction(kept[rounding], 2**bits)
 
 
 def encode(special: Special, negative: bool, fmt: Format) -> int | None:
@@ -87,7 +90,7 @@ def convert(value: Fraction, rho: Conversion, zero_negative: bool = False) -> in
     fmt = rho.format
     least, bits = 1 - fmt.bias, fmt.fraction_bits
     if value == 0:
-        return fmt.sign_mask if zero_negative else 0
+        return fmt.sign_mask if zero_negative and rho.signed_zero else 0
     exponent = max(exponent_of(value), least)
     rounded = cut(value / Fraction(2) ** exponent, rho.fraction_bits, rho.rounding) * Fraction(2) ** exponent
     sign = fmt.sign_mask if value < 0 else 0
@@ -123,13 +126,18 @@ def special_code(special: Special, fmt: Format, nan: int) -> int:
     return nan if code is None else code
 
 
+def canonical(fmt: Format) -> int:
+    """All ones but the sign."""
+    return fmt.codes // 2 - 1
+
+
 def quiet(fmt: Format) -> int:
     return (((1 << (fmt.exponent_bits + 1)) - 1) << fmt.fraction_bits) >> 1
 
 
 def fused_sum(terms: Sequence[tuple[Fraction, int]], F: int) -> tuple[Fraction, int]:
-    """Align to F and sum (semantics §1)."""
-    e_max = max(e for _, e in terms)
+    """Align to F and sum (semantics §1); of no terms, 0 without an exponent."""
+    e_max = max((e for _, e in terms), default=NO_EXPONENT)
     return sum((cut(s / Fraction(2) ** (e_max - e), F, Rounding.RZ) for s, e in terms), Fraction(0)), e_max
 
 
@@ -138,7 +146,7 @@ def fused_sum(terms: Sequence[tuple[Fraction, int]], F: int) -> tuple[Fraction, 
 
 def fda(spec, p: Fda, a, b, c, scale_a, scale_b) -> int:
     A, B, C = [read(x, spec.a_format) for x in a], [read(x, spec.b_format) for x in b], read(c, spec.c_format)
-    nan = 0x7FFF if spec.d_format.name == "fp16" else 0x7FFFFFFF
+    nan = canonical(spec.d_format)
     scales = [read(x, spec.scale_format) for x in (*scale_a, *scale_b)] if spec.scale_format else []
     special = combined([product_special(x, y) for x, y in zip(A, B, strict=True)] + [C.special])
     if any(s.special for s in scales):
@@ -163,9 +171,9 @@ def gdfs(spec, p: Gdfs, a, b, c, scale_a, scale_b) -> int:
     A, B, C = [read(x, spec.a_format) for x in a], [read(x, spec.b_format) for x in b], read(c, spec.c_format)
     alpha, beta = ([read(x, spec.scale_format) for x in s] for s in (scale_a, scale_b))
     if C.special == NAN or any(s.special for s in alpha + beta):
-        return 0x7FFFFFFF
+        return canonical(spec.d_format)
     if C.special:
-        return c
+        return special_code(C.special, spec.d_format, 0)
     terms = []
     for g in range(0, len(A), p.G):
         products = [x.value * y.value for x, y in zip(A[g : g + p.G], B[g : g + p.G], strict=True)]
@@ -182,14 +190,16 @@ def gdfs(spec, p: Gdfs, a, b, c, scale_a, scale_b) -> int:
 
 def fdrda(spec, p: Fdrda, a, b, c, scale_a, scale_b) -> int:
     A, B, C = [read(x, spec.a_format) for x in a], [read(x, spec.b_format) for x in b], read(c, spec.c_format)
-    specials, terms = [C.special], []
+    specials, overflows, terms = [C.special], [], []
     for x, y in zip(A, B, strict=True):
         s, e = x.significand * y.significand, x.exponent + y.exponent
         specials.append(product_special(x, y))
         if specials[-1] is None and s and e + (abs(s) >= 2) >= 128:
-            specials[-1] = PLUS if s > 0 else MINUS
+            overflows.append(PLUS if s > 0 else MINUS)
         terms.append((s, e if s or not p.skip_zero_products else NO_EXPONENT))
-    special = combined(specials)
+    special = combined([*specials, *overflows])
+    if p.inputs_first and combined(specials):
+        special = combined(specials)
     if special:
         return special_code(special, fp32, quiet(fp32))
     if isinstance(p, Gfdrda):
@@ -275,7 +285,7 @@ def lowered(spec, p: Lowered, a, b, c, scale_a, scale_b) -> int:
         x, to = read(code, fmt), p.operands
         if x.special:
             return special_code(x.special, to, quiet(to))
-        exact = Conversion("exact", to, to.fraction_bits, Rounding.RNE)
+        exact = Conversion("exact", to, to.fraction_bits, Rounding.RNE, signed_zero=True)
         assert x.value == 0 or read(convert(x.value, exact), to).value == x.value
         return convert(x.value, exact, x.negative)
 
@@ -289,7 +299,7 @@ def lowered(spec, p: Lowered, a, b, c, scale_a, scale_b) -> int:
     x, y = read(fused, spec.d_format), read(c, spec.d_format)
     special = combined([x.special, y.special])
     if special:
-        return special_code(special, spec.d_format, 0x7FFF if spec.d_format.name == "fp16" else 0x7FFFFFFF)
+        return special_code(special, spec.d_format, canonical(spec.d_format))
     return convert(x.value + y.value, p.addition, x.negative and y.negative)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ from mmaformal import volta
 from mmaformal.cli import main
 from mmaformal.encodings.executable import fda
 from mmaformal.queries import verify
-from mmaformal.queries.campaign import Campaign
+from mmaformal.queries.campaign import Campaign, checked
+from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver import pool
-from mmaformal.solver.answers import Holds
-from mmaformal.solver.evidence import EvidenceError, EvidenceStore
+from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.solver.evidence import EvidenceError, EvidenceStore, Record, digest, recording
 from mmaformal.solver.pool import cluster, processes
+from mmaformal.solver.portfolio import Outcome
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -59,10 +61,13 @@ def run(*arguments: object) -> int:
 
 @pytest.fixture(scope="module")
 def proved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store in which `SMALL` is proved."""
+    """A store in which `SMALL` is proved; and what takes other solvers long, confirmed."""
     path = tmp_path_factory.mktemp("store") / "e.db"
     with EvidenceStore(path) as store, threads(1) as executor:
         Campaign([SMALL], store).run(executor, 1)
+        for record in list(store.records()):
+            if record.name.startswith("round"):
+                store.add(record.sha256, record.name, record.statement, Outcome("unsat", "z3", "1.0", 9.0))
     return path
 
 
@@ -70,6 +75,16 @@ def proved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def known(proved: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return Path(shutil.copy(proved, tmp_path / "known.db"))
+
+
+@pytest.fixture
+def one_left(known: Path) -> Record:
+    """The obligation in `known` that no other solver has confirmed, when all others are said to be."""
+    with EvidenceStore(known) as store:
+        first, *rest = [record for record in store.records() if record.solver == "bitwuzla"]
+        for record in rest:
+            store.add(record.sha256, record.name, record.statement, Outcome("unsat", "z3", "1.0", 0.0))
+    return first
 
 
 # ---- what a campaign says
@@ -120,8 +135,8 @@ def test_verify_tells_proves_writes_and_confirms(
     assert f"{len(files)} confirmed" in out
     with EvidenceStore(store) as records:
         for name in files:
-            assert records.proof(name, "z3")
             assert records.proof(name, "bitwuzla")
+            assert records.proof(name, "z3") or records.proof(name, "cvc5")
     assert run(*arguments, "--confirm", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["asked"], told["confirmed"], told["unconfirmed"]) == (0, len(files), [])
@@ -160,7 +175,7 @@ def test_what_is_not_settled_is_unknown(
         (("volta", "--all"), "--all"),
         (("vulcan",), "no architecture 'vulcan'"),
         (("volta", "HMMA.1"), "HMMA.1"),
-        (("volta", "--evidence", "/dev/null/e.db"), "cannot hold evidence"),
+        (("volta", "--evidence", "/dev/null/e.db"), "cannot write to"),
     ],
 )
 def test_wrong_use_is_told_in_a_line(
@@ -170,6 +185,108 @@ def test_wrong_use_is_told_in_a_line(
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
+
+
+# ---- solvers that do not agree, workers that cannot be believed
+
+
+def lie(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, Outcome], Any], digests: list[str]) -> None:
+    """Of one lemma, another answer is given."""
+
+    def lying(scripts: list[str], timeout: float, backend: str | None, memory: int) -> Any:
+        said = pool.decide(scripts, timeout, backend, memory)
+        wrong = [i for i, script in enumerate(scripts) if digest(script) in digests]
+        return answer(str(backend), said[wrong[0]]) if len(said) == 1 and wrong else said
+
+    monkeypatch.setattr("mmaformal.queries.campaign.decide", lying)
+
+
+def check_contradiction(told: dict[str, Any], record: Record) -> None:
+    assert (told["proved"], told["unknown"], len(told["contradictions"])) == (0, 1, 1)
+    (answer,) = told["answers"]
+    assert answer["answer"] == "unknown"
+    assert f"contradict each other on {record.sha256}" in answer["why"]
+    assert record.sha256 not in answer["obligations"]
+
+
+def test_a_contradiction_between_solvers_settles_nothing(
+    known: Path,
+    one_left: Record,
+    capsys: pytest.CaptureFixture[str],
+    in_threads: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments, first = ("volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1), one_left
+    lie(monkeypatch, lambda backend, _: [Outcome("sat", backend, "1", 0.1)], [first.sha256])
+    assert run(*arguments, "--confirm", "--json") == 3
+    check_contradiction(json.loads(capsys.readouterr().out), first)
+    monkeypatch.undo()
+    monkeypatch.setattr(verify, "_pool", lambda args, jobs: threads(jobs))
+    assert run(*arguments, "--json") == 3  # nor does it the next day
+    check_contradiction(json.loads(capsys.readouterr().out), first)
+    assert run(*arguments) == 3
+    out = capsys.readouterr().out
+    assert f"CONTRADICTION  {known}: solvers contradict each other on {first.sha256} ({first.name}" in out
+    assert f"{first.solver} {first.version} says unsat, " in out
+    assert "0 proved, 1 unknown" in out
+    with EvidenceStore(known) as store:
+        assert {r.verdict for r in store.records() if r.sha256 == first.sha256} == {"sat", "unsat"}
+    with EvidenceStore(known) as store, recording(store):
+        assert isinstance(prove_encodings(SMALL, timeout=3), Unknown)
+
+
+def test_what_was_satisfiable_once_is_not_proved_by_asking_again(known: Path, tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    with EvidenceStore(known) as old, EvidenceStore(path) as store, threads(1) as executor:
+        first, *rest = old.records()
+        for record in rest:
+            store.add(record.sha256, record.name, record.statement, record.outcome)
+        store.add(first.sha256, first.name, first.statement, Outcome("sat", "cvc5", "1", 0.1))
+        campaign = Campaign([SMALL], store)
+        campaign.run(executor, 1)
+        assert campaign.asked == 1
+        ((_, answer),) = campaign.answers()
+        assert isinstance(answer, Unknown)
+        assert "contradict each other" in answer.why
+        assert list(campaign.contradicted) == [first.sha256]
+
+
+def forged() -> Outcome:
+    """An `unsat` that nobody said, as another process may send."""
+    outcome = Outcome("unknown", "", "", 0.0)
+    object.__setattr__(outcome, "verdict", "unsat")
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [None, "unsat", [], ["unsat"], [None], [forged()], [Outcome("unsat", "yices", "1", 0.1)]],
+    ids=["None", "text", "none", "a list of text", "[None]", "forged", "another solver"],
+)
+def test_an_answer_that_cannot_be_one_is_none(rubbish: Any) -> None:
+    (outcome,) = checked(rubbish, 1, "z3")
+    assert outcome.verdict == "unknown"
+    assert outcome.why.startswith("a worker gave ")
+    fine = [Outcome("unsat", "z3", "1", 0.1)]
+    assert checked(fine, 1, "z3") == fine
+    assert [o.verdict for o in checked(fine, 2, "z3")] == ["unknown"] * 2
+
+
+def test_what_a_worker_says_is_no_proof_unless_it_can_be_one(
+    known: Path,
+    one_left: Record,
+    capsys: pytest.CaptureFixture[str],
+    in_threads: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lie(monkeypatch, lambda *_: [forged()], [one_left.sha256])
+    arguments = "volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1, "--confirm-timeout", 1
+    assert run(*arguments, "--confirm", "--json") == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["proved"] == 1
+    assert told["confirmed"] == told["obligations"] - 1
+    (unconfirmed,) = told["unconfirmed"]
+    assert unconfirmed["sha256"] == one_left.sha256
 
 
 # ---- processes that are killed
@@ -301,6 +418,50 @@ def test_verify_goes_on_when_a_worker_is_killed(
     assert run("volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1) == 0
     assert "going on with new ones" in capsys.readouterr().err
     assert pools == [1, 1]
+
+
+class Losing(Executor):
+    """Loses the worker of each task: of the first ones, or of all."""
+
+    def __init__(self, error: Exception, losses: int, executor: Executor) -> None:
+        self.error, self.losses, self.executor = error, losses, executor
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
+        if self.losses == 0:
+            return self.executor.submit(function, *arguments, **named)
+        self.losses -= 1
+        future: Future[Any] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize("losses", [1, 100])
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_a_worker_that_dask_gives_up_is_a_lost_worker(
+    losses: int, known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="pip install 'mmaformal[cluster]'")
+    killed = distributed.KilledWorker("decide-1", None, 3)
+    pools: list[int] = []
+
+    @contextmanager
+    def losing(args: Any, jobs: int) -> Iterator[Executor]:
+        pools.append(jobs)
+        with threads(jobs) as executor:
+            yield Losing(killed, losses if len(pools) == 1 or losses > 1 else 0, executor)
+
+    monkeypatch.setattr(verify, "_pool", losing)
+    assert run("volta", "HMMA.884.F16.F16", "--evidence", known, "--jobs", 1) == (0 if losses == 1 else 3)
+    said = capsys.readouterr()
+    assert "going on with new ones" in said.err
+    assert "Traceback" not in said.err
+    if losses == 1:
+        assert pools == [1, 1]
+        assert "1 proved" in said.out
+    else:
+        assert len(pools) == 3
+        assert "giving up" in said.err
+        assert "0 proved, 1 unknown" in said.out
 
 
 # ---- a cluster

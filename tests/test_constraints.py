@@ -97,6 +97,12 @@ def test_at_most_adds_up(values: list[int], bound: int) -> None:
     assert z3.is_true(z3.simplify(formula)) == (sum(values) <= bound)
 
 
+def test_at_most_does_not_wrap() -> None:
+    many = [z3.BitVecVal(2047, 11)] * 513  # more than 2^20 in all
+    assert z3.is_false(z3.simplify(z3.And(terms.at_most(many, 2047 * 513 - (1 << 20)))))
+    assert z3.is_true(z3.simplify(z3.And(terms.at_most(many, 2047 * 513))))
+
+
 # ---- each constraint, on every code
 
 
@@ -337,7 +343,7 @@ def test_constraints_that_nothing_satisfies_are_no_proof(where: list[str]) -> No
         find_difference(X, Y, where=where, backends="z3")
 
 
-def test_results_that_nothing_satisfies_are_no_proof() -> None:
+def test_results_that_nothing_satisfies_are_no_proof(terms_alone: None) -> None:
     x, y = model(1, 24, bf16, bf16, fp32), model(1, 25, bf16, bf16, fp32)
     overflow = ["a0=0x5f80", "b0=0x5f80"]  # 2^64 · 2^64
     with pytest.raises(ValueError, match="no input satisfies"):

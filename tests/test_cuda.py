@@ -205,8 +205,8 @@ def ptx_names(instruction: Instruction) -> set[str]:
 
 
 def as_alias(mma: Mma) -> str:
-    """The PTX as the tables spell it: scales by the size of a block, not by how many there are."""
-    return canonical_name(re.sub(r"block_scale\.scale_vec::\dX", f"block{mma.scale_block}", mma.ptx))
+    """The PTX as the tables spell it."""
+    return canonical_name(mma.ptx)
 
 
 @pytest.mark.parametrize("instruction", HMMA, ids=lambda i: i.label)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import z3
+from settling import settled
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd, Rounding
@@ -48,12 +49,14 @@ def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_the_error_bound_is_proved_and_reached() -> None:
     instruction = hopper["HMMA.1684.F32.TF32"].replace(e_zero=None)
-    answer = error_bound.PROPERTY.prove(instruction)
+    answer = settled(error_bound.PROPERTY, instruction)
     assert isinstance(answer, Holds)
     assert answer.proof.obligations[-1].name == "composition"
     n, witness = error_bound.least_n(instruction), error_bound.reach(instruction)
     assert witness is not None
-    assert str(n) in answer.question
+    assert answer.number is not None
+    assert (answer.number.name, answer.number.value) == ("n", n)
+    assert answer.number.text in str(answer).splitlines()[0]
     assert 3 < n < 4  # three products and c, less than a unit each
     spec = instruction.spec
     assert witness.result == run(instruction, [witness.codes])[0]
@@ -98,7 +101,7 @@ def test_the_error_bound_of_a_unit_that_cuts_one_bit_more_is_not_proved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
-    answer = error_bound.PROPERTY.prove(SMALL)
+    answer = settled(error_bound.PROPERTY, SMALL)
     assert isinstance(answer, Unknown)
     assert "does not hold" in answer.why
 
@@ -124,7 +127,7 @@ def test_a_smaller_loss_is_refuted(proving: Composing, monkeypatch: pytest.Monke
     ids=str,
 )
 def test_products_of_one_scale_block_are_bounded_apart(instruction: Instruction) -> None:
-    answer = error_bound.PROPERTY.prove(instruction)
+    answer = settled(error_bound.PROPERTY, instruction)
     assert isinstance(answer, Holds), answer
 
 
@@ -146,7 +149,7 @@ def test_products_of_one_scale_block_are_bounded_apart(instruction: Instruction)
 def test_the_bounds_of_rounding_down_are_proved_and_reached(
     instruction: Instruction, below: Fraction, above: Fraction
 ) -> None:
-    answer = error_bound.PROPERTY.prove(instruction)
+    answer = settled(error_bound.PROPERTY, instruction)
     assert isinstance(answer, Holds), answer
     assert answer.proof.obligations[-1].name == "composition"
     spec = instruction.spec
@@ -232,7 +235,7 @@ def test_a_c_that_is_kept_where_it_should_be_dropped_is_refuted(proving: Composi
 
 
 def test_no_argument_is_an_honest_unknown() -> None:
-    answer = error_bound.PROPERTY.prove(FDRDA.replace(cut=Rounding.RZ))
+    answer = settled(error_bound.PROPERTY, FDRDA.replace(cut=Rounding.RZ))
     assert isinstance(answer, Unknown)
     assert "no argument" in answer.why
 
@@ -349,10 +352,10 @@ def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:
 
 def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     chain = SMALL.replace(k=6)
-    answer = error_bound.PROPERTY.prove(chain)
+    answer = settled(error_bound.PROPERTY, chain)
     assert isinstance(answer, Holds)
     assert "sum of the steps' errors" in answer.question
-    assert "sum of the steps' errors" not in error_bound.PROPERTY.prove(SMALL).question  # type: ignore[attr-defined]
+    assert "sum of the steps' errors" not in settled(error_bound.PROPERTY, SMALL).question  # type: ignore[attr-defined]
     whole = fda.dot_add
 
     def forgets_c(spec: DotAdd, a: Any, b: Any, c: Any, *scales: Any) -> Any:
@@ -390,7 +393,7 @@ def test_no_sample_is_outside_the_bounds(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["v_mfma_f32_32x32x4f16", "v_mfma_f32_32x32x2bf16"])
 def test_gps_has_no_bound_since_it_flushes(name: str) -> None:
-    answer = error_bound.PROPERTY.prove(cdna2[name])
+    answer = settled(error_bound.PROPERTY, cdna2[name])
     assert isinstance(answer, Fails)
     assert answer.witness.result == 0  # type: ignore[attr-defined]
     assert answer.witness.exact >= Fraction(1, 512)  # type: ignore[attr-defined]

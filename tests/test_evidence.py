@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -21,7 +22,14 @@ from mmaformal.queries.lemmas import Scripts
 from mmaformal.queries.prove_encodings import argue, prove_encodings
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.evidence import EvidenceError, EvidenceStore, current_store, digest, recording
+from mmaformal.solver.evidence import (
+    ContradictionError,
+    EvidenceError,
+    EvidenceStore,
+    current_store,
+    digest,
+    recording,
+)
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
 
@@ -131,7 +139,8 @@ def test_stock_bitwuzla_and_z3_read_every_lemma(lemma_files: list[Path]) -> None
 
 
 def test_stock_cvc5_reads_every_lemma(lemma_files: list[Path]) -> None:
-    cvc5 = pytest.importorskip("cvc5", reason="cvc5 is not installed (it is not a dependency)")
+    import cvc5
+
     answers = []
     for path in lemma_files:
         solver = cvc5.Solver()
@@ -153,10 +162,9 @@ def test_a_proof_is_found_by_its_hash_and_never_replaced(tmp_path: Path) -> None
     with EvidenceStore(tmp_path / "new" / "folder" / "e.db") as store:
         assert store.proof("ab") is None
         store.add("ab", "name", "statement", outcome("unknown", ""))
-        store.add("ab", "name", "statement", outcome("sat"))
         assert store.proof("ab") is None
         store.add("ab", "name", "statement", outcome("unsat", seconds=2.5))
-        store.add("ab", "other", "other", outcome("sat", seconds=9.0))
+        store.add("ab", "other", "other", outcome("unknown", "", seconds=9.0))
         store.add("ab", "other", "other", outcome("unsat", seconds=9.0))
         store.add("ab", "name", "statement", outcome("unsat", "bitwuzla"))
         found = store.proof("ab")
@@ -169,6 +177,114 @@ def test_a_proof_is_found_by_its_hash_and_never_replaced(tmp_path: Path) -> None
         assert store.proof("a") is None
     with EvidenceStore(store.path) as again:
         assert [r.solver for r in again.records() if r.verdict == "unsat"] == ["z3", "bitwuzla"]
+        assert [r.seconds for r in again.records() if r.verdict == "unknown"] == [9.0]  # the last one
+
+
+@pytest.mark.parametrize("second", ["z3", "bitwuzla"])
+@pytest.mark.parametrize("verdicts", [("unsat", "sat"), ("sat", "unsat")])
+def test_a_contradiction_is_kept_and_named_and_proves_nothing(
+    tmp_path: Path, verdicts: tuple[str, str], second: str
+) -> None:
+    said = rf"on ab \(name: statement\): z3 1\.0 says {verdicts[0]}, {second} 1\.0 says {verdicts[1]}"
+    with EvidenceStore(tmp_path / "e.db") as store:
+        store.add("ab", "name", "statement", outcome(verdicts[0]))
+        store.add("cd", "fine", "fine", outcome("unsat"))
+        with pytest.raises(ContradictionError, match=said) as caught:
+            store.add("ab", "name", "statement", outcome(verdicts[1], second))
+        assert "\n" not in str(caught.value)
+    with EvidenceStore(store.path) as again:
+        assert [(r.solver, r.verdict) for r in again.records() if r.sha256 == "ab"] == [
+            ("z3", verdicts[0]),
+            (second, verdicts[1]),
+        ]
+        for solver in (None, "z3", "bitwuzla"):
+            with pytest.raises(ContradictionError, match=said):
+                again.proof("ab", solver)
+        with pytest.raises(ContradictionError):  # whatever is said later
+            again.add("ab", "name", "statement", outcome("unsat", "cvc5"))
+        again.add("ab", "name", "statement", outcome("unknown", ""))
+        assert again.proof("cd") is not None
+        (contradiction,) = again.contradictions()
+        assert [r.solver for r in contradiction.records] == ["z3", second, "cvc5"]
+
+
+def test_what_nobody_says_is_no_answer(tmp_path: Path) -> None:
+    for verdict in ("unsat", "sat"):
+        with pytest.raises(ValueError, match=f"{verdict}, but no solver"):
+            outcome(verdict, "")
+    forged = Outcome("unknown", "", "", 0.0)
+    object.__setattr__(forged, "verdict", "unsat")  # as what comes from another process may be
+    with EvidenceStore(tmp_path / "e.db") as store:
+        with pytest.raises(ValueError, match="no solver that says so"):
+            store.add("ab", "name", "statement", forged)
+        with pytest.raises(sqlite3.IntegrityError):
+            store._db.execute("INSERT INTO records VALUES ('ab', '', '', 'unsat', '', '', 0, 0, '')")
+        assert list(store.records()) == []
+    for wrong in (
+        {"seconds": -1.0},
+        {"seconds": float("nan")},
+        {"memory": -1},
+        {"memory": 1.5},
+        {"version": None},
+    ):
+        with pytest.raises(ValueError, match=r"memory is|seconds are|are text"):
+            Outcome(**{"verdict": "unsat", "solver": "z3", "version": "1", "seconds": 1.0} | wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a verdict is one of"):
+        outcome("maybe")
+
+
+LAYOUT_1 = """
+CREATE TABLE records (sha256 TEXT NOT NULL, solver TEXT NOT NULL, version TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('sat', 'unsat', 'unknown')), name TEXT NOT NULL, statement TEXT NOT NULL,
+    seconds REAL NOT NULL, memory INTEGER NOT NULL, date TEXT NOT NULL,
+    PRIMARY KEY (sha256, solver, version)) WITHOUT ROWID;
+INSERT INTO records VALUES ('ab', 'z3', '1', 'unsat', 'name', 'statement', 2.5, 4096, '2026-01-01T00:00:00+00:00');
+INSERT INTO records VALUES ('ab', '', '', 'unknown', 'name', 'statement', 2.5, 0, '2025-01-01T00:00:00+00:00');
+INSERT INTO records VALUES ('cd', '', '', 'unsat', 'name', 'statement', 2.5, 0, '2026-01-01T00:00:00+00:00');
+INSERT INTO records VALUES ('ef', 'z3', '1', 'unsat', 'n', 's', 1, 0, '2026-01-01T00:00:00+00:00');
+INSERT INTO records VALUES ('ef', 'cvc5', '1', 'sat', 'n', 's', 1, 0, '2026-01-02T00:00:00+00:00');
+PRAGMA user_version = 1;
+"""
+
+OPENER = """
+import sys
+from mmaformal.solver.evidence import EvidenceStore
+sys.stdin.readline()
+with EvidenceStore(sys.argv[1]) as store:
+    print(len(list(store.records())))
+"""
+
+
+def test_a_file_of_the_layout_before_is_brought_up_to_date_once(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(LAYOUT_1)
+    openers = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for opener in openers:  # all at once
+        assert opener.stdin is not None
+        opener.stdin.write("\n")
+        opener.stdin.flush()
+    assert [opener.communicate(timeout=60)[0] for opener in openers] == ["5\n"] * 3
+    with EvidenceStore(path) as store:
+        found = store.proof("ab")
+        assert found is not None
+        assert (found.solver, found.seconds, found.memory, found.date) == (
+            *("z3", 2.5, 4096),
+            "2026-01-01T00:00:00+00:00",
+        )
+        assert store.proof("cd") is None  # by nobody
+        assert len(store.contradictions()) == 1
+        with pytest.raises(ContradictionError):
+            store.add("ab", "name", "statement", Outcome("sat", "z3", "1", 1.0))
+        assert len(list(store.records())) == 6
 
 
 def test_what_is_no_store_is_said_to_be_none(tmp_path: Path) -> None:
@@ -182,6 +298,14 @@ def test_what_is_no_store_is_said_to_be_none(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(EvidenceError, match="another program"):
         EvidenceStore(other)
+    for number in (1, 2):  # which other programs have too
+        with contextlib.closing(sqlite3.connect(other)) as db:
+            db.execute(f"PRAGMA user_version = {number}")
+        with pytest.raises(EvidenceError, match="another program"):
+            EvidenceStore(other)
+        with contextlib.closing(sqlite3.connect(other)) as db:
+            assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("things",)]  # left as it was
+            assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     later = tmp_path / "later.db"
     db = sqlite3.connect(later)
     db.execute("PRAGMA user_version = 7")
@@ -287,10 +411,21 @@ def test_a_proof_is_recorded_and_then_known(tmp_path: Path, monkeypatch: pytest.
             prove_encodings(ampere["HMMA.1688.F16"])
 
 
-def test_solvers_that_contradict_each_other_prove_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verdicts", [("unsat", "sat"), ("sat", "unsat")])
+def test_solvers_that_contradict_each_other_prove_nothing(tmp_path: Path, verdicts: tuple[str, str]) -> None:
+    x, y = z3.BitVecs("x y", 8)
     with EvidenceStore(tmp_path / "e.db") as store:
-        store.add("f" * 64, "name", "statement", outcome("unsat", "bitwuzla"))
-        assert store.proof("f" * 64) is not None
-        store.add("f" * 64, "name", "statement", outcome("sat", "z3"))
-        with pytest.raises(EvidenceError, match=r"bitwuzla 1\.0 says unsat, z3 1\.0 sat"):
-            store.proof("f" * 64)
+        with recording(store):
+            asker = Asker(Counting("unsat"), 60)  # type: ignore[arg-type]
+        script = smtlib([z3.simplify(z3.And(x * y == 35))])
+        store.add(digest(script), "name", "statement", outcome(verdicts[0], "cvc5"))
+        if verdicts[0] == "unsat":
+            with pytest.raises(ContradictionError):
+                store.add(digest(script), "name", "statement", outcome(verdicts[1], "z3"))
+        said = asker.satisfy("name", "statement", [x * y == 35])
+        assert said.verdict == "unknown"
+        assert "solvers contradict each other" in said.why
+        assert asker.proved == []
+        again = asker.satisfy("name", "statement", [x * y == 35])
+        assert again.verdict == "unknown"
+        assert len(list(store.records())) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from fractions import Fraction
 
 import ml_dtypes
@@ -250,3 +251,46 @@ def test_packing_says_what_is_wrong() -> None:
         to_containers([64], e2m3)
     with pytest.raises(ValueError, match="bf16 has 16 bits"):
         from_containers(np.zeros(2, np.uint8), bf16)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e999999999",
+        "-1e-999999999",
+        "1E+99999999999999999999",
+        "0x1p999999999",
+        "0x1p-999999999999",
+        "1" * 100_000,
+        "0." + "0" * 100_000 + "1",
+        "0x" + "f" * 100_000,
+        "1" * 1500,
+        "9e4999",
+        "0x1p",
+        "0x",
+        "0x.p1",
+        "1e",
+        "0x1.g",
+        "1/0",
+        "0x1p1/2",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_numbers_beyond_every_format_are_refused_at_once(text: str) -> None:
+    start = time.monotonic()
+    for fmt in (fp64, fp16):
+        with pytest.raises(ValueError) as error:  # noqa: PT011 - which words is looked at below
+            fmt.code(text)
+        assert len(str(error.value)) < 200
+        assert "\n" not in str(error.value)
+    assert time.monotonic() - start < 5  # not hours
+
+
+def test_hexadecimal_floats_are_not_rounded() -> None:
+    assert fp64.code("0x1.0000000000001p0") == 0x3FF0000000000001
+    with pytest.raises(ValueError, match="not a value of fp64"):
+        fp64.code("0x1.00000000000001p0")  # one place more than fp64 has
+    assert fp64.code("-0x.8p1") == fp64.code("-1")
+    assert fp64.code("0x1p-1074") == 1
+    assert fp32.code("1e0") == 0x3F800000
+    assert fp32.code("0e9") == 0

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell, volta
+from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell, turing, volta
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.formats import Format, Specials
 
 H = hopper["HMMA.16816.F32"]
 HALF = hopper["HMMA.16816.F16"]
 Q = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
+MINE = Format("mine", 16, 6, 9, 31, Specials.IEEE, None)
+label = attrgetter("label")
 SCALED = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"]
 
 
@@ -183,6 +188,110 @@ def test_block_scales_at_the_end_of_k() -> None:
         one = slice(step, step + 1)
         d = SCALED.dot_add(pad_a[:, None, part], pad_b[part].T[None], d, sa[:, None, one], sb[one].T[None])
     assert (matmul(A, B, C, instruction=SCALED, scale_a=sa, scale_b=sb) == d).all()
+
+
+# ---- no products, no outputs, types of c ---------------------------------------------------------------------------
+
+#: c narrower than d, wider than d, and of another kind; c of tf32, whose low bits are not read
+WIDER = H.replace(rho="RNE-FP16", d_format="fp16", name="c wider")
+OTHERS = [
+    volta["HMMA.884.F32.F16"],
+    WIDER,
+    *(
+        pytest.param(i, marks=pytest.mark.slow)  # each has a kernel of its own to compile
+        for i in (
+            turing["HMMA.884.F32.F16"],
+            H.replace(c_format="tf32", name="c tf32"),
+            H.replace(c_format="e4m3", name="c e4m3"),
+            H.replace(c_format="fp64", d_format="bf16", rho="RNE-BF16", name="fp64 to bf16"),
+            H.replace(
+                rho=Conversion("RZ", MINE, 9, Rounding.RZ), d_format=MINE, name="to no type of NumPy's"
+            ),
+        )
+    ),
+]
+EVERY_WAY: list[dict[str, Any]] = [
+    {},
+    {"promote_every": 1},
+    {"split_k": 3},
+    {"split_k": 3, "order": "pairwise"},
+    {"stream_k": 2},
+]
+
+
+@pytest.mark.parametrize(
+    "i", [H, HALF, Q, cdna2["f32_16x16x4f32"], cdna2["f32_16x16x16f16"], *OTHERS], ids=label
+)
+def test_no_product_is_an_instruction_of_zero_products(i: Instruction) -> None:
+    """With K = 0, c was returned as it was: fp16 codes as fp32, 1.0 as 2.15e-41."""
+    rng = np.random.default_rng(1)
+    C = rng.integers(0, i.c_format.codes, (3, 70), dtype=np.uint64).astype(i.c_format.word)
+    none = np.zeros((3, 0), i.a_format.word), np.zeros((0, 70), i.b_format.word)
+    zeros = np.zeros(i.k, i.a_format.word), np.zeros(i.k, i.b_format.word)
+    d = matmul(*none, C, instruction=i)
+    assert d.dtype == i.d_format.word
+    assert (d == i.dot_add(*zeros, C)).all()
+    assert (matmul(*none, instruction=i) == 0).all()
+
+
+@pytest.mark.parametrize("how", EVERY_WAY, ids=str)
+@pytest.mark.parametrize("i", [H, WIDER, volta["HMMA.884.F32.F16"]], ids=label)
+def test_no_product_in_every_way_of_dividing_k(i: Instruction, how: dict[str, Any]) -> None:
+    A, B, C = np.ones((2, 0), np.float16), np.ones((0, 3), np.float16), np.full((2, 3), 1.5, i.c_format.dtype)
+    d = matmul(A, B, C, instruction=i, **how)
+    assert (d == 1.5).all()
+    assert d.dtype == i.d_format.dtype
+
+
+@pytest.mark.parametrize("how", EVERY_WAY, ids=str)
+@pytest.mark.parametrize("i", OTHERS, ids=label)
+def test_c_of_another_type_than_d(i: Instruction, how: dict[str, Any]) -> None:
+    """Codes of a c wider than d were cut: 1.5 gave 0."""
+    A, B, C = np.ones((2, i.k), i.a_format.dtype), np.ones((i.k, 3), i.b_format.dtype), np.full((2, 3), 1.5)
+    d = matmul(A, B, C.astype(i.c_format.dtype), instruction=i, **how)
+    codes = d.view(i.d_format.word)
+    assert (codes == i.d_format.code(str(i.k + 1.5))).all()
+
+
+@pytest.mark.parametrize("how", EVERY_WAY, ids=str)
+@pytest.mark.parametrize("shape", [(2, 16, 0), (0, 16, 2), (0, 0, 0), (2, 0, 0), (0, 0, 3)], ids=str)
+def test_no_outputs(shape: tuple[int, int, int], how: dict[str, Any]) -> None:
+    m, k, n = shape
+    for i in (H, SCALED):
+        A, B, C = problem(i, m, n, k)
+        blocks = -(-k // 32)
+        ones = np.ones((m, blocks), np.uint8), np.ones((blocks, n), np.uint8)
+        scales = {} if i is H else {"scale_a": ones[0], "scale_b": ones[1]}
+        d = matmul(A, B, C, instruction=i, progress=True, **scales, **how)
+        assert (d.shape, d.dtype) == ((m, n), np.uint32)
+
+
+@pytest.mark.slow
+def test_totals_are_rounded_once_to_any_type() -> None:
+    """1 + 2^-8 + 2^-30: a tie in bf16 but for what fp32 would lose."""
+    i = H.replace(c_format="fp64", d_format="bf16", rho="RNE-BF16")
+    A, B = np.array([[2.0**-8]], np.float16), np.array([[1.0]], np.float16)
+    for low, wanted in ((2.0**-30, 1 + 2.0**-7), (0.0, 1.0), (-(2.0**-30), 1.0)):
+        d = matmul(A, B, np.array([[1 + low]]), instruction=i, promote_every=1)
+        assert d.astype(float) == wanted
+    for special in (np.inf, -np.inf, np.nan, 1e300):
+        d = matmul(A, B, np.array([[special]]), instruction=i, promote_every=1).astype(float)
+        assert np.array_equal(d, [[special if special != 1e300 else np.inf]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"split_k": 2.0}, {"split_k": True}, {"promote_every": "4"}, {"threads": 1.5}, {"tile": (128, 64.0)}],
+    ids=str,
+)
+def test_what_is_no_integer_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="is an integer, not"):
+        matmul(*problem(H, 3, 4, 16), instruction=H, **wrong)
+
+
+def test_no_threads_are_refused() -> None:
+    with pytest.raises(ValueError, match="threads is 0"):
+        matmul(*problem(H, 3, 4, 16), instruction=H, threads=0)
 
 
 def test_errors() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+import z3
 
 import mmaformal
 from mmaformal import (
@@ -20,6 +22,7 @@ from mmaformal import (
     cdna2,
     cdna3,
     hopper,
+    matmul,
     rtx_blackwell,
     turing,
     volta,
@@ -30,6 +33,7 @@ from mmaformal.algorithms import (
     RNE_FP32,
     RZ_E8M13,
     RZ_FP32,
+    Conversion,
     DotAdd,
     Efda,
     Fda,
@@ -42,11 +46,14 @@ from mmaformal.algorithms import (
     Sfma,
 )
 from mmaformal.architectures import UnknownRevisionError
-from mmaformal.formats import FORMATS, bf16, e2m1, e4m3, fp16, fp32, fp64, ue4m3, ue8m0
+from mmaformal.encodings import smt
+from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, e4m3, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
+from mmaformal.listing import in_words
 
 F16 = ampere["HMMA.16816.F32"]
 SF = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E2M3.E8"]
+FP8 = rtx_blackwell["QMMA.16832.F32.E4M3.E4M3"]
 FP6 = rtx_blackwell["QMMA.16832.F32.E3M2.E2M3"]
 
 
@@ -54,7 +61,7 @@ FP6 = rtx_blackwell["QMMA.16832.F32.E3M2.E2M3"]
 
 
 def test_how_many_instructions_each_architecture_has() -> None:
-    """Seed 000 Tables III and IV, docs/semantics.md §6; types multiplied out, other m and n not counted."""
+    """MMA-Sim Tables III and IV, docs/semantics.md §6; types multiplied out, other m and n not counted."""
     assert {name: len(architecture.instructions) for name, architecture in ARCHITECTURES.items()} == {
         "volta": 3,
         "turing": 3 + 2,
@@ -195,7 +202,7 @@ def test_other_sizes_have_the_same_arithmetic() -> None:
     assert small.spec is large.spec
     assert (large.m, large.n, large.aliases) == (64, 256, ("wgmma.m64n256k16.f32.f16.f16",))
     assert blackwell["tcgen05.mma.m128n16k32.kind::f8f6f4.f32.e4m3.e4m3"].m == 128
-    A, B, C = np.zeros((64, 16), np.uint16), np.zeros((16, 256), np.uint16), np.zeros((64, 256), np.float32)
+    A, B, C = np.zeros((64, 16), np.uint16), np.zeros((16, 256), np.uint16), np.zeros((64, 256), np.uint32)
     assert large.run(A, B, C).shape == (64, 256)
     with pytest.raises(ValueError, match="does not come with m = 64, n = 12"):
         small.sized(64, 12)
@@ -239,9 +246,9 @@ def test_leading_dimensions_broadcast() -> None:
     a, c = ones(F16, 3, 1), np.arange(4, dtype=np.float32)
     d = F16.dot_add(a, ones(F16), c)
     assert d.shape == (3, 4)
-    assert d.dtype == np.uint32
-    assert (d.view(np.float32) == 16 + c).all()
-    assert F16.dot_add(ones(F16), ones(F16), np.float32(1)) == np.float32(17).view(np.uint32)
+    assert d.dtype == np.float32
+    assert (d == 16 + c).all()
+    assert F16.dot_add(ones(F16), ones(F16), np.float32(1)) == 17
     assert F16.dot_add(ones(F16, 0), ones(F16), np.float32(1)).shape == (0,)
 
 
@@ -262,6 +269,10 @@ def test_bits_and_floats_of_the_right_type_are_the_same() -> None:
         c = np.ones((), instruction.c_format.dtype)
         scale = [np.array([127], np.uint8)] * 2 if instruction.spec.scale_format else []
         from_floats = instruction.dot_add(x, y, c, *scale)
+        assert from_floats.dtype == instruction.d_format.dtype
+        numbers = [v.astype(np.float64).tolist() for v in (x, y, c)]
+        assert instruction.dot_add(*numbers, *scale) == from_floats
+        from_floats = from_floats.view(instruction.d_format.word)
         bits = [v.view(f.word) for v, f in ((x, instruction.a_format), (y, instruction.b_format))]
         assert from_floats == instruction.dot_add(*bits, c.view(instruction.c_format.word), *scale)
         wider = [v.astype(np.uint64) for v in bits]
@@ -287,7 +298,8 @@ def test_fp64_codes_in_lists_stay_codes() -> None:
         (np.zeros(16, np.int16), "a is int16; fp16 needs"),
         (np.zeros(16, ml_dtypes.bfloat16), "a is bfloat16"),
         (np.zeros(16, bool), "a is bool"),
-        ([1.5] * 16, "a is float64"),
+        ([np.float64(1.5)] * 16, "a is float64"),
+        ([1.5] * 15 + [True], "a is float64"),
         (["x"] * 16, "a is <U1"),
     ],
 )
@@ -313,12 +325,76 @@ def test_codes_that_do_not_exist_are_refused() -> None:
 @pytest.mark.parametrize("shape", [(15,), (17,), (), (16, 1)])
 def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"needs a of shape \(…, 16\), not .*pad the missing positions"):
-        F16.dot_add(np.zeros(shape, np.uint16), ones(F16), np.float32(0))
+        F16.dot_add(np.zeros(shape, np.float16), ones(F16), np.float32(0))
 
 
 def test_leading_dimensions_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"leading dimensions do not fit: a \(3, 16\), b \(2, 16\)"):
         F16.dot_add(ones(F16, 3), ones(F16, 2), np.float32(0))
+
+
+NUMBERS = np.ones(16, np.float16)
+BITS = NUMBERS.view(np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("operands", "told"),
+    [
+        (
+            (NUMBERS, NUMBERS, 1),
+            "a is a number and c a bit pattern, as every integer is: give c as a Python float",
+        ),
+        ((NUMBERS, NUMBERS, np.uint32(1)), "a is a number and c a bit pattern"),
+        ((NUMBERS, BITS, np.float32(1)), "a is a number and b a bit pattern"),
+        ((BITS, BITS, np.float32(1)), "c is a number and a a bit pattern"),
+        ((BITS, BITS, 1.0), "c is a number and a a bit pattern"),
+        (([1.0] * 16, [1] * 16, 1.0), "a is a number and b a bit pattern"),
+    ],
+)
+def test_numbers_beside_bit_patterns_are_refused(operands: tuple[Any, ...], told: str) -> None:
+    """1 was taken for 2^-149."""
+    with pytest.raises(TypeError, match=told):
+        F16.dot_add(*operands)
+
+
+def test_numbers_beside_bit_patterns_are_refused_by_run_and_matmul_too() -> None:
+    A, B, C = np.ones((16, 16), np.float16), np.ones((16, 8), np.float16), np.ones((16, 8), np.uint32)
+    for call in (F16.run, lambda *x: matmul(*x, instruction=F16)):
+        with pytest.raises(TypeError, match="A is a number and C a bit pattern"):
+            call(A, B, C)
+        with pytest.raises(TypeError, match="A is a number and C a bit pattern"):
+            call(A, B, [[1] * 8] * 16)
+        with pytest.raises(TypeError, match="C is a number and A a bit pattern"):
+            call(A.view(np.uint16), B.view(np.uint16), C.view(np.float32))
+
+
+def test_python_floats_are_numbers_where_they_are_exact() -> None:
+    d = F16.dot_add([1.0] * 8 + [0, -0.5] * 4, NUMBERS, -0.0)
+    assert (d, d.dtype) == (6, np.float32)
+    assert np.isnan(F16.dot_add(NUMBERS, NUMBERS, float("nan")))
+    assert F16.dot_add(NUMBERS, NUMBERS, float("-inf")) == -np.inf
+    with pytest.raises(ValueError, match=r"c: 0\.1 is no value of fp32"):
+        F16.dot_add(NUMBERS, NUMBERS, 0.1)
+    with pytest.raises(ValueError, match="a: e4m3 has no infinity"):
+        FP8.dot_add([float("inf")] * 32, [1.0] * 32, 0.0)
+
+
+def test_bit_patterns_come_back_where_numpy_has_no_floats() -> None:
+    mine = Format("mine", 16, 6, 9, 31, Specials.IEEE, None)
+    i = F16.replace(c_format=mine, d_format=mine, rho=Conversion("RZ-mine", mine, 9, Rounding.RZ))
+    d = i.dot_add(NUMBERS, NUMBERS, 1.0)
+    assert (mine.text(int(d)), d.dtype) == ("0x1.1p+4", np.uint16)
+    assert i.dot_add(NUMBERS, NUMBERS, np.uint16(mine.code("1"))) == d
+
+
+def test_run_and_dot_add_and_matmul_return_alike() -> None:
+    A, B, C = np.ones((16, 16), np.float16), np.ones((16, 8), np.float16), np.ones((16, 8), np.float32)
+    for operands, kind in (((A, B, C), np.float32), ((A.view("u2"), B.view("u2"), C.view("u4")), np.uint32)):
+        a, b, c = operands
+        results = F16.run(a, b, c), F16.dot_add(a[:, None], b.T, c), matmul(a, b, c, instruction=F16)
+        for d in results:
+            assert d.dtype == kind
+            assert (d.view(np.float32) == 17).all()
 
 
 def test_run_is_the_whole_matrix() -> None:
@@ -339,12 +415,15 @@ def test_scales_multiply_their_blocks() -> None:
     instruction = SF.chained(64)
     a = np.ones(64).astype(ml_dtypes.float8_e4m3fn)
     b = np.ones(64).astype(ml_dtypes.float6_e2m3fn)
-    d = instruction.dot_add(a, b, np.float32(0), [127, 130], [127, 126])
-    assert d.view(np.float32) == 32 + 32 * 8 / 2
-    assert instruction.dot_add(a, b, np.float32(0), [[127, 127], [255, 127]], [127, 127]).tolist() == [
+    d = instruction.dot_add(a, b, np.float32(0), [1.0, 8.0], [1.0, 0.5])
+    assert d == 32 + 32 * 8 / 2
+    scales = np.array([[127, 127], [255, 127]], np.uint8), np.array([127, 127], np.uint8)
+    assert instruction.dot_add(a, b, 0.0, *scales).view(np.uint32).tolist() == [
         np.float32(64).view(np.uint32),
         0x7FFFFFFF,
     ]
+    with pytest.raises(TypeError, match="a is a number and scale_a a bit pattern"):
+        instruction.dot_add(a, b, np.float32(0), [127, 130], [127, 126])
 
 
 def test_scales_of_whole_matrices() -> None:
@@ -352,7 +431,7 @@ def test_scales_of_whole_matrices() -> None:
     rng = np.random.default_rng(3)
     A, B = rng.integers(0, 16, (16, 64), dtype=np.uint8), rng.integers(0, 16, (64, 8), dtype=np.uint8)
     scale_a, scale_b = rng.integers(0, 0x7F, (16, 4), np.uint8), rng.integers(0, 0x7F, (4, 8), np.uint8)
-    C = np.zeros((16, 8), np.float32)
+    C = np.zeros((16, 8), np.uint32)
     D = instruction.run(A, B, C, scale_a, scale_b)
     for i, j in ((0, 0), (5, 1), (15, 7)):
         assert D[i, j] == instruction.dot_add(A[i], B[:, j], C[i, j], scale_a[i], scale_b[:, j])
@@ -369,17 +448,17 @@ def test_missing_and_superfluous_scales() -> None:
     with pytest.raises(
         TypeError, match=r"needs scale_a and scale_b: 1 ue8m0 per row .* for each 32 products"
     ):
-        SF.dot_add(zeros, zeros, np.float32(0))
+        SF.dot_add(zeros, zeros, 0)
     with pytest.raises(TypeError, match="needs scale_b"):
-        SF.dot_add(zeros, zeros, np.float32(0), [127])
+        SF.dot_add(zeros, zeros, 0, [127])
     with pytest.raises(
         ValueError, match=r"needs scale_a of shape \(…, 1\), not \(2,\): one ue8m0 for each 32 prod"
     ):
-        SF.dot_add(zeros, zeros, np.float32(0), [127, 127], [127])
+        SF.dot_add(zeros, zeros, 0, [127, 127], [127])
     with pytest.raises(TypeError, match="scale_a is int64; ue8m0 needs unsigned integer"):
-        SF.dot_add(zeros, zeros, np.float32(0), np.array([127]), [127])
+        SF.dot_add(zeros, zeros, 0, np.array([127]), [127])
     scale = np.array([1.0]).astype(ml_dtypes.float8_e8m0fnu)
-    assert SF.dot_add(zeros, zeros, np.float32(3), scale, scale).view(np.float32) == 3
+    assert SF.dot_add(zeros, zeros, 3, scale, scale) == 3
 
 
 # ---- variants ----------------------------------------------------------------------------------------------
@@ -409,6 +488,16 @@ def test_replace_makes_a_hypothetical_instruction() -> None:
         ({"scale_block": 16}, ValueError, "without a scale format"),
         ({"scale_format": ue4m3, "scale_block": 16}, ValueError, "powers of two"),
         ({"scale_format": ue8m0, "scale_block": 5}, ValueError, "multiple of the scale block"),
+        (
+            {"scale_format": ue8m0, "scale_block": 24, "k": 48, "L": 16},
+            ValueError,
+            "of 24 straddle the steps of 16",
+        ),
+        (
+            {"scale_format": ue8m0, "scale_block": 4, "L": 6, "k": 12},
+            ValueError,
+            "of 4 straddle the steps of 6",
+        ),
     ],
 )
 def test_variants_that_make_no_sense(
@@ -492,7 +581,7 @@ def test_the_papers_reading() -> None:
     paper = hopper.revision("paper-v1")
     assert paper["HMMA.16816.F16"].parameters == Fda(25, 16, RNE_FP16.with_signed_zero(), None)
     assert paper["HMMA.16816.F16"].label == "hopper@paper-v1 HMMA.16816.F16"
-    assert paper["HMMA.16816.F16"].sources["e_zero"].startswith("seed 000")
+    assert paper["HMMA.16816.F16"].sources["e_zero"].startswith("MMA-Sim")
     assert paper["wgmma.m64n64k16.f32.f16.f16"].parameters["e_zero"] is None
     assert "mma.m16n8k32.f32.e4m3.e4m3.f32" not in paper
     assert turing.revision("paper-v1")["HMMA.884.F32.F32"].parameters["F"] == 24
@@ -501,8 +590,43 @@ def test_the_papers_reading() -> None:
     assert rtx_blackwell.revision("paper-v1")["OMMA.SF.16864.F32.E2M1.E2M1.E8"].parameters["e_zero"] is None
     for name in ("f32_32x32x8_f16", "f32_16x16x32_fp8_fp8"):
         parameters = cdna3.revision("paper-v1")[name].parameters
-        assert [parameters[x] for x in ("dot_bits", "sum_bits", "skip_zero_products")] == [31, None, False]
-    assert cdna2.revision("paper-v1")["f32_32x32x8f16"].spec == cdna2["f32_32x32x8f16"].spec
+        names = ("dot_bits", "sum_bits", "skip_zero_products", "inputs_first")
+        assert [parameters[x] for x in names] == [31, None, False, True]
+        assert "sum_bits=uncut" in parameters.describe()
+        assert "sum_bits = not cut:" in in_words(cdna3.revision("paper-v1")[name])
+
+
+def test_a_revision_changes_something() -> None:
+    for architecture in ARCHITECTURES.values():
+        for name in architecture.revisions:
+            revised = {each.name: each.spec for each in architecture.revision(name)}
+            same = {each.name: each.spec for each in architecture if each.name in revised}
+            assert revised != same, f"{architecture.name}@{name}"
+
+
+def test_infinite_inputs_and_products_that_overflow_in_the_paper() -> None:
+    """MMA-Sim §IV-F: step 1 returns the infinity of the inputs and c before step 2 lets products overflow."""
+    inf, big, one, minus = 0x7F80, 0x7F00, 0x3F80, 0x8000
+    cases = [  # a, b, c → paper, default
+        ((inf, big, 0, 0), (one, big | minus, 0, 0), 0, 0x7F800000, 0x7FC00000),
+        ((big, 0, 0, 0), (big | minus, 0, 0, 0), 0x7F800000, 0x7F800000, 0x7FC00000),
+        ((inf | minus, big, 0, 0), (one, big, 0, 0), 0, 0xFF800000, 0x7FC00000),
+        ((big, big, 0, 0), (big | minus, big, 0, 0), 0, 0x7FC00000, 0x7FC00000),
+        ((big, inf, 0, 0), (big, 0, 0, 0), 0, 0x7FC00000, 0x7FC00000),
+        ((big, 0, 0, 0), (big | minus, 0, 0, 0), 0, 0xFF800000, 0xFF800000),
+    ]
+    default = cdna3["f32_4x4x4_16b_bf16"]
+    paper = cdna3.revision("paper-v1")["f32_4x4x4_16b_bf16"]
+    for a, b, c, of_paper, of_default in cases:
+        for instruction, wanted in ((paper, of_paper), (default, of_default)):
+            assert instruction.dot_add(a, b, c) == wanted
+            codes = [z3.BitVecVal(x, 16) for x in (*a, *b)]
+            trace = smt.dot_add(instruction.spec, codes[:4], codes[4:], z3.BitVecVal(c, 32))
+            of_terms = z3.simplify(trace.result).as_long()
+            assert of_terms == wanted or (default.d_format.text(of_terms) == "nan" and wanted == 0x7FC00000)
+            A, B = np.array([a], np.uint16), np.array(b, np.uint16)[:, None]
+            D = matmul(A, B, np.array([[c]], np.uint32), instruction=instruction)
+            assert D.view(np.uint32)[0, 0] == wanted
 
 
 def test_the_earlier_measurements() -> None:

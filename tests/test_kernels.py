@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 from test_golden import FILES, instruction_of, kept_rows, load, scales
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
-from mmaformal.algorithms import Rounding
-from mmaformal.formats import Format, Specials, fp32
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.formats import Format, Specials, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.fused import FdaKernel
+from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.kernels.widths import widths
 from mmaformal.witness import results_differ
@@ -90,9 +92,9 @@ def run(
 ) -> Any:
     """A (m×K) · B (K×n) + C by the kernel."""
     kernel = kernel_for(i.spec)
-    d = c.astype(i.d_format.word)
+    d = c.astype(max(c.dtype, i.d_format.word, key=lambda word: word.itemsize))
     kernel.run(kernel.rows(a, scale_a), kernel.columns(b, scale_b), d, 0, steps)
-    return d
+    return d.astype(i.d_format.word)
 
 
 def executable(
@@ -150,6 +152,213 @@ def test_kernel_is_the_executable(i: Instruction, make: Any) -> None:
     assert not len(wrong), f"{len(wrong)} of {mine.size}; the first at {wrong[0]}"
     if make is near_one and i.algorithm != "efda":
         assert len(np.unique(mine)) > 100  # the inputs do reach the arithmetic
+
+
+@pytest.mark.parametrize("i", [*WAYS, *HYPOTHETICAL, cdna1["f32_16x16x8bf16"].replace(L=1, k=2)], ids=label)
+def test_kernel_is_the_executable_on_zeros(i: Instruction) -> None:
+    """Steps whose products are zeros of either sign, all or all but one or two; c of any exponent, or ±0."""
+    rng = np.random.default_rng(list(i.label.encode()))
+    m, n, spec = 12, 40, i.spec
+    a = np.where(rng.random((m, i.k)) < 1.5 / i.k, random_codes(rng, i.a_format, (m, i.k)), 0)
+    a[: m // 3] = 0
+    signs = 0 if i.a_format.specials is Specials.FNUZ else i.a_format.sign_mask
+    a = np.where(a == 0, np.where(rng.random(a.shape) < 0.5, signs, 0), a).astype(i.a_format.word)
+    b = near_one(rng, i.b_format, (i.k, n))
+    c = random_codes(rng, i.c_format, (m, n))
+    c[:, ::5] = np.where(rng.random(c[:, ::5].shape) < 0.5, i.c_format.sign_mask, 0)
+    small = (1 << (i.c_format.fraction_bits + 1)) - 1  # subnormals, and the least normal numbers
+    c[:, 1::5] &= np.array(i.c_format.sign_mask | small, c.dtype)
+    scaled = []
+    if spec.scale_format is not None:
+        scaled = [near_one(rng, spec.scale_format, s) for s in ((m, spec.scales), (spec.scales, n))]
+    assert (run(i, a, b, c, *scaled) == executable(i, a, b, c, *scaled)).all()
+
+
+def test_zeros_of_gps_have_no_sign() -> None:
+    """−0 · 1 would be −0; −0 · ∞ is a NaN of either sign."""
+    for i in (cdna2["f32_16x16x16f16"], cdna2["f32_16x16x8bf16"]):
+        minus = i.a_format.sign_mask
+        a = np.array([[minus, 0] * (i.k // 2), [minus] * i.k], i.a_format.word)
+        b = np.full((i.k, 2), i.b_format.infinity, i.b_format.word)
+        b[:, 0] = i.b_format.code("1")
+        c = np.full((2, 2), 0x80000000, np.uint32)
+        assert (run(i, a, b, c) == executable(i, a, b, c)).all()
+
+
+def test_kernels_of_a_coarse_rounding_hold_c() -> None:
+    """c has more bits than ρ keeps: what is below them decides what ρ rounds to."""
+    rng = np.random.default_rng(11)
+    for name in ("f32_16x16x8bf16", "f32_16x16x16f16"):
+        i = cdna1[name].replace(k=2, L=2, rho="RZ-E8M13")
+        a, b, c = (
+            near_one(rng, i.a_format, (20, 2)),
+            near_one(rng, i.b_format, (2, 40)),
+            near_one(rng, fp32, (20, 40)),
+        )
+        product = i.dot_add(a[:, None], b.T[None], np.uint32(0))
+        c[::2] = (product ^ np.uint32(1 << 31))[::2] + rng.integers(0, 2000, (10, 40)).astype(np.uint32)
+        assert (run(i, a, b, c) == executable(i, a, b, c)).all()
+
+
+def test_products_are_exact_in_the_float_they_are_held_in() -> None:
+    """Significands of 12 and 13 bits make products of 25, which float32 does not hold."""
+    twelve, thirteen = (Format(f"m{m}", 16, 15 - m, m, 3, Specials.IEEE, None) for m in (11, 12))
+    i = hopper["HMMA.16816.F32"].replace(k=1, L=1, F=40, a_format=twelve, b_format=thirteen)
+    rng = np.random.default_rng(4)
+    a, b = random_codes(rng, twelve, (20, 1)), random_codes(rng, thirteen, (1, 40))
+    c = np.zeros((20, 40), np.uint32)
+    assert (run(i, a, b, c) == executable(i, a, b, c)).all()
+    assert widths(i.spec, 40, 1).value is np.float64  # type: ignore[union-attr]
+
+
+# ---- any parameters ------------------------------------------------------------------------------------------------
+
+SEEDS = {
+    "sfma": [cdna2["f32_16x16x4f32"], cdna2["f64_16x16x4f64"]],
+    "gps": [cdna2["f32_16x16x16f16"], cdna2["f32_16x16x8bf16"]],
+    "fda": [
+        hopper["HMMA.16816.F32"],
+        hopper["HMMA.1688.F32.TF32"],
+        rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"],
+    ],
+    "gdfs": [
+        rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"],
+        rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.E8"],
+    ],
+    "fdrda": [cdna3["f32_16x16x16_f16"], cdna3.revision("paper-v1")["f32_16x16x16_bf16"]],
+    "gfdrda": [cdna3["f32_16x16x32_fp8_bf8"]],
+    "efda": [cdna1["f32_16x16x16f16"], cdna1["f32_16x16x8bf16"]],
+    "lowered": [hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"], hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"]],
+}
+
+#: formats that nothing has: few bits, another bias, no infinity, nine bits
+OPERANDS = [
+    "fp16", "bf16", "tf32", "e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz", "e3m2", "e2m3", "e2m1",
+    Format("tiny", 7, 4, 2, 5, Specials.IEEE, None),
+    Format("least", 3, 1, 1, 0, Specials.FN, None),
+    Format("nine", 9, 5, 3, 15, Specials.FN, None),
+    Format("wide", 16, 9, 6, 255, Specials.IEEE, None),
+]  # fmt: skip
+RESULTS = ["fp32", "fp32", "fp16", "bf16", "e5m2"]
+
+
+def any_rho(rng: random.Random, fmt: Format) -> Conversion:
+    bits = rng.choice((fmt.fraction_bits, fmt.fraction_bits, rng.randint(1, fmt.fraction_bits)))
+    rounding, signed_zero = rng.choice(list(Rounding)), rng.random() < 0.5
+    return Conversion(f"{rounding.name}-{fmt}-{bits}", fmt, bits, rounding, signed_zero)
+
+
+def any_changes(rng: random.Random, algorithm: str) -> dict[str, Any]:
+    """Values for some of the parameters of an algorithm, not all of which make sense together."""
+    of_d = Format.named(rng.choice(RESULTS))
+    k = rng.choice((1, 2, 4, 6, 8, 16))
+    L = rng.choice([n for n in (1, 2, 3, 4, 8, 16) if k % n == 0])
+    a, b = rng.choice(OPERANDS), rng.choice(OPERANDS)
+    fused = {
+        "a_format": a,
+        "b_format": b,
+        "k": k,
+        "L": L,
+        "e_zero": rng.choice((None, -400, -133, -20, -3, 0, 2, 90)),
+    }
+    ends = {"c_format": of_d, "d_format": of_d, "rho": any_rho(rng, of_d)}
+    if rng.random() < 0.2 and k == L:
+        ends["c_format"] = rng.choice(("fp16", "fp32", "tf32", "e4m3", "fp64"))
+    single = {"rho": any_rho(rng, fp32), "k": k, "L": L, "a_format": a, "b_format": b}
+    scaled: dict[str, Any] = {}
+    if rng.random() < 0.6:
+        scaled = {"scale_format": rng.choice((None, "ue8m0")), "scale_block": rng.choice((1, L, k))}
+        scaled["scale_block"] *= scaled["scale_format"] is not None
+    F = rng.randint(1, 48)
+    groups = rng.choice((1, 2, 4))
+    down = {
+        "F": rng.randint(23, 40), "dot_bits": rng.randint(30, 40), "sum_bits": rng.choice((None, 24, 31, 40)),
+        "skip_zero_products": rng.random() < 0.5, "cut": rng.choice(("RD", "RZ")), "inputs_first": rng.random() < 0.5,
+    }  # fmt: skip
+    order = tuple(rng.sample(range(k), k))
+    changes: dict[str, dict[str, Any]] = {
+        "sfma": {"rho": any_rho(rng, rng.choice((fp32, fp64))), "k": k},
+        "gps": {"G": rng.choice((2, 4, 8)), "k": 16, "a_format": a, "b_format": b},
+        "fda": {**fused, **ends, **scaled, "F": F},
+        "gdfs": {
+            **ends, "F": rng.randint(8, 40), "G": L, "L": L * groups, "k": 2 * L * groups, "scale_block": L,
+            "scale_format": rng.choice(("ue4m3", "ue8m0")), "e_zero": fused["e_zero"],
+        },
+        "fdrda": {**single, **down},
+        "gfdrda": {**single, **down, "c_reach": rng.randint(-2, 60)},
+        "efda": single,
+        "lowered": {
+            **fused, **ends, "F": F, "order": order, "operands": rng.choice(("fp16", "fp32")),
+            "c_format": of_d, "addition": any_rho(rng, of_d),
+        },
+    }  # fmt: skip
+    chosen = changes[algorithm]
+    if algorithm in ("fda", "fdrda", "gfdrda", "efda") and rng.random() < 0.3:  # its own formats
+        chosen = {name: value for name, value in chosen.items() if name not in ("a_format", "b_format")}
+    return chosen
+
+
+def any_unit(rng: random.Random, algorithm: str) -> Instruction:
+    while True:
+        try:
+            return rng.choice(SEEDS[algorithm]).replace(
+                **any_changes(rng, algorithm), name=f"any {algorithm}"
+            )
+        except ValueError:
+            continue
+
+
+def assert_kernel_is_executable(i: Instruction, seed: int) -> None:
+    rng, spec, steps = np.random.default_rng(seed), i.spec, 2 if i.c_format == i.d_format else 1
+    for make in (random_codes, near_one):
+        m, n = 4, 37
+        a, b = make(rng, i.a_format, (m, steps * i.k)), make(rng, i.b_format, (steps * i.k, n))
+        c, scaled = make(rng, i.c_format, (m, n)), []
+        if spec.scale_format is not None:
+            shapes = (m, steps * spec.scales), (steps * spec.scales, n)
+            scaled = [make(rng, spec.scale_format, shape) for shape in shapes]
+        mine, theirs = run(i, a, b, c, *scaled, steps=steps), executable(i, a, b, c, *scaled, steps=steps)
+        wrong = np.argwhere(mine != theirs)
+        assert not len(wrong), f"{i}: {len(wrong)} of {mine.size} differ"
+
+
+ANY = [
+    pytest.param(algorithm, seed, marks=pytest.mark.slow if seed or algorithm not in ("sfma", "gps") else ())
+    for algorithm in SEEDS  # most have to be compiled
+    for seed in range(12)
+]
+
+
+@pytest.mark.parametrize(("algorithm", "seed"), ANY)
+def test_kernels_of_any_parameters_are_the_executable(algorithm: str, seed: int) -> None:
+    """A kernel is chosen for what it computes only: sfma's ignored ρ."""
+    assert_kernel_is_executable(any_unit(random.Random(f"{algorithm} {seed}"), algorithm), seed)
+
+
+def test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only() -> None:
+    i = cdna2["f32_16x16x4f32"]
+    assert isinstance(kernel_for(i.spec), SfmaKernel) == has_fma()
+    for rho in (
+        "RZ-E8M13",
+        "RZ-FP32",
+        "RNE-FP32",
+        "RNA-FP32±0",
+        Conversion("x", fp32, 22, Rounding.RNE, True),
+    ):
+        assert isinstance(kernel_for(i.replace(rho=rho).spec), PlainKernel)
+    one = i.replace(k=1, rho="RZ-E8M13")
+    codes = [np.array([[x]], np.uint32) for x in (0x3F000000, 0xBF000000, 0xCB800001)]
+    assert run(one, *codes) == one.dot_add(*(x[0] for x in codes)) == 0xCB800000
+
+
+def test_kernels_are_compiled_for_a_format_and_not_for_its_name() -> None:
+    rng = np.random.default_rng(3)
+    for bias in (5, 7):
+        fmt = Format("same", 7, 4, 2, bias, Specials.IEEE, None)
+        i = hopper["HMMA.16816.F32"].replace(k=4, L=4, a_format=fmt, b_format=fmt, name=f"same {bias}")
+        a, b = random_codes(rng, fmt, (3, 4)), random_codes(rng, fmt, (4, 5))
+        c = near_one(rng, fp32, (3, 5))
+        assert (run(i, a, b, c) == executable(i, a, b, c)).all()
 
 
 @pytest.mark.parametrize(

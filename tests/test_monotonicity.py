@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import z3
+from settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import (
@@ -120,7 +121,7 @@ def test_monotonicity_of_a_broken_model_is_not_proved(
     "instruction", [hopper["HMMA.16816.F32"], CDNA3, cdna2["v_mfma_f32_32x32x4f16"]], ids=str
 )
 def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) -> None:
-    answer = monotonicity.PRODUCT.prove(instruction)
+    answer = settled(monotonicity.PRODUCT, instruction)
     assert isinstance(answer, Fails)
     witness = answer.witness
     assert isinstance(witness, descents.Descent)
@@ -286,7 +287,9 @@ def test_the_bounds_of_a_number_are_those_of_rounding(rho: Conversion, proving: 
         3 << rho.fraction_bits,
         last_index(rho) - 1,
     ):
-        terms = monotonicity_rounding.bounds(z3.BitVecVal(n, bits), rho.format.exponent_bits + 6, rho)
+        terms = monotonicity_rounding.bounds(
+            z3.BitVecVal(n, bits), rho.format.exponent_bits + 6, rho, rho.rounding
+        )
         lower, upper, q = (z3.simplify(x) for x in terms)
         ends = [x.as_long() * Fraction(2) ** q.as_signed_long() for x in (lower, upper)]
         middle = (ends[0] + ends[1]) / 2
@@ -294,6 +297,16 @@ def test_the_bounds_of_a_number_are_those_of_rounding(rho: Conversion, proving: 
             assert is_correct(n << drop, middle, rho)
             assert not is_correct(n << drop, ends[0] * Fraction(255, 256), rho)
         assert not is_correct(n << drop, ends[1] * Fraction(257, 256), rho)
+
+
+@pytest.mark.parametrize("rounding", [Rounding.RNA, Rounding.RD, Rounding.RU], ids=lambda r: r.name)
+def test_other_roundings_keep_the_order_too(rounding: Rounding, proving: Proving) -> None:
+    monotonicity_rounding.prove_grid(proving, Conversion("ρ", fp16, 10, rounding))
+
+
+def test_of_rounding_to_odd_there_is_no_argument(proving: Proving) -> None:
+    with pytest.raises(NotProvedError, match="no argument"):
+        monotonicity_rounding.prove_grid(proving, Conversion("ρ", fp16, 10, Rounding.RO))
 
 
 def test_a_grid_with_a_gap_is_not_proved(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,4 +435,4 @@ def test_instructions_made_of_others_are_not_proved_where_they_are_not_that(
         return whole(*most, c ^ (1 << (c.size() - 1)))
 
     monkeypatch.setattr(module, "step", turned)
-    assert isinstance(monotonicity.ADDEND.prove(instruction, timeout=20), Unknown)
+    assert isinstance(settled(monotonicity.ADDEND, instruction, timeout=20), Unknown)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import z3
@@ -20,7 +21,10 @@ from mmaformal.queries.evaluate import evaluate
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-import mutate  # noqa: E402 - a tool, not of the package
+import kernel_mutants  # noqa: E402 - tools, not of the package
+import mutate  # noqa: E402
+import search_mutants  # noqa: E402
+import tested  # noqa: E402
 from mutants import MUTANTS  # noqa: E402
 
 
@@ -104,3 +108,52 @@ def test_terms_on_many_values_are_what_z3_makes_of_each(choices: list[int], valu
 def test_what_is_no_bit_vector_is_not_evaluated() -> None:
     with pytest.raises(ValueError, match="bit-vectors"):
         evaluate(z3.Int("n") + 1, {"n": 3})
+
+
+# ---- mutants that tests are to see
+
+
+@pytest.mark.parametrize(("module", "least"), [(kernel_mutants, 25), (search_mutants, 30)])
+def test_every_mutant_that_tests_see_can_be_made(module: Any, least: int) -> None:
+    assert len({(m.file, m.old, m.new) for m in module.MUTANTS}) == len(module.MUTANTS) >= least
+    for mutant in module.MUTANTS:
+        text = (ROOT / mutant.file).read_text()
+        assert text.count(mutant.old) == 1, f"{mutant.file}: {mutant.what}"
+        compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
+        for test in mutant.tests:
+            assert (
+                test.startswith("-")
+                or " or " in test
+                or "::" in test
+                or (ROOT / test).exists()
+                or test.isalpha()
+            )
+
+
+def test_a_mutant_is_in_the_copy(tmp_path: Path) -> None:
+    tested.layout(tmp_path, kernel_mutants.MUTANTS[0])
+    assert kernel_mutants.MUTANTS[0].new in (tmp_path / "mmaformal" / "kernels" / "fused.py").read_text()
+
+
+def test_a_mutant_is_missed_unless_it_is_what_was_expected() -> None:
+    change = next(m for m in kernel_mutants.MUTANTS if not m.same)
+    none = next(m for m in kernel_mutants.MUTANTS if m.same)
+    statuses = ("fails", "passes", "broken", "time limit")
+    assert [tested.verdict(change, s) for s in statuses] == ["caught", *["MISSED"] * 3]
+    assert [tested.verdict(none, s) for s in statuses] == ["MISSED", "no change", *["MISSED"] * 2]
+
+
+@pytest.mark.slow
+def test_a_mutant_is_tested_on_a_copy(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        str(ROOT / "tools" / "tested.py"),
+        "kernel_mutants",
+        "--only",
+        "for any rounding",
+    ]
+    command += ["--results", str(tmp_path / "r.jsonl"), "--write", str(tmp_path / "table.md")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1] == "1 caught, 0 no change, 0 MISSED"
+    assert (tmp_path / "table.md").read_text().count("| caught |") == 1

@@ -6,11 +6,13 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import exact as reference
 import pytest
 import z3
+from settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, volta
 from mmaformal.algorithms import (
@@ -54,6 +56,7 @@ CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 # ---- definitions -----------------------------------------------------------------------------------------------------
 
 CONVERSIONS = [RZ_FP32, RZ_E8M13, RNE_FP16, IEEE_FP32]
+CONVERSIONS += [Conversion(f"{x.name}-FP16", fp16, 10, x) for x in Rounding if x.name not in ("RZ", "RNE")]
 
 
 def numbers(rho: Conversion, count: int) -> list[tuple[int, int]]:
@@ -71,37 +74,43 @@ def numbers(rho: Conversion, count: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("rho", CONVERSIONS, ids=str)
 def test_rounding_by_definition_is_that_of_the_reference(rho: Conversion) -> None:
-    for m, t in numbers(rho, 300):
-        value = m * Fraction(2) ** t
+    for (m, t), sign in product(numbers(rho, 150), (1, -1)):
+        value = sign * m * Fraction(2) ** t
         code = reference.convert(value, rho)
         assert is_correct(code, value, rho)
         assert is_faithful(code, value, rho)
         for other in (code + 1, code - 1, code ^ 1 << (rho.format.fraction_bits - rho.fraction_bits)):
-            if 0 <= other < rho.format.sign_mask and other != code:
+            if 0 <= other - (code & rho.format.sign_mask) < rho.format.sign_mask and other != code:
                 assert not is_correct(other, value, rho)
 
 
 @pytest.mark.parametrize("rho", CONVERSIONS, ids=str)
 def test_the_claim_about_terms_is_the_definition(rho: Conversion) -> None:
-    for m, t in numbers(rho, 30):
-        value = m * Fraction(2) ** t
-        code = reference.convert(value, rho)
+    for (m, t), sign in product(numbers(rho, 30), (1, -1)):
+        if sign < 0 and rho.rounding not in (Rounding.RD, Rounding.RU):
+            continue
+        value = sign * m * Fraction(2) ** t
+        code = reference.convert(value, rho) & ~rho.format.sign_mask
+
+        def correct(magnitude: int, x: Fraction) -> bool:
+            return is_correct(magnitude | (rho.format.sign_mask if x < 0 else 0), x, rho)
+
         for other in (code, code + (1 << rho.format.fraction_bits - rho.fraction_bits), max(code - 1, 0)):
             terms = z3.BitVecVal(m, 34), z3.BitVecVal(t, 12), z3.BitVecVal(other, rho.format.storage_bits)
-            said = z3.is_true(z3.simplify(is_rounded(*terms, rho)))
-            assert said == is_correct(other, value, rho)
-            around = z3.is_true(z3.simplify(rounds_between(*terms, rho)))
+            said = z3.is_true(z3.simplify(is_rounded(*terms, rho, z3.BoolVal(sign < 0))))
+            assert said == correct(other, value)
+            around = z3.is_true(z3.simplify(rounds_between(*terms, rho, z3.BoolVal(sign < 0))))
             inner = [
                 (m + part) * Fraction(2) ** t for part in (Fraction(1, 1 << 60), 1 - Fraction(1, 1 << 60))
             ]
-            assert around == all(is_correct(other, x, rho) for x in inner)
+            assert around == all(correct(other, sign * x) for x in inner)
             if m:
-                around = z3.is_true(z3.simplify(rounds_around(*terms, rho)))
+                around = z3.is_true(z3.simplify(rounds_around(*terms, rho, z3.BoolVal(sign < 0))))
                 inner = [
                     (m + part) * Fraction(2) ** t
                     for part in (-1 + Fraction(1, 1 << 60), 1 - Fraction(1, 1 << 60))
                 ]
-                assert around == all(is_correct(other, x, rho) for x in inner)
+                assert around == all(correct(other, sign * x) for x in inner)
 
 
 def test_faithful_is_one_of_two_neighbours() -> None:
@@ -161,7 +170,7 @@ def test_an_addition_is_correctly_rounded_and_a_coarser_one_is_not(
 def test_fused_units_round_neither_correctly_nor_faithfully(
     instruction: Instruction, prop: Any, judge: Callable[..., bool]
 ) -> None:
-    answer = prop.prove(instruction)
+    answer = settled(prop, instruction)
     assert isinstance(answer, Fails)
     witness = answer.witness
     assert isinstance(witness, rounding.Shown)
@@ -220,7 +229,7 @@ def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("instruction", [SMALL, CDNA3], ids=str)
 def test_exactness_is_proved(instruction: Instruction) -> None:
-    answer = exactness.PROPERTY.prove(instruction)
+    answer = settled(exactness.PROPERTY, instruction)
     assert isinstance(answer, Holds)
     assert any("by definition" in each.statement for each in answer.proof.obligations)
 
@@ -240,7 +249,7 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
         monkeypatch.setattr(fda, "sum_bits", lambda p: bits(p) - 1)
     else:
         monkeypatch.setattr(fda, "maximum", lambda xs: xs[0])
-    answer = exactness.PROPERTY.prove(SMALL)
+    answer = settled(exactness.PROPERTY, SMALL)
     assert isinstance(answer, Unknown)
     assert "does not hold" in answer.why
 
@@ -251,8 +260,8 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
 def test_the_lossless_width_is_proved_and_tight(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = blackwell["UTCQMMA.F16.E2M1.E2M1"]
     assert lossless_width.width_of(e2m1, e2m1, fp16).F == 28
-    assert isinstance(lossless_width.PROPERTY.prove(narrow.replace(F=28)), Holds)
-    fails = lossless_width.PROPERTY.prove(narrow.replace(F=27))
+    assert isinstance(settled(lossless_width.PROPERTY, narrow.replace(F=28)), Holds)
+    fails = settled(lossless_width.PROPERTY, narrow.replace(F=27))
     assert isinstance(fails, Fails)
     assert "28" in fails.question
     for kept, whole in lossless_width.sums(narrow.replace(F=27).spec, fails.witness.codes):  # type: ignore[attr-defined]

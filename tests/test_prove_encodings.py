@@ -18,7 +18,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmaformal import cdna1, volta
+from mmaformal import cdna1, cdna3, volta
 from mmaformal.encodings.executable import blocks, fda, limbs
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.formats import e2m1
@@ -300,6 +300,13 @@ def test_both_wings_of_a_small_dot_product_agree() -> None:
     answer = prove_encodings(SMALL, timeout=120)
     assert isinstance(answer, Holds), answer
     assert {o.solver for o in answer.proof.obligations} <= {"z3", "bitwuzla"}
+
+
+@pytest.mark.slow
+def test_both_wings_agree_on_the_papers_reading_of_cdna3() -> None:
+    """Infinite inputs before products that overflow, zero products aligned too, and the sum not cut."""
+    instruction = cdna3.revision("paper-v1")["f32_4x4x4_16b_bf16"]
+    assert isinstance(prove_encodings(instruction, timeout=300), Holds)
 
 
 def test_the_conclusion_is_about_the_codes_of_d() -> None:

@@ -92,9 +92,17 @@ def down(x: Fraction, bits: int) -> Fraction:
 
 def cut(x: Fraction, bits: int, rounding: Rounding) -> Fraction:
     """x to `bits` fractional bits."""
-    if rounding is Rounding.RNE:
-        return round(x / two_to(-bits)) * two_to(-bits)  # Python rounds halves to even
-    return down(x, bits) if rounding is Rounding.RD else toward_zero(x, bits)
+    unit = two_to(-bits)
+    half, odd = unit / 2, abs(toward_zero(x, bits)) / unit % 2
+    sign = -1 if x < 0 else 1
+    return {
+        Rounding.RNE: round(x / unit) * unit,  # Python rounds halves to even
+        Rounding.RNA: toward_zero(x + sign * half, bits),
+        Rounding.RZ: toward_zero(x, bits),
+        Rounding.RD: down(x, bits),
+        Rounding.RU: -down(-x, bits),
+        Rounding.RO: toward_zero(x, bits) + (sign * unit if x % unit and not odd else 0),
+    }[rounding]
 
 
 def normalised(x: Fraction, fmt: Format) -> tuple[Fraction, int]:
@@ -602,7 +610,7 @@ SPECS: dict[str, DotAdd] = {
     "gfdrda": of(cdna3, "v_mfma_f32_16x16x32_bf8_fp8"),
     "gfdrda paper-v1": of(cdna3.revision(PAPER), "v_mfma_f32_32x32x16_bf8_bf8", k=4, L=4),
     "gfdrda hypothetical": of(cdna3, "v_mfma_f32_32x32x16_bf8_bf8", k=3, L=3, cut=Rounding.RZ, c_reach=3),
-    "gfdrda of one product": of(cdna3, "v_mfma_f32_32x32x16_fp8_fp8", k=2, L=1),
+    "gfdrda of two products": of(cdna3, "v_mfma_f32_32x32x16_fp8_fp8", k=4, L=2),
     "efda fp16": of(cdna1, "v_mfma_f32_32x32x8f16"),
     "efda bf16": of(cdna1, "v_mfma_f32_32x32x4bf16"),
     "efda bf16, toward zero": of(cdna1, "v_mfma_f32_32x32x2bf16", rho=RZ_FP32),

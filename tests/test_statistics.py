@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,98 @@ def test_a_result_of_elsewhere_can_be_judged() -> None:
     assert sample(i, A, B, D=nearest).statistics().max_ulp <= 0.5 + 1e-6
     with pytest.raises(ValueError, match="do not fit"):
         sample(i, A, B, D=nearest[:2])
+
+
+# ---- extremes ------------------------------------------------------------------------------------------------------
+
+
+def as_float(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def root(x: Fraction) -> Fraction:
+    """√x to 60 bits."""
+    shift = 2 * max(0, 120 - (x.numerator.bit_length() - x.denominator.bit_length()) // 2 + 1)
+    return Fraction(math.isqrt(int(x * 2**shift)), 2 ** (shift // 2))
+
+
+def moments(x: list[Fraction]) -> tuple[Fraction, Fraction]:
+    mean = sum(x, Fraction(0)) / len(x)
+    return mean, sum(((y - mean) ** 2 for y in x), Fraction(0)) / len(x)
+
+
+def expected(errors: list[Fraction], exact: list[Fraction], results: list[Fraction]) -> dict[str, float]:
+    squares = [e * e for e in errors]
+    mse, spread = moments(squares)
+    mean_square, variance = moments([x * x for x in exact])[0], moments(exact)[1]
+    return {
+        "bias": as_float(moments(errors)[0]),
+        "mean_absolute": as_float(moments([abs(e) for e in errors])[0]),
+        "mse": as_float(mse),
+        "variance_of_squared_error": as_float(spread),
+        "variance_retention_ratio": as_float(moments(results)[1] / variance) if variance else math.nan,
+        "relative": as_float(root(mse / mean_square)) if mean_square else math.nan,
+    }
+
+
+#: magnitudes at the ends of what fp64 and fp32 hold, as exponents of two
+ENDS = [(1000, 0), (0, -60), (-500, -560), (-1000, -1060), (520, -520), (127, 100), (-126, -149)]
+
+
+@pytest.mark.parametrize("ends", ENDS, ids=str)
+@pytest.mark.parametrize("i", [cdna2["f64_16x16x4f64"], cdna2["f32_16x16x4f32"]], ids=lambda i: i.label)
+def test_statistics_at_the_ends_of_formats(i: Instruction, ends: tuple[int, int]) -> None:
+    """x² of fp64 overflowed: a relative error of 0 where it is 2e-200, and NaN elsewhere."""
+    rng = np.random.default_rng(5)
+    top, low = (
+        min(max(e, i.c_format.min_exponent - i.c_format.fraction_bits), i.c_format.max_exponent) for e in ends
+    )
+    A = np.ldexp(rng.uniform(-1, 1, (6, 4)), [top, low, low, low]).astype(i.a_format.dtype)
+    B = np.ones((4, 3), i.b_format.dtype)
+    sampled = sample(i, A, B)
+    D = matmul(A, B, instruction=i)
+    exact = [sum((Fraction(float(x)) for x in row), Fraction(0)) for row in A for _ in range(3)]
+    results = [Fraction(float(d)) for d in D.reshape(-1)]
+    errors = [d - x for d, x in zip(results, exact, strict=True)]
+    for mine, true in ((sampled.exact, exact), (sampled.errors, errors)):
+        assert mine.reshape(-1).tolist() == [float(x) for x in true]
+    statistics = sampled.statistics()
+    for name, wanted in expected(errors, exact, results).items():
+        assert getattr(statistics, name) == pytest.approx(wanted, rel=1e-9, abs=0.0, nan_ok=True), name
+    assert math.isfinite(statistics.max_ulp)
+
+
+def test_the_relative_error_of_one_large_and_small_numbers() -> None:
+    i, A = cdna2["f64_16x16x4f64"], np.array([[1e200, 1, 1, 1 / 3]])
+    s = sample(i, A, np.ones((4, 1))).statistics()
+    assert s.relative == pytest.approx(7 / 3 / 1e200)
+    assert s.bias == -7 / 3
+    assert s.mse == pytest.approx(49 / 9)
+
+
+def test_an_exact_result_beyond_float64_is_its_largest_number() -> None:
+    """d = max where ρ cuts; the exact sum is nearer to 2^1024, which float64 has not."""
+    i = cdna2["f64_16x16x4f64"].replace(k=1, rho="RZ-FP64")
+    largest = np.finfo(np.float64).max
+    sampled = sample(i, np.array([[largest]]), np.ones((1, 1)), np.array([[2.0**970 * 0.75]]))
+    assert sampled.exact == largest
+    assert sampled.errors == -(2.0**970) * 0.75
+    assert math.isfinite(sampled.statistics().relative)
+
+
+def test_errors_below_the_least_normal_number_are_rounded_once() -> None:
+    """Errors of fp64 sums of products far below 2^-1074: multiples of it, and ties, told from what is beside them."""
+    i = cdna2["f64_16x16x4f64"].replace(k=4)
+    for k in (1, 2, 3, 5, 2**53 + 1, 2**54 + 2, 3 * 2**52 + 1):
+        for more in (0.0, 2.0**-600, -(2.0**-600)):
+            A = np.array([[k * 2.0**-540, 2.0**-500, 0, 0]])
+            B = np.array([[2.0**-536], [2.0**-500 * more * 2.0**400], [0], [0]])
+            found = sample(i, A, B)
+            exact = sum(
+                Fraction(x) * Fraction(y) for x, y in zip(A[0].tolist(), B[:, 0].tolist(), strict=True)
+            )
+            assert found.exact == float(exact)
+            assert found.errors == float(Fraction(float(matmul(A, B, instruction=i)[0, 0])) - exact)

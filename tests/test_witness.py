@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmaformal import ARCHITECTURES, Instruction, ampere, hopper
+from mmaformal import ARCHITECTURES, Instruction, ampere, cdna2, hopper
 from mmaformal.explain import (
     code_text,
     decimal_text,
@@ -23,7 +23,7 @@ from mmaformal.explain import (
 )
 from mmaformal.formats import FORMATS, fp32
 from mmaformal.tellers import TELLERS
-from mmaformal.witness import Witness, WitnessError, case_size
+from mmaformal.witness import Witness, WitnessError, case_size, product_is_zero, results_differ
 
 X, Y = ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"]
 ONE = 0x3C00
@@ -105,6 +105,26 @@ def test_case_size_orders_cases() -> None:
     assert case_size(spec, A, B, 0x80000000) == (1, 0, 0, 0)
     assert case_size(spec, [0x3C01, *zero[1:]], B, 0) == (1, 0, 1, 0)
     assert case_size(spec, [0x0001, *zero[1:]], B, 0x40000000) == (1, 1, 1, 14 + 1)
+
+
+def test_zero_times_infinity_is_no_zero_product() -> None:
+    zero, one, infinity, nan = 0x8000, ONE, 0x7C00, 0x7E00
+    assert product_is_zero(zero, X.a_format, one, X.b_format)
+    assert product_is_zero(one, X.a_format, zero, X.b_format)
+    for special in (infinity, nan):
+        assert not product_is_zero(zero, X.a_format, special, X.b_format)
+        assert not product_is_zero(special, X.a_format, zero, X.b_format)
+
+
+def test_nans_differ_where_both_payloads_are_known() -> None:
+    known, unknown = X.spec, cdna2["v_mfma_f32_16x16x16f16"].spec
+    assert (known.nan_is_canonical, unknown.nan_is_canonical) == (True, False)
+    one, other = 0x7FC00000, 0x7FFFFFFF
+    assert results_differ(known, known, one, other)
+    assert not results_differ(known, unknown, one, other)
+    assert not results_differ(unknown, unknown, one, other)
+    assert results_differ(unknown, unknown, one, 0)
+    assert not results_differ(known, known, one, one)
 
 
 # ---- numbers as text

@@ -495,8 +495,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/fdrda.py",
         "products with an infinite factor may overflow too",
         _FDRDA_BF16,
-        "Special(*(flag & finite for flag in too_big))",
-        "too_big",
+        "overflows.append(only_if(number(special), too_big))",
+        "overflows.append(too_big)",
         "they are infinite already, of the same sign, or NaN",
     ),
     Mutant(
@@ -925,7 +925,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "smt/blocks.py",
         "positive numbers are rounded up where they should be down",
         _FDRDA,
-        "up = z3.And(sign == 1, lost != 0)",
+        "up = z3.And(sign == (1 if rounding is Rounding.RD else 0), lost != 0)",
         "up = z3.And(sign == 0, lost != 0)",
     ),
     Mutant(

@@ -290,6 +290,19 @@ def normalise_and_round(total: Lane, unit: Lane, rho: Conversion) -> Rounded:
         divisor = one << right
         up = (remainder > divisor) | ((remainder == divisor) & ((kept & 1) == 1))
         kept = where(up & (right > 0), kept + 1, kept)
+    elif rho.rounding is Rounding.RNA:
+        remainder = (magnitude - ((magnitude >> right) << right)) * 2
+        one = magnitude * 0 + 1
+        kept = where((remainder >= one << right) & (right > 0), kept + 1, kept)
+    elif rho.rounding is Rounding.RD:
+        lost = (magnitude >> right) << right != magnitude
+        kept = where(lost & negative, kept + 1, kept)
+    elif rho.rounding is Rounding.RU:
+        lost = (magnitude >> right) << right != magnitude
+        kept = where(lost & invert(negative), kept + 1, kept)
+    elif rho.rounding is Rounding.RO:
+        lost = (magnitude >> right) << right != magnitude
+        kept = where(lost, kept | 1, kept)
     return Rounded(where(negative, 1, 0), exponent, kept)
 
 
@@ -326,7 +339,7 @@ def sign_word(target: Format) -> int:
 
 
 def canonical_nan(target: Format) -> int:
-    """NVIDIA's NaN, all ones but the sign: 0x7FFF, 0x7FFFFFFF (seed 000 §IV-C step 1)."""
+    """NVIDIA's NaN, all ones but the sign: 0x7FFF, 0x7FFFFFFF (MMA-Sim §IV-C step 1)."""
     return (1 << (target.storage_bits - 1)) - 1
 
 

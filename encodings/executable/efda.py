@@ -3,8 +3,9 @@
 One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
 of exactly zero is +0.  K > L is a chain: one step's result is the next one's c.
 
-The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23, and
-at whether anything is left below.  How the sum is held depends on how far apart the products can be.
+The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23,
+and at whether anything is left below.  c has as many where ρ keeps fewer: p is the larger of both.  How the sum is
+held depends on how far apart the products can be.
 
 **Products within few binades (fp16)** are summed in fixed point, exactly.  Their last places are 2^low or above,
 low = -48, and the sum of L = 4 stays below 2^top, top = 34: 82 bits.  c is added to that sum, as a term of exponent
@@ -184,13 +185,14 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
     bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
 
     low, top = bits_of_fixed_point(spec, parameters.L)
-    frame = top - low + rho.fraction_bits + 3
+    p = max(rho.fraction_bits, c_bits)
+    frame = top - low + p + 3
     sum_: FixedSum | SortedSum
     if frame + 2 <= 2 * limbs.BITS:
         sum_ = fixed_point_sum(products, bits, top, addend, c_bits, frame, rho.format.min_exponent)
         total = sum_.wide.narrowed
     else:
-        p, lowest = rho.fraction_bits, min(low, spec.c_format.min_exponent - c_bits)
+        lowest = min(low, spec.c_format.min_exponent - c_bits)
         nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
         first, second = (
             normalise(each, bits, p, lowest)

@@ -1,4 +1,4 @@
-"""fda, the fused dot-add, executable.  Specification: semantics §3; seed 000 §IV-C (FDA) and §IV-D (chains).
+"""fda, the fused dot-add, executable.  Specification: semantics §3; MMA-Sim §IV-C (FDA) and §IV-D (chains).
 
 One step takes L products and c:
 

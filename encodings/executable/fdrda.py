@@ -1,8 +1,9 @@
-"""fdrda, fused dot, round-down add, executable.  Specification: semantics §3; seed 000 §IV-F (FDRDA), §IV-G.
+"""fdrda, fused dot, round-down add, executable.  Specification: semantics §3; MMA-Sim §IV-F (FDRDA), §IV-G.
 
 One step takes L products and c:
 
-1. special values as in fda, except that a product of magnitude ≥ 2^128 is an infinity;
+1. special values as in fda, except that a product of exponent ≥ 128 is an infinity, unless an input that is
+   infinite is the result before (`inputs_first`);
 2. exact products, aligned to their largest exponent e_dot, F fractional bits kept, toward zero; summed exactly.
    Products that are zero do not take part in choosing e_dot, nor does c;
 3. `e_max = max(e_dot, e_c)`; the sum is cut to `dot_bits` fractional bits, c to F, both down; they are added;
@@ -86,23 +87,44 @@ def overflow(product: Term, fraction_bits: int, limit: int) -> Special:
     return Special(never, over & invert(negative), over & negative)
 
 
+def number(x: Special) -> Flag:
+    """Whether it is nothing special."""
+    flag: Flag = invert(x.nan | x.positive_infinity | x.negative_infinity)
+    return flag
+
+
+def only_if(condition: Flag, x: Special) -> Special:
+    return Special(*(flag & condition for flag in x))
+
+
+def _alternating(given: Sequence[Special], overflows: Sequence[Special]) -> list[Special]:
+    """c's, then of each product what its factors make it and what its size does."""
+    pairs = zip(given[1:], overflows, strict=True)
+    return [given[0], *(part for pair in pairs for part in pair)]
+
+
 def products_and_specials(
     spec: DotAdd, parameters: Fdrda, a: Sequence[Operand], b: Sequence[Operand], c: Operand
 ) -> tuple[tuple[Term, ...], Special]:
     """Stages classify and multiply."""
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     products = tuple(multiply(x, y) for x, y in zip(a, b, strict=True))
-    parts = [classify_addend(c)]
+    given, overflows = [classify_addend(c)], []
     for x, y, product in zip(a, b, products, strict=True):
         special = classify_product(x, y)
-        finite: Flag = invert(special.nan | special.positive_infinity | special.negative_infinity)
+        given.append(special)
         too_big = overflow(product, bits, spec.d_format.max_exponent + 1)
-        parts += [special, Special(*(flag & finite for flag in too_big))]
+        overflows.append(only_if(number(special), too_big))
+    if parameters.inputs_first:
+        first, then = (resolve_special(reduce(merge_special, parts)) for parts in (given, overflows))
+        special = merge_special(first, only_if(number(first), then))
+    else:
+        special = resolve_special(reduce(merge_special, _alternating(given, overflows)))
     if parameters.skip_zero_products:
         # Below every exponent of a product that is not zero, and not above c's: e_dot never comes from a zero.
         least = min(spec.a_format.min_exponent + spec.b_format.min_exponent, spec.c_format.min_exponent)
         products = tuple(with_zero_exponent(p, least) for p in products)
-    return products, resolve_special(reduce(merge_special, parts))
+    return products, special
 
 
 def dot_product(products: Sequence[Term], fraction_bits: int, F: int) -> Dot:

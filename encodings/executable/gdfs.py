@@ -1,4 +1,4 @@
-"""gdfs, group dot, fused sum, executable.  Specification: semantics §3; seed 000 §IV-E (GDFS).
+"""gdfs, group dot, fused sum, executable.  Specification: semantics §3; MMA-Sim §IV-E (GDFS).
 
 Inputs are e2m1 with block scales.  One step takes L products, in groups of G, and c:
 

@@ -1,4 +1,4 @@
-"""gfdrda, grouped fdrda, executable.  Specification: semantics §3; seed 000 §IV-H (GFDRDA) and §IV-I.
+"""gfdrda, grouped fdrda, executable.  Specification: semantics §3; MMA-Sim §IV-H (GFDRDA) and §IV-I.
 
 As fdrda, with two changes:
 

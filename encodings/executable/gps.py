@@ -1,4 +1,4 @@
-"""gps, group pairwise sum, executable.  Specification: semantics §3; seed 000 §IV-B (GPS, Algorithms 2 and 3).
+"""gps, group pairwise sum, executable.  Specification: semantics §3; MMA-Sim §IV-B (GPS, Algorithms 2 and 3).
 
 Every operation is IEEE fp32, rounded to nearest even, and a subnormal result becomes zero of the same sign.
 

@@ -1,4 +1,4 @@
-"""sfma, sequential fused multiply-add, executable.  Specification: semantics §3; seed 000 §IV-A (SFMA).
+"""sfma, sequential fused multiply-add, executable.  Specification: semantics §3; MMA-Sim §IV-A (SFMA).
 
 `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, each the exact `a_k·b_k + d` rounded once with ρ; special
 values and the sign of zero as IEEE 754: an exact zero is +0 unless product and addend are both -0.

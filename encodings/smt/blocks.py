@@ -363,7 +363,7 @@ def normalise(magnitude: BitVec, top: BitVec) -> tuple[BitVec, BitVec]:
 
 
 def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> BitVec:
-    """The code of a magnitude without its lowest `drop` bits, rounded; of the same width less `drop`.
+    """The code of a magnitude without its lowest `drop` ≥ 1 bits, rounded; of the same width less `drop`.
 
     Fields of one sign order like their values, so a carry out of the trailing significand gives the right exponent.
     The caller leaves room above for it.
@@ -372,13 +372,18 @@ def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> Bit
     lost = z3.Extract(drop - 1, 0, code)
     if rounding is Rounding.RZ:
         return kept
-    if rounding is Rounding.RD:
-        up = z3.And(sign == 1, lost != 0)
-    else:
-        half = z3.Extract(drop - 1, drop - 1, code) == 1
-        odd = z3.Extract(0, 0, kept) == 1
-        more = z3.Extract(drop - 2, 0, code) != 0 if drop > 1 else z3.BoolVal(False)
-        up = z3.And(half, z3.Or(more, odd))
+    half = z3.Extract(drop - 1, drop - 1, code) == 1
+    odd = z3.Extract(0, 0, kept) == 1
+    match rounding:
+        case Rounding.RO:
+            return z3.Concat(z3.Extract(kept.size() - 1, 1, kept), bit(z3.Or(odd, lost != 0)))
+        case Rounding.RD | Rounding.RU:
+            up = z3.And(sign == (1 if rounding is Rounding.RD else 0), lost != 0)
+        case Rounding.RNA:
+            up = half
+        case Rounding.RNE:
+            more = z3.Extract(drop - 2, 0, code) != 0 if drop > 1 else z3.BoolVal(False)
+            up = z3.And(half, z3.Or(more, odd))
     return kept + resize(bit(up), kept.size())
 
 
@@ -447,7 +452,7 @@ def encode(x: Rounded, rho: Conversion) -> BitVec:
 
 
 def canonical_nan(fmt: Format) -> int:
-    """The NaN of NVIDIA's fused units, all ones but for the sign (seed 000 §IV-C step 1)."""
+    """The NaN of NVIDIA's fused units, all ones but for the sign (MMA-Sim §IV-C step 1)."""
     return fmt.codes // 2 - 1
 
 

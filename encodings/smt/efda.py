@@ -3,15 +3,16 @@
 The exact sum is rounded once, yet no accumulator from the least product to the largest c is needed.  Which of two
 ways is taken depends on the range of the products.  Let q be the significand bits of ρ, or of c if those are more.
 
-Fixed point (formats of up to 5 exponent bits).  The products are summed in the fixed point that holds every one of
-them: for fp16 from 2^-48 up to 2^32, so 82 bits for L = 4 (|Σ| ≤ L times the largest product), and the sign.  This
-number and c are aligned to the larger exponent, the number's being that of the place above its highest, with the
-number's bits and q + 2 = 26 more, the last one sticky (108 bits for fp16).  The number loses bits only where c is far
-above all of it, and normal.  c loses bits only if its last place is below the second of those 26, |c| is then less
-than a quarter of the number's last place; the sum is more than half of that place, so that ρ tells apart what lies
-between multiples of 2^-(q+1) of it: the place above the sticky one.  One place less would be too few.
+Fixed point (where the sum has up to 112 bits, as with formats of up to 5 exponent bits).  The products are summed in
+the fixed point that holds every one of them: for fp16 from 2^-48 up to 2^32, so 82 bits for L = 4 (|Σ| ≤ L times the
+largest product), and the sign.  This number and c are aligned to the larger exponent, the number's being that of the
+place above its highest, with the number's bits and q + 2 = 26 more, the last one sticky (108 bits for fp16).  The
+number loses bits only where c is far above all of it, and normal.  c loses bits only if its last place is below the
+second of those 26, |c| is then less than a quarter of the number's last place; the sum is more than half of that
+place, so that ρ tells apart what lies between multiples of 2^-(q+1) of it: the place above the sticky one.  One place
+less would be too few.
 
-Three terms (more exponent bits, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Every term is normalised to
+Three terms (wider sums, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Every term is normalised to
 2^e ≤ |t| < 2^(e+1) with w = 24 significand bits, zero to the least exponent of all, and they are sorted by exponent.
 - If the first two are at most 2 binades apart they are added first, exactly: w + 2 bits and a carry.
 - If not, the last two are: with 2 places below the last of the larger one, the second sticky.
@@ -110,6 +111,8 @@ class SortedStep:
 
 Step: TypeAlias = FixedStep | SortedStep
 
+WIDEST = 112  #: bits of a sum in fixed point
+
 NEAR = 2  #: binades within which the first two terms are added first
 
 
@@ -131,8 +134,17 @@ def precision(spec: DotAdd, parameters: Efda) -> int:
     return max(spec.c_format.fraction_bits, parameters.rho.fraction_bits) + 1
 
 
-def in_fixed_point(spec: DotAdd) -> bool:
-    return max(spec.a_format.exponent_bits, spec.b_format.exponent_bits) <= 5
+def sum_places(spec: DotAdd, L: int) -> int:
+    """Places of the sum of L finite products: from the last one that a product has to the carry out of the largest."""
+    a, b = spec.a_format, spec.b_format
+    span = a.max_exponent + b.max_exponent - product_range(a, b).low
+    return fraction_bits(spec) + span + 2 + (L - 1).bit_length()
+
+
+def in_fixed_point(spec: DotAdd, parameters: Efda) -> bool:
+    """Whether the sum of products, with the places below it, a carry and a sign, has no more than `WIDEST` bits."""
+    frame = sum_places(spec, parameters.L) + places_below(precision(spec, parameters))
+    return frame + 2 <= WIDEST
 
 
 def fraction_bits(spec: DotAdd) -> int:
@@ -149,14 +161,13 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     bias = a_format.bias + b_format.bias
     products = tuple(multiply(y, z, bias, own, e_zero=None) for y, z in zip(x.a, x.b, strict=True))
     largest = ((2 << a_format.fraction_bits) - 1) * ((2 << b_format.fraction_bits) - 1)
-    finite = largest << (a_format.max_exponent + b_format.max_exponent - own.low)
     # Wider than any finite product: for the exponents of infinities, too, the interfaces are numbers.
     product_bits = (largest << (own.high - own.low)).bit_length()
     placed = tuple(resize(p.significand, product_bits) << resize(p.exponent, product_bits) for p in products)
     sum_bits = product_bits + (len(products) - 1).bit_length()
     dot = signed_sum([(p.sign, y) for p, y in zip(products, placed, strict=True)], sum_bits + 1)
 
-    bits, singles = (len(products) * finite).bit_length(), exponent_range(spec.c_format)
+    bits, singles = sum_places(spec, parameters.L), exponent_range(spec.c_format)
     top = own.low - fraction_bits(spec) + bits
     exponents = singles.union(top)
     sign = z3.Extract(sum_bits, sum_bits, dot)
@@ -275,7 +286,8 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec
     c_operand = decode(c, spec.c_format)
     special = classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
     inputs = Inputs(a_operands, b_operands, c_operand, special)
-    return (fixed_step if in_fixed_point(spec) else sorted_step)(spec, parameters, inputs)
+    fixed = in_fixed_point(spec, parameters)
+    return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:

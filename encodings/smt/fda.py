@@ -1,4 +1,4 @@
-"""fda, the fused dot-add, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-C and §IV-D.
+"""fda, the fused dot-add, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-C and §IV-D.
 
 Widths of one step of L products with p fractional bits (two integer bits) and a c (one integer bit):
 

@@ -1,4 +1,4 @@
-"""fdrda, fused dot, round-down add, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-F.
+"""fdrda, fused dot, round-down add, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-F.
 
 Widths of one step of L products:
 
@@ -31,6 +31,7 @@ from mmaformal.encodings.smt.blocks import (
     addend,
     align,
     all_of,
+    any_of,
     classify,
     decode,
     encode,
@@ -116,7 +117,17 @@ def inputs_of(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[
     bias = spec.a_format.bias + spec.b_format.bias
     e_zero = exponents.low if parameters.skip_zero_products else None
     products = tuple(multiply(x, y, bias, exponents, e_zero) for x, y in factors)
-    special = classify(factors, [c_operand], overflows=[overflows(p, exponents) for p in products])
+    too_big = [overflows(p, exponents) for p in products]
+    if not parameters.skip_zero_products:
+        # A zero has the least exponent of its format, so its product's is small.  The proof that both encodings are
+        # equal knows exponents and significands apart, and needs it said.
+        too_big = [z3.And(flag, p.significand != 0) for flag, p in zip(too_big, products, strict=True)]
+    if parameters.inputs_first:
+        first, decided = classify(factors, [c_operand]), classify(factors, [], overflows=too_big)
+        number = z3.Not(any_of(list(first)))
+        special = Special(*(z3.Or(x, z3.And(number, y)) for x, y in zip(first, decided, strict=True)))
+    else:
+        special = classify(factors, [c_operand], overflows=too_big)
     all_zero = all_of([z3.Or(is_zero(x), is_zero(y)) for x, y in factors])
     return Inputs(a_operands, b_operands, c_operand, special, products, all_zero)
 

@@ -1,4 +1,4 @@
-"""gdfs, group dot, fused sum, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-E.
+"""gdfs, group dot, fused sum, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-E.
 
 Widths of one step of L/G groups of G products of e2m1, with scales of m fractional bits:
 

@@ -1,4 +1,4 @@
-"""gfdrda, grouped fdrda, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-H.
+"""gfdrda, grouped fdrda, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-H.
 
 As `fdrda`, but the products of even and those of odd index are aligned and summed apart.  Widths of what differs:
 a group of n products is |Σ| ≤ n·(2^(F+2) - 1), and the sign; the dot product holds the sum of both bounds, since a

@@ -1,4 +1,4 @@
-"""gps, group pairwise sum, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-B.
+"""gps, group pairwise sum, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-B.
 
 Sums are `ieee.add` in fp32, flushed.  A product needs no rounding: its factors are normal, with at most 11
 significand bits each, so it is s·2^e with 1 ≤ s < 4 and s a multiple of 2^-20.  If it is at least 2^-126 it is an fp32

@@ -1,4 +1,4 @@
-"""sfma, sequential fused multiply-add, as bit-vector terms.  Specification: semantics §3; seed 000 §IV-A.
+"""sfma, sequential fused multiply-add, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-A.
 
 One fma in a format of p significand bits, rounded once.  Product and c are aligned to the larger of their exponents,
 and `frame_bits(p)` = 2p + 1 fractional bits are kept, the last one sticky: 49 for fp32, 107 for fp64; product and c

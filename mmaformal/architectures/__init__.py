@@ -5,6 +5,7 @@ from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
     Revision,
+    UnknownArchitectureError,
     UnknownInstructionError,
     UnknownRevisionError,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Architecture",
     "ArchitectureTable",
     "Revision",
+    "UnknownArchitectureError",
     "UnknownInstructionError",
     "UnknownRevisionError",
 ]

@@ -1,6 +1,6 @@
 """AMD Matrix Cores, as tables: which instructions an architecture has, and the parameters of each.
 
-Sources: seed 000 (MMA-Sim) Table IV for the instructions of cdna2 and cdna3, §IV-A, B, F to I for the algorithms;
+Sources: MMA-Sim (`papers.py`) Table IV for the instructions of cdna2 and cdna3, §IV-A, B, F to I for the algorithms;
 docs/semantics.md §5 and §6 for cdna1, and §3 where later measurements correct the paper (fdrda, gfdrda).
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from mmaformal.algorithms import IEEE_FP32, IEEE_FP64, DotAdd, Efda, Fdrda, Gfdrda, Gps, Parameters, Sfma
 from mmaformal.architectures.base import Architecture, Revision
+from mmaformal.display import ShortRepr
 from mmaformal.formats import bf16, e4m3fnuz, e5m2fnuz, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 
@@ -24,11 +25,11 @@ TYPES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
     """An instruction: m×n×k, the matrices it multiplies at once, its types, and its names.
 
-    cdna1 and cdna2 write `f32_32x32x4f16`, cdna3 `f32_32x32x4_2b_f16`, and so does seed 000 Table IV for both.
+    cdna1 and cdna2 write `f32_32x32x4f16`, cdna3 `f32_32x32x4_2b_f16`, and so does MMA-Sim Table IV for both.
     The spelling that is not the architecture's own is an alias.
     """
 
@@ -79,27 +80,28 @@ F8 = tuple(
     Row(shape, 1, a, b) for shape in ("16x16x32", "32x32x16") for a in ("bf8", "fp8") for b in ("bf8", "fp8")
 )
 
-_SFMA = {"rho": "seed 000 §IV-A (IEEE fma)"}
-_GPS = {"G": "seed 000 §IV-B, Table IV"}
+_SFMA = {"rho": "MMA-Sim §IV-A (IEEE fma)"}
+_GPS = {"G": "MMA-Sim §IV-B, Table IV"}
 _FDRDA = {
-    "F": "seed 000 §IV-F steps 4, 6",
-    "L": "seed 000 §IV-G, Table IV (CoFDRDA); docs/semantics.md §5",
-    "rho": "seed 000 §IV-F step 8",
-    "dot_bits": "docs/semantics.md §3 (measured later; seed 000 §IV-F step 6 has 31, see §9)",
-    "sum_bits": "docs/semantics.md §3 (measured later; not in seed 000, see §9)",
-    "skip_zero_products": "docs/semantics.md §3 (measured later; not in seed 000, see §9)",
-    "cut": "seed 000 §IV-F step 6",
+    "F": "MMA-Sim §IV-F steps 4, 6",
+    "L": "MMA-Sim §IV-G, Table IV (CoFDRDA); docs/semantics.md §5",
+    "rho": "MMA-Sim §IV-F step 8",
+    "dot_bits": "mmasim 2.1.1, where MMA-Sim §IV-F step 6 has 31; docs/semantics.md §3, §9",
+    "sum_bits": "mmasim 2.1.1, not in MMA-Sim; docs/semantics.md §3, §9",
+    "skip_zero_products": "mmasim 2.1.1, not in MMA-Sim; docs/semantics.md §3, §9",
+    "cut": "MMA-Sim §IV-F step 6",
+    "inputs_first": "mmasim 2.1.1, where MMA-Sim §IV-F steps 1 to 3 have it; docs/semantics.md §3, §9",
 }
 _GFDRDA = _FDRDA | {
-    "F": "seed 000 §IV-H steps 4, 6, 8",
-    "L": "seed 000 §IV-I; docs/semantics.md §5",
-    "c_reach": "seed 000 §IV-H step 8",
+    "F": "MMA-Sim §IV-H steps 4, 6, 8",
+    "L": "MMA-Sim §IV-I; docs/semantics.md §5",
+    "c_reach": "MMA-Sim §IV-H step 8",
 }
-_EFDA = dict.fromkeys(("L", "rho"), "docs/semantics.md §3, §5 (cdna1 is not in seed 000)")
+_EFDA = dict.fromkeys(("L", "rho"), "mmasim 2.1.1 (cdna1 is not in MMA-Sim); docs/semantics.md §3, §5")
 
 
-@dataclass(frozen=True)
-class Kind:
+@dataclass(frozen=True, repr=False)
+class Kind(ShortRepr):
     """What an architecture makes of one of the types: its algorithm, with L or G as if K were large."""
 
     rows: tuple[Row, ...]
@@ -157,20 +159,22 @@ def _instructions(architecture: str, kinds: tuple[Kind, ...], *, new_names: bool
 
 
 def _as_in_the_paper(instruction: Instruction) -> Instruction:
-    """Seed 000 as printed: the dot product is cut to 31 bits, the sum is not cut, zero products count."""
+    """MMA-Sim as printed: the dot product is cut to 31 bits, the sum is not cut, zero products count, and an
+    infinite input or c is the result (step 1) before products can overflow (step 2)."""
     if not isinstance(instruction.parameters, Fdrda):
         return instruction
-    changes = {"dot_bits": 31, "sum_bits": None, "skip_zero_products": False}
+    changes = {"dot_bits": 31, "sum_bits": None, "skip_zero_products": False, "inputs_first": True}
     return replace(
         instruction,
         spec=instruction.spec.replace(**changes),
-        sources={**instruction.sources, **dict.fromkeys(changes, "seed 000 (MMA-Sim v1) §IV-F, H")},
+        sources={**instruction.sources, **dict.fromkeys(changes, "MMA-Sim §IV-F, H")},
     )
 
 
 PAPER = Revision(
     "paper-v1",
-    "seed 000 as printed: the dot product cut to 31 bits, the sum not cut, zero products counted",
+    "MMA-Sim as printed: the dot product cut to 31 bits, the sum not cut, zero products counted, infinite inputs "
+    "before products that overflow",
     _as_in_the_paper,
 )
 
@@ -183,8 +187,8 @@ def cdna1() -> Architecture:
 
 
 def cdna2() -> Architecture:
-    instructions = _instructions("cdna2", CDNA2, new_names=False)
-    return Architecture("cdna2", "MI210, MI250X", instructions, (PAPER,))
+    """The default is what MMA-Sim says, so there is no revision of it."""
+    return Architecture("cdna2", "MI210, MI250X", _instructions("cdna2", CDNA2, new_names=False))
 
 
 def cdna3() -> Architecture:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from mmaformal.architectures import ptx
+from mmaformal.display import ShortRepr, Tabular, counted, html_folded, html_table, html_title
 from mmaformal.instruction import SHAPE, Instruction, respell
 
 
 class UnknownInstructionError(KeyError):
     """An architecture has no instruction of that name; the message lists the nearest ones and who has it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownArchitectureError(KeyError):
+    """There is no architecture of that name; the message lists those there are."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -25,17 +36,35 @@ class UnknownRevisionError(KeyError):
 
 
 def canonical_name(name: str) -> str:
-    """Names compare without case, MFMA without the prefix, PTX without the qualifiers that do not touch the
-    arithmetic; a scale vector size stands for the block it means (PTX ISA, "Block Scaling for mma.sync")."""
+    """Names compare without case, MFMA without the prefix, PTX by its short spelling (`ptx.short_name`).
+
+    A spelling that PTX does not have stays as it is, and is in no table.
+    """
     name = name.strip().lower().removeprefix("v_mfma_")
-    if re.match(r"w?mma|wgmma|tcgen05", name):
-        name = re.sub(r"\.(sync|aligned|row|col|mma_async|block_scale)\b", "", name)
-        name = re.sub(r"\.scale_vec::[12]x\b", ".block32", name).replace(".scale_vec::4x", ".block16")
-    return name
+    if name.startswith("wmma."):
+        return re.sub(r"\.(sync|aligned|row|col)\b", "", name)
+    return ptx.short_name(name) or name
 
 
-@dataclass(frozen=True)
-class Revision:
+#: Sets of types as names of instructions write them for short: `QGMMA.64x8x32.F32.f8type.f8type`.
+TYPE_SETS = {
+    "f8type": frozenset({"e4m3", "e5m2"}),
+    "f8f6f4type": frozenset({"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"}),
+}
+
+
+def _matcher(pattern: str) -> re.Pattern[str]:
+    """What canonical names a pattern, or the beginning of a name, means."""
+    name = canonical_name(pattern)
+    in_full = re.search(r"[*?[]", name) or any(label in name.split(".") for label in TYPE_SETS)
+    text = fnmatch.translate(name if in_full else f"{name}*")
+    for label, types in TYPE_SETS.items():
+        text = text.replace(label, f"(?:{'|'.join(sorted(types))})")
+    return re.compile(text)
+
+
+@dataclass(frozen=True, repr=False)
+class Revision(ShortRepr):
     """Another reading of an architecture, where sources differ (docs/semantics.md §9)."""
 
     name: str
@@ -44,8 +73,12 @@ class Revision:
     revise: Callable[[Instruction], Instruction | None]
 
 
-class Architecture:
-    """A GPU architecture, read-only: `ampere["HMMA.16816.F32"]`, `ampere.instructions`."""
+class Architecture(Tabular):
+    """A GPU architecture, read-only: `ampere["HMMA.16816.F32"]`, `ampere.find("HMMA")`, `ampere.instructions`.
+
+    It iterates over its instructions and has as many items; `keys()` are their names, as SASS or MFMA has them.  Names
+    are taken in any case, PTX names too; `in` says whether a name would be found.
+    """
 
     def __init__(
         self, name: str, gpus: str, instructions: Iterable[Instruction], revisions: Iterable[Revision] = ()
@@ -63,7 +96,15 @@ class Architecture:
                 self._by_name[key] = instruction
 
     def __repr__(self) -> str:
-        return f"<Architecture {self.name}: {len(self.instructions)} instructions>"
+        return f"<Architecture {self.name} ({self.gpus}): {counted(len(self), 'instruction')}>"
+
+    def _repr_html_(self) -> str:
+        head = "instruction", "m×n×k", "types", "algorithm", "parameters"
+        rows = [
+            (i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, i.parameters.describe()) for i in self
+        ]
+        title = html_title(self.name, self.gpus)
+        return title + html_folded(counted(len(self), "instruction"), html_table(head, rows))
 
     def __str__(self) -> str:
         return self.name
@@ -71,10 +112,52 @@ class Architecture:
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)
 
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of its instructions."""
+        return tuple(each.name for each in self.instructions)
+
+    def values(self) -> tuple[Instruction, ...]:
+        return self.instructions
+
+    def items(self) -> tuple[tuple[str, Instruction], ...]:
+        return tuple((each.name, each) for each in self.instructions)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [name for each in self.instructions for name in (each.name, *each.aliases)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict of plain values for each instruction."""
+        return [each.row() for each in self.instructions]
+
+    def find(self, pattern: str) -> tuple[Instruction, ...]:
+        """The instructions that a name, a pattern or the beginning of a name means, in the order of the table.
+
+        A name in full means that one instruction; `*`, `?` and `[…]` are those of a shell; `f8type` and `f8f6f4type`
+        stand for any type of theirs; anything else is what a name or a PTX name starts with: `HMMA`, `mma.m16n8k16`.
+        """
+        exact = self._find(pattern)
+        if exact is not None:
+            return (exact,)
+        if of_opcode := self.of_opcode(pattern):
+            return of_opcode
+        matcher = _matcher(pattern)
+        return tuple(
+            each
+            for each in self.instructions
+            if any(matcher.match(canonical_name(name)) for name in (each.name, *each.aliases))
+        )
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None
 
     def __getitem__(self, name: str) -> Instruction:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{self.name}[…] takes a name, such as {self.instructions[0].name!r}, not {name!r}"
+            )
         instruction = self._find(name)
         if instruction is None:
             raise UnknownInstructionError(self._not_found(name))
@@ -115,14 +198,37 @@ class Architecture:
                 return base.sized(m, n)
         return None
 
+    def of_opcode(self, name: str) -> tuple[Instruction, ...]:
+        """What a bare UTC… opcode, as SASS has it (`UTCHMMA`, `UTCOMMA.2CTA.4X`), may be: it takes types and size
+        from a descriptor (MMA-Sim, appendix B).  Empty for every other name.
+
+        .4X is 16 products to a scale, UTCOMMA without it 32; .2CTA is `.cta_group::2` (both read off nvdisasm).
+        """
+        opcode = re.fullmatch(r"(utc[hqo]mma)(\.2cta)?(\.4x)?", name.strip().lower())
+        if opcode is None:
+            return ()
+        block = {"utcomma": 16 if opcode[3] else 32}.get(opcode[1])
+        if opcode[3] and block is None:
+            return ()
+        return tuple(
+            each
+            for each in self.instructions
+            if each.name.lower().startswith(f"{opcode[1]}.") and block in (None, each.spec.scale_block)
+        )
+
     def _not_found(self, name: str) -> str:
         from mmaformal.architectures import ARCHITECTURES
 
         lines = [f"{self.name} has no instruction {name!r}."]
-        nearest = difflib.get_close_matches(canonical_name(name), self._by_name, n=4, cutoff=0.5)
-        if nearest:
-            names = dict.fromkeys(self._by_name[key].name for key in nearest)
-            lines.append(f"Nearest on {self.name}: {', '.join(names)}.")
+        if found := self.of_opcode(name):
+            shown = ", ".join(each.name for each in found[:4]) + (", …" if len(found) > 4 else "")
+            return f"{lines[0]} {name} takes its types from a descriptor; with types it is one of {shown}."
+        several = self.find(name)
+        near = difflib.get_close_matches(canonical_name(name), self._by_name, n=4, cutoff=0.5)
+        names = [each.name for each in several] or list(dict.fromkeys(self._by_name[x].name for x in near))
+        if names:
+            more = f", … ({len(names)} start so)" if len(names) > 4 else ""
+            lines.append(f"Nearest on {self.name}: {', '.join(names[:4])}{more}.")
         else:
             lines.append(f"`mmaformal list {self.name}` shows what it has.")
         owners = [other.name for other in ARCHITECTURES.values() if name in other]
@@ -131,10 +237,11 @@ class Architecture:
         return " ".join(lines)
 
 
-class ArchitectureTable(Mapping[str, Architecture]):
+class ArchitectureTable(Mapping[str, Architecture], Tabular):
     """Architectures by name, in order of age; each is built when first asked for.
 
-    `hopper@paper-v1` is the revision "paper-v1" of hopper; revisions are found, but not listed.
+    `hopper@paper-v1` is the revision "paper-v1" of hopper; revisions are found, but not listed.  Names are taken in any
+    case.  Raises UnknownArchitectureError or UnknownRevisionError, which are KeyErrors.
     """
 
     def __init__(self, builders: Mapping[str, Callable[[], Architecture]]) -> None:
@@ -142,12 +249,30 @@ class ArchitectureTable(Mapping[str, Architecture]):
         self._built: dict[str, Architecture] = {}
 
     def __getitem__(self, name: str) -> Architecture:
-        if name not in self._built:
-            base, _, revision = name.partition("@")
+        spelled = name.strip().lower()
+        if spelled not in self._built:
+            base, _, revision = spelled.partition("@")
             if base not in self._builders:
-                raise KeyError(f"no architecture {base!r}; there are {', '.join(self._builders)}")
-            self._built[name] = self[base].revision(revision) if revision else self._builders[base]()
-        return self._built[name]
+                raise UnknownArchitectureError(self.not_found(name))
+            self._built[spelled] = self[base].revision(revision) if revision else self._builders[base]()
+        return self._built[spelled]
+
+    def not_found(self, name: str) -> str:
+        """That there is no such architecture, which there are, and which was meant; one line."""
+        base = name.strip().partition("@")[0]
+        near = difflib.get_close_matches(base.lower(), self._builders, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"no architecture {base!r}; there are {', '.join(self._builders)}{hint}"
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'architecture')}: {', '.join(self)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [name for base in self for name in (base, *(f"{base}@{r}" for r in self[base].revisions))]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of all architectures."""
+        return [row for architecture in self.values() for row in architecture.rows()]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._builders)

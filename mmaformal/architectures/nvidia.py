@@ -1,6 +1,6 @@
 """NVIDIA Tensor Cores, as tables: which instructions an architecture has, and the parameters of each.
 
-Sources: seed 000 (MMA-Sim) Table III for the instructions and §IV-A, C to E for the algorithms;
+Sources: MMA-Sim (`papers.py`) Table III for the instructions and §IV-A, C to E for the algorithms;
 docs/semantics.md §5 for the parameters where later measurements correct the paper (e_zero; F of HMMA.884 on
 turing) and §6 for the names and for the PTX that is lowered to several instructions.
 """
@@ -27,6 +27,7 @@ from mmaformal.algorithms import (
     Sfma,
 )
 from mmaformal.architectures.base import Architecture, Revision
+from mmaformal.display import ShortRepr
 from mmaformal.formats import (
     Format,
     bf16,
@@ -45,8 +46,8 @@ from mmaformal.formats import (
 from mmaformal.instruction import Instruction, Sizes
 
 
-@dataclass(frozen=True)
-class Unit:
+@dataclass(frozen=True, repr=False)
+class Unit(ShortRepr):
     """A row of the parameter table: what one generation's multiply-add tree is built like."""
 
     name: str
@@ -77,7 +78,7 @@ HOPPER = Unit("hopper", "H100, H200", 25, 32, -21, -133, F_fp8=13, rho_fp8=RZ_E8
 BLACKWELL = Unit("blackwell", "B200", 25, 32, -21, -133)
 RTX_BLACKWELL = Unit("rtx_blackwell", "RTX PRO 6000", 25, 32, -21, -133)
 
-#: seed 000 §IV-E; docs/semantics.md §3
+#: MMA-Sim §IV-E; docs/semantics.md §3
 GDFS = Gdfs(F=35, G=16, L=64, rho=RZ_FP32, e_zero=-139)
 
 F8 = (e4m3, e5m2)
@@ -89,8 +90,8 @@ PTX |= {f: f.name for f in F8F6F4}
 SASS = {fp32: "F32", fp16: "F16", ue8m0: "E8", ue4m3: "UE4M3"} | {f: f.name.upper() for f in F8F6F4}
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
     """An instruction: SASS name, PTX spellings, shape, types, block scales."""
 
     name: str
@@ -151,8 +152,8 @@ def _qmma_sf(a: Format, b: Format) -> Row:
 QMMA_SF = tuple(_qmma_sf(a, b) for a in F8F6F4 for b in F8F6F4)
 
 
-@dataclass(frozen=True)
-class MxFp4:
+@dataclass(frozen=True, repr=False)
+class MxFp4(ShortRepr):
     """e2m1 with block scales: which, how PTX calls it, and how its SASS name ends."""
 
     scale: Format
@@ -179,9 +180,12 @@ def _omma_sf(mx: MxFp4) -> Row:
 
 OMMA_SF = tuple(map(_omma_sf, MX_FP4))
 
-WGMMA_SIZES = Sizes(m=(64,), n=tuple(range(8, 257, 8)))
-TCGEN05_SIZES = Sizes(m=(64, 128), n=tuple(range(8, 257, 8)))
-TCGEN05_SCALED_SIZES = Sizes(m=(128,), n=tuple(range(8, 257, 8)))
+_EIGHTS, _SIXTEENS = range(8, 257, 8), range(16, 257, 16)
+WGMMA_SIZES = Sizes(((64, _EIGHTS),))
+#: PTX ISA, table "Various combinations of .kind and shapes", dense, without .ws: m256 is a pair of CTAs'
+#: (.cta_group::2, UTC….2CTA in SASS), which takes m128 too, with n a multiple of 16.
+TCGEN05_SIZES = Sizes(((64, _EIGHTS), (128, _EIGHTS), (256, _SIXTEENS)))
+TCGEN05_SCALED_SIZES = Sizes(((128, _EIGHTS), (256, _SIXTEENS)))
 
 
 def _wgmma(name: str, k: int, a: Format, b: Format, d: Format) -> Row:
@@ -252,19 +256,19 @@ LOWERED_FP8 = tuple(
 LOWERED_ORDER = (*(k for k in range(32) if k % 4 < 2), *(k for k in range(32) if k % 4 >= 2))
 
 SOURCES = {
-    "sfma": {"rho": "seed 000 §IV-A (IEEE fma)"},
+    "sfma": {"rho": "MMA-Sim §IV-A (IEEE fma)"},
     "fda": {
-        "F": "seed 000 §IV-C step 3, Table III",
-        "L": "seed 000 §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",
-        "rho": "seed 000 §IV-C step 5; docs/semantics.md §4",
-        "e_zero": "docs/semantics.md §5 (measured later; corrects seed 000 §IV-C step 2, see §9)",
+        "F": "MMA-Sim §IV-C step 3, Table III",
+        "L": "MMA-Sim §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",
+        "rho": "MMA-Sim §IV-C step 5; docs/semantics.md §4",
+        "e_zero": "mmasim 2.1.1, which corrects MMA-Sim §IV-C step 2; docs/semantics.md §5, §9",
     },
     "gdfs": {
-        "F": "seed 000 §IV-E step 4",
-        "G": "seed 000 §IV-E step 3",
-        "L": "seed 000 Table III (K = 64)",
-        "rho": "seed 000 §IV-E step 7; docs/semantics.md §3",
-        "e_zero": "docs/semantics.md §3 (measured later; not in seed 000)",
+        "F": "MMA-Sim §IV-E step 4",
+        "G": "MMA-Sim §IV-E step 3",
+        "L": "MMA-Sim Table III (K = 64)",
+        "rho": "MMA-Sim §IV-E step 7; docs/semantics.md §3",
+        "e_zero": "mmasim 2.1.1, not in MMA-Sim; docs/semantics.md §3",
     },
     "lowered": dict.fromkeys(
         ("F", "L", "rho", "e_zero", "operands", "order", "addition"),
@@ -325,13 +329,13 @@ def _revised(instruction: Instruction, source: str, **changes: object) -> Instru
 
 
 def _as_in_the_paper(instruction: Instruction) -> Instruction | None:
-    """Seed 000 as printed.
+    """MMA-Sim as printed.
 
     Its fp16 overflow bound, "(2 − 2^11) × 2^15", is negative and would make every result infinite: read as
     (2 − 2^−11) · 2^15 it is the default's.  On the sign of a zero result it is silent: here a negative sum
     that is rounded to zero gives −0, as IEEE 754 has it.
     """
-    parameters, source = instruction.parameters, "seed 000 (MMA-Sim v1)"
+    parameters, source = instruction.parameters, "MMA-Sim"
     if isinstance(parameters, Lowered):
         return None
     if not isinstance(parameters, (Fda, Gdfs)):
@@ -346,14 +350,16 @@ def _with_earlier_e_zero(instruction: Instruction) -> Instruction:
     parameters = instruction.parameters
     if not isinstance(parameters, Fda) or instruction.d_format is not fp16 or parameters.e_zero is None:
         return instruction
-    return _revised(instruction, "earlier measurements (docs/semantics.md §9)", e_zero=parameters.e_zero - 1)
+    return _revised(instruction, "mmasim 2.0.1; docs/semantics.md §9", e_zero=parameters.e_zero - 1)
 
 
 REVISIONS = (
     Revision(
-        "paper-v1", "seed 000 as printed: zero terms keep the exponent of their fields", _as_in_the_paper
+        "paper-v1", "MMA-Sim as printed: zero terms keep the exponent of their fields", _as_in_the_paper
     ),
-    Revision("earlier-e-zero", "e_zero one less where the output is fp16", _with_earlier_e_zero),
+    Revision(
+        "earlier-e-zero", "e_zero one less where the output is fp16, as in mmasim 2.0.1", _with_earlier_e_zero
+    ),
 )
 
 
@@ -370,7 +376,7 @@ def volta() -> Architecture:
 
 def turing() -> Architecture:
     as_volta = replace(VOLTA, name="turing")
-    corrected = "docs/semantics.md §5, §9 (as volta; corrects F = 24 of seed 000 Table III)"
+    corrected = "mmasim 2.1.1, as volta, which corrects F = 24 of MMA-Sim Table III; docs/semantics.md §5, §9"
     return _architecture(TURING, _fda(as_volta, HMMA_884, F=corrected), _fda(TURING, HMMA_1688))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.kernels import notice
 from mmaformal.kernels.exact import EfdaKernel
 from mmaformal.kernels.fused import FdaKernel, FdrdaKernel
 from mmaformal.kernels.group import GdfsKernel
@@ -10,6 +11,8 @@ from mmaformal.kernels.ieee import GpsKernel, SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.lowered import LoweredKernel
 from mmaformal.kernels.plain import PlainKernel
+
+notice.install()
 
 
 def kernel_for(spec: DotAdd) -> Kernel:
@@ -25,9 +28,9 @@ def kernel_for(spec: DotAdd) -> Kernel:
         case "lowered":
             found = LoweredKernel.of(spec)
         case "efda":
-            found = EfdaKernel(spec)
+            found = EfdaKernel.of(spec)
         case "gps":
             found = GpsKernel(spec)
         case "sfma" if has_fma():
-            found = SfmaKernel(spec)
+            found = SfmaKernel.of(spec)
     return found or PlainKernel(spec)

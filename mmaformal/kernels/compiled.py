@@ -45,8 +45,10 @@ from numba.extending import (
 )
 
 from mmaformal.algorithms import Conversion, Parameters, Rounding
+from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable import blocks, efda, fdrda, limbs
 from mmaformal.formats import Format
+from mmaformal.identity import identity
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,7 +100,7 @@ class Known(types.Type):
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        text = f"{_SOURCES} {type(value).__qualname__} {value!r}"
+        text = f"{_SOURCES} {identity(value)}"
         super().__init__(name=f"Known{type(value).__name__}{hashlib.sha256(text.encode()).hexdigest()[:16]}")
 
 
@@ -110,8 +112,8 @@ def _typeof_known(value: Any, context: Any) -> Known:
     return Known(value)
 
 
-@dataclass(frozen=True)
-class Ends:
+@dataclass(frozen=True, repr=False)
+class Ends(ShortRepr):
     """What fdrda's stages read of a `DotAdd`."""
 
     c_format: Format

@@ -100,7 +100,7 @@ def finish_sorted(
 ) -> None:
     """The stages of efda for one or two products anywhere."""
     vectorised()
-    p = rho.fraction_bits
+    p = max(rho.fraction_bits, spec.c_format.fraction_bits)
     other = k + 1 if two else k
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
@@ -176,15 +176,25 @@ class EfdaKernel(Kernel):
         self.steps = spec.k // parameters.L
         low, self.top = bits_of_fixed_point(spec, parameters.L)
         self.lowest = min(low, spec.c_format.min_exponent - spec.c_format.fraction_bits)
-        self.frame = self.top - low + parameters.rho.fraction_bits + 3
+        self.frame = self.top - low + max(parameters.rho.fraction_bits, spec.c_format.fraction_bits) + 3
         self.fixed = self.frame + 2 <= 2 * limbs.BITS
         self.bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> EfdaKernel | None:
+        """None where significands need more than 16 bits, or products leave the range of float64, in which special
+        values are looked for."""
+        a, b = spec.a_format, spec.b_format
+        least = min(a.min_exponent - a.fraction_bits, b.min_exponent - b.fraction_bits)
+        finite = a.max_exponent + b.max_exponent + 2 <= 1023 and least >= -1022
+        short = max(a.fraction_bits, b.fraction_bits) <= 14
+        return cls(spec) if finite and short else None
 
     def _planes(self, fmt: Format, codes: Codes) -> Planes:
         flat = np.ascontiguousarray(codes).reshape(-1)
         exponents, values = np.empty(flat.size, np.int16), np.empty(flat.size, np.float64)
         kinds, signed = np.empty(flat.size, np.uint8), np.empty(flat.size, np.int16)
-        decode_plane(fmt, flat, 0, exponents, values, kinds)
+        decode_plane(fmt, flat, fmt.min_exponent, exponents, values, kinds)
         significands(fmt, flat, signed)
         return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds, signed))
 

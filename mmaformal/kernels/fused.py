@@ -71,7 +71,7 @@ def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, value
         significand = where(zero, 0, x.significand)
         magnitude = np.float64(significand) * power_of_two(x.exponent - fmt.fraction_bits, np.float64(0))
         value = where(x.sign == 1, -magnitude, magnitude)
-        exponents[i] = where(zero, where(zero_exponent == 0, fmt.min_exponent, zero_exponent), x.exponent)
+        exponents[i] = where(zero, zero_exponent, x.exponent)
         values[i] = value
         kinds[i] = (
             where(x.nan, NAN, 0)
@@ -542,11 +542,11 @@ def run_fdrda(
 class _Fused(Kernel):
     """The planes that fda and fdrda have in common."""
 
-    def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int) -> None:
+    def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int | None) -> None:
         super().__init__(spec)
         self.widths = wide
         self.L = L
-        self.zero = zero  #: the exponent of zeros in the planes; 0 for that of the format's fields
+        self.zero = zero  #: the exponent of zeros in the planes; None for that of the format's fields
         self.steps = spec.k // L
         self.bytes_per_element = wide.bytes_per_element
         self.description = f"{spec.parameters.algorithm}: {wide}"
@@ -557,7 +557,9 @@ class _Fused(Kernel):
         exponents = np.empty(flat.size, self.widths.exponent)
         values = np.empty(flat.size, self.widths.value)
         kinds = np.empty(flat.size, np.uint8)
-        decode_plane(fmt, flat, self.zero, exponents, values, kinds)
+        decode_plane(
+            fmt, flat, fmt.min_exponent if self.zero is None else self.zero, exponents, values, kinds
+        )
         return tuple(plane.reshape(codes.shape) for plane in (exponents, values, kinds))
 
     def _ordered(self, k: int) -> NDArray[np.int64] | None:
@@ -585,7 +587,7 @@ class FdaKernel(_Fused):
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters
         assert isinstance(parameters, Fda)
-        super().__init__(spec, wide, parameters.L, 0 if parameters.e_zero is None else wide.zero)
+        super().__init__(spec, wide, parameters.L, None if parameters.e_zero is None else wide.zero)
         self.parameters = parameters
         # A zero product's e_zero is never above c's exponent, which is e_zero too if c is zero, unless:
         self.zeros_count = parameters.e_zero is not None and parameters.e_zero > spec.c_format.min_exponent
@@ -652,7 +654,7 @@ class FdrdaKernel(_Fused):
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters
         assert isinstance(parameters, Fdrda)
-        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else 0)
+        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
         self.groups = 2 if isinstance(parameters, Gfdrda) else 1
         if self.groups == 2:
             self._order = np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
@@ -667,6 +669,9 @@ class FdrdaKernel(_Fused):
         assert isinstance(parameters, Fdrda)
         if isinstance(parameters, Gfdrda) and parameters.L % 2:
             return None
+        largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
+        if parameters.inputs_first and largest > spec.d_format.max_exponent:
+            return None  # `special_values` judges overflows together with the inputs
         wide = widths(spec, parameters.F, parameters.L)
         return None if wide is None else cls(spec, wide)
 

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.algorithms import DotAdd, Gps
+from mmaformal.algorithms import DotAdd, Gps, Rounding
 from mmaformal.encodings.executable.blocks import decode, quiet_nan, where
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
@@ -89,6 +89,15 @@ class SfmaKernel(Kernel):
         self.float = np.float64 if spec.d_format == fp64 else np.float32
         self.bytes_per_element = np.dtype(self.float).itemsize
         self.description = f"sfma: the processor's {np.dtype(self.float).name} fused multiply-add"
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> SfmaKernel | None:
+        """None unless ρ is what the processor does: to nearest even, in full, a result of zero with its sign."""
+        rho = spec.parameters["rho"]
+        ieee = (
+            rho.rounding is Rounding.RNE and rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
+        )
+        return cls(spec) if ieee else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)

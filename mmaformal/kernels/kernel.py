@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import clipped
 
 Codes = NDArray[Any]  #: bit patterns
 Planes = tuple[NDArray[Any], ...]
@@ -32,6 +33,10 @@ class Kernel(ABC):
     def __init__(self, spec: DotAdd) -> None:
         self.spec = spec
 
+    def __repr__(self) -> str:
+        p = self.spec.parameters
+        return f"<{type(self).__name__} of {clipped(f'{self.spec.types}, {p.algorithm} {p.describe()}')}>"
+
     @abstractmethod
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         """Planes of A: (m, K) codes, (m, K/S) scales; K a multiple of the instruction's."""
@@ -42,9 +47,9 @@ class Kernel(ABC):
 
     @abstractmethod
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        """Take `d` (m, n), codes of c in words of d's type, through the instructions `start` … `stop - 1`.
+        """Take `d` (m, n), codes of c, through the instructions `start` … `stop - 1`: it then holds codes of d.
 
-        In place; m the rows of `a`, and n at most the columns of `b`.
+        In place, in words of the wider of the two types; m the rows of `a`, and n at most the columns of `b`.
         """
 
     #: bytes that the planes of B take for each element

@@ -11,7 +11,7 @@ ROWS = 8192  #: dot product-adds at a time
 
 
 class PlainKernel(Kernel):
-    """NumPy lanes, as `Instruction.dot_add` has them: about a thousand times slower than a compiled kernel."""
+    """NumPy lanes, as `Instruction.dot_add` has them: some hundred times slower than a compiled kernel."""
 
     description = "plain: the executable on NumPy lanes"
     task = 1 << 17

@@ -53,7 +53,7 @@ def nearest(limbs: Any, room: Any, low: Any) -> Any:
         top -= 1
     if top < 0:
         return 0.0
-    # The leading 61 bits, the last one sticky: converting them to 53 rounds as the whole would be.
+    # The leading 61 bits, and whether anything is left below.
     length = 0
     while room[top] >> length != 0:
         length += 1
@@ -71,7 +71,17 @@ def nearest(limbs: Any, room: Any, low: Any) -> Any:
             missing = 0
         else:
             sticky |= room[q] != 0
-    value = math.ldexp(np.float64(leading | 1 if sticky else leading), place + low)
+    # Rounded here, to 53 bits or to multiples of 2^-1074: converted to 53 bits, a subnormal would be rounded twice.
+    bits = 0
+    while leading >> bits != 0:
+        bits += 1
+    drop = min(max(bits - 53, -1074 - (place + low), 0), 62)
+    kept = leading >> drop
+    lost = leading - (kept << drop)
+    half = (1 << drop) >> 1
+    if lost > half or (lost == half and drop > 0 and (sticky or kept & 1 == 1)):
+        kept += 1
+    value = math.ldexp(np.float64(kept), place + low + drop)
     return -value if negative else value
 
 

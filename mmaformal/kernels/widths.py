@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import ShortRepr
 
 _INT32 = (1 << 31) - 1
 #: name, bits of the significand, least and greatest exponent of a normal number
@@ -33,8 +34,8 @@ _FLOATS: tuple[tuple[Any, int, int, int], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Widths:
+@dataclass(frozen=True, repr=False)
+class Widths(ShortRepr):
     """The types of the planes and sums of a fused dot product, and the numbers that mark zeros in them."""
 
     exponent: Any  #: of the exponents of operands, and of the sum of two

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -21,8 +22,8 @@ class NotModelledError(LookupError):
     """The recorded instruction is in no table yet."""
 
 
-@dataclass(frozen=True)
-class Mismatch:
+@dataclass(frozen=True, repr=False)
+class Mismatch(ShortRepr):
     """A row whose recorded d is not the model's; codes, with a and b of all K positions."""
 
     row: int  #: counted from 0
@@ -62,8 +63,8 @@ class Mismatch:
         }
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(HtmlText):
     """What checking one recording found."""
 
     recording: Recording
@@ -97,6 +98,9 @@ class CheckReport:
             return line
         return "\n  ".join([line, *self.smallest.text(self.instruction).splitlines()])
 
+    def __repr__(self) -> str:
+        return short_text(self, self.path.name, ", ".join(self.columns()))
+
     def to_json(self) -> dict[str, Any]:
         """The report as what `json.dumps` takes."""
         return {
@@ -114,8 +118,8 @@ class CheckReport:
         }
 
 
-@dataclass(frozen=True)
-class NotModelled:
+@dataclass(frozen=True, repr=False)
+class NotModelled(HtmlText):
     """A well-formed recording of an instruction that no table has yet: nothing could be checked."""
 
     recording: Recording
@@ -131,6 +135,9 @@ class NotModelled:
     def __str__(self) -> str:
         return "   ".join((self.path.name, *self.columns()))
 
+    def __repr__(self) -> str:
+        return short_text(self, self.path.name, ", ".join(self.columns()))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "file": str(self.path),
@@ -143,8 +150,8 @@ class NotModelled:
         }
 
 
-@dataclass(frozen=True)
-class Failure:
+@dataclass(frozen=True, repr=False)
+class Failure(HtmlText):
     """A file that could not be checked, and why, in one line."""
 
     path: Path
@@ -156,6 +163,9 @@ class Failure:
 
     def __str__(self) -> str:
         return "   ".join((self.path.name, *self.columns()))
+
+    def __repr__(self) -> str:
+        return short_text(self, self.path.name, ", ".join(self.columns()))
 
     def to_json(self) -> dict[str, Any]:
         return {"file": str(self.path), "status": "error", "reason": self.reason}

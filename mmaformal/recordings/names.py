@@ -1,14 +1,14 @@
 """Which instruction a recording means: one of the tables, one that no table has yet, or none that exists.
 
-The names are those of docs/semantics.md §6: SASS (seed 000 Table III), PTX with its qualifiers in PTX order,
-and `v_mfma_…` (seed 000 Table IV).
+The names are those of docs/semantics.md §6: SASS (MMA-Sim Table III), PTX with its qualifiers in PTX order,
+and `v_mfma_…` (MMA-Sim Table IV).
 """
 
 from __future__ import annotations
 
 import re
 
-from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.architectures import ARCHITECTURES, Architecture, ptx
 from mmaformal.architectures.base import canonical_name
 from mmaformal.instruction import Instruction
 
@@ -50,7 +50,7 @@ _PORTABLE_PTX = re.compile(
 #: Of one GPU generation only (the PTX targets sm_90a, sm_100a)
 _SPECIFIC_PTX = re.compile(
     rf"""wgmma\.{_PTX_SHAPE}(?:\.{_PTX_TYPE}){{3}}
-    |tcgen05\.mma(?:\.cta_group::[12])?\.{_PTX_SHAPE}{_PTX_SCALING}(?:\.{_PTX_TYPE}){{3}}(?:\.ue8m0|\.ue4m3)?""",
+    |tcgen05\.mma\.{_PTX_SHAPE}{_PTX_SCALING}(?:\.{_PTX_TYPE}){{3}}(?:\.ue8m0|\.ue4m3)?""",
     re.VERBOSE | re.ASCII,
 )
 _MFMA = re.compile(
@@ -73,6 +73,8 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
     if name in architecture:
         return architecture[name]
     spelling = canonical_name(name)
+    if spelling.startswith(("mma.", "wgmma.", "tcgen05.")) and ptx.short_name(name) is None:
+        return architecture[name]  # raises: PTX has no such form
     portable = _PORTABLE_PTX.fullmatch(spelling) is not None
     nvidia = portable or any(grammar.fullmatch(spelling) for grammar in (_SASS, _SPECIFIC_PTX))
     amd = _MFMA.fullmatch(spelling) is not None

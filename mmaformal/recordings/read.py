@@ -36,6 +36,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
+from mmaformal.display import html_table, html_title, short_repr, short_text
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.names import look_up
@@ -75,8 +76,11 @@ class Block(NamedTuple):
     c: NDArray[Any]
     d: NDArray[Any]
 
+    def __repr__(self) -> str:
+        return short_repr(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Recording:
     """A well-formed recording: what its meta says, and access to its rows.  The rows stay in the file."""
 
@@ -102,6 +106,18 @@ class Recording:
     @property
     def label(self) -> str:
         return self.instruction.label if self.instruction else f"{self.architecture} {self.name}"
+
+    def __repr__(self) -> str:
+        return short_text(self, str(self.path), f"{self.label}, {self._size}")
+
+    def _repr_html_(self) -> str:
+        told = {"gpu": self.gpu or "", "instruction": self.label, "ptx": self.ptx or "", "data": self._size}
+        told |= {name: str(getattr(self, f"{name}_format")) for name in "abcd"}
+        return html_title("Recording", str(self.path)) + html_table(("", ""), list(told.items()))
+
+    @property
+    def _size(self) -> str:
+        return f"{self.rows:,} rows of {self.terms} products"
 
     def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[Block]:
         """All rows in order, at most `rows` at a time; memory is bounded by one block.
@@ -269,6 +285,8 @@ def _resolve(meta: Mapping[str, Any], path: Path, *, overridden: bool) -> Instru
     name = ptx if sass is None else sass
     if name is None:
         raise RecordingError(path, "meta has a null instruction and no 'ptx' to go by: give one of them")
+    if candidates := architecture.of_opcode(name):
+        name = _with_types(name, candidates, meta, path)
     try:
         instruction = look_up(architecture, name)
     except UnknownInstructionError as error:
@@ -282,6 +300,25 @@ def _resolve(meta: Mapping[str, Any], path: Path, *, overridden: bool) -> Instru
             f"{architecture[ptx].name}; correct one of them",
         )
     return instruction
+
+
+def _with_types(opcode: str, candidates: tuple[Instruction, ...], meta: Mapping[str, Any], path: Path) -> str:
+    """The name of the one instruction of this opcode that has the formats of meta, without block scales."""
+    fits = [
+        each.name
+        for each in candidates
+        if each.spec.scale_format is None
+        and each.a_format.name == each.b_format.name == meta.get("input_format")
+        and each.d_format.name == meta.get("output_format")
+    ]
+    if len(fits) != 1:
+        shown = ", ".join(each.name for each in candidates[:4])
+        raise RecordingError(
+            path,
+            f"{opcode} takes its types from a descriptor, and meta's formats do not say which it is: name it "
+            f"with its types, as in {shown}",
+        )
+    return fits[0]
 
 
 def _formats(

@@ -2,18 +2,34 @@
 
 A verdict is never a bare bool: `Different` carries a witness that was re-run, `Equal` a proof whose every obligation
 can be solved again, `Unknown` says why and what was proved on the way.
+
+`str` of an answer is for reading: the verdict, its numbers and its time in a few lines, a witness in full.  The
+obligations, of which there may be a hundred, are in `verbose()`; `repr` is a few lines of what a prompt can bear.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mmaformal.display import (
+    Tabular,
+    clipped,
+    counted,
+    escaped,
+    html_folded,
+    html_table,
+    html_text,
+    html_title,
+)
+from mmaformal.solver.confirming import Question, confirming, others, put
 from mmaformal.solver.evidence import digest
-from mmaformal.solver.portfolio import Portfolio
+from mmaformal.solver.portfolio import Outcome, Portfolio
 
 if TYPE_CHECKING:
     from mmaformal.witness import Witness
@@ -50,15 +66,42 @@ class Obligation:
     def __str__(self) -> str:
         return f"{self.statement}  [{self.solver} {self.version}, {self.seconds:.2f} s]"
 
+    def __repr__(self) -> str:
+        return f"<Obligation {clipped(str(self))}>"
+
 
 @dataclass(frozen=True)
-class Proof:
+class Proof(Tabular):
     """Obligations that together give the conclusion; the last one is the conclusion itself, under the others."""
 
     obligations: tuple[Obligation, ...]
 
     def __str__(self) -> str:
         return "\n".join(f"  {i}. {o}" for i, o in enumerate(self.obligations, 1))
+
+    def __repr__(self) -> str:
+        return f"<Proof: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        return html_folded(f"Proof: {self.summary}", self._html_table())
+
+    def _html_table(self) -> str:
+        head = "", "statement", "solver", "seconds", "SHA-256"
+        rows = [
+            (i, o.statement, f"{o.solver} {o.version}", f"{o.seconds:.2f}", f"{o.digest[:12]}…")
+            for i, o in enumerate(self.obligations, 1)
+        ]
+        return html_table(head, rows)
+
+    @property
+    def summary(self) -> str:
+        """`12 obligations (bitwuzla 0.9.1, z3 4.13.4)`."""
+        solvers = sorted({f"{o.solver} {o.version}".strip() for o in self.obligations} - {""})
+        return counted(len(self.obligations), "obligation") + (f" ({', '.join(solvers)})" if solvers else "")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict of plain values for each obligation."""
+        return [o.to_json() for o in self.obligations]
 
     def to_json(self) -> dict[str, Any]:
         return {"obligations": [o.to_json() for o in self.obligations]}
@@ -70,41 +113,135 @@ class Proof:
         paths = []
         for i, obligation in enumerate(self.obligations, 1):
             path = folder / f"{i:02d}-{re.sub(r'[^a-z0-9]+', '-', obligation.name.lower()).strip('-')}.smt2"
-            path.write_text(f"; {obligation.statement}\n{obligation.script}")
+            path.write_text(f"; {obligation.statement}\n{obligation.script}", encoding="utf-8")
             paths.append(path)
         return paths
 
-    def confirm(self, backend: str, timeout: float = 600.0) -> dict[str, str]:
-        """Solve every obligation again with one solver; returns name → `unsat`, or what it said instead.
+    def confirm(self, backend: str | None = None, timeout: float = 600.0) -> dict[str, str]:
+        """Have every obligation solved again; returns name → `unsat`, or what was said instead.
 
-        Raises NoSolverError if that solver is not installed.
+        One solver does it all, or, where none is named, any of those that did not prove the obligation before: each
+        for a moment first, then for longer, then in cases (`confirming`), within `timeout` seconds for each
+        obligation.  Raises NoSolverError if there is none.
         """
-        with Portfolio([backend]) as portfolio:
+        with ExitStack() as stack:
+            portfolios: dict[str, Portfolio] = {}
+
+            def ask(question: Question) -> Outcome:
+                if question.solver not in portfolios:
+                    portfolios[question.solver] = stack.enter_context(Portfolio([question.solver]))
+                return portfolios[question.solver].ask(question.script, {}, question.limit)
+
             verdicts = {}
             for obligation in self.obligations:
-                outcome = portfolio.ask(obligation.script, {}, timeout)
-                verdicts[obligation.name] = (
-                    outcome.verdict if outcome.verdict != "unknown" else f"unknown: {outcome.why}"
-                )
+                solvers = others(obligation.solver) if backend is None else [backend]
+                said = put(confirming(obligation.script, solvers, timeout), ask)
+                verdicts[obligation.name] = str(said) if said.verdict == "unknown" else said.verdict
             return verdicts
 
 
-class Answer:
+@dataclass(frozen=True)
+class Number:
+    """A number that an answer is about, with what it means: how many bits, how large an error."""
+
+    name: str  #: as in the statement: `n`, `F`
+    value: Fraction | int  #: exactly
+    meaning: str  #: a few words, with the unit
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    @property
+    def text(self) -> str:
+        """`n = 15.99999`: seven significant digits."""
+        return f"{self.name} = {float(self.value):.7g}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "value": str(self.value), "float": float(self), "meaning": self.meaning}
+
+    def __str__(self) -> str:
+        short = f"{float(self.value):.7g}"
+        exactly = "" if Fraction(short) == self.value else f" (exactly {self.value})"
+        return f"{self.text}{exactly}: {self.meaning}"
+
+    def __repr__(self) -> str:
+        return f"<Number {clipped(str(self))}>"
+
+
+class Answer(Tabular):
     """Base of all answers: `Different` or `Equal`, `Holds` or `Fails`, or `Unknown`."""
 
     question: str
     seconds: float
+    numbers: tuple[Number, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError(
             f"{type(self).__name__} is not true or false: ask for its type, as in isinstance(answer, Equal)"
         )
 
+    @property
+    def number(self) -> Number | None:
+        """The first of `numbers`: what `accumulator-width`, `error-bound` and `lossless-width` find; None elsewhere."""
+        return self.numbers[0] if self.numbers else None
+
+    @property
+    def evidence(self) -> Proof:
+        """All that was proved for this answer."""
+        proof = getattr(self, "proof", None)
+        if isinstance(proof, Proof):
+            return proof
+        holder = self if hasattr(self, "obligations") else getattr(self, "witness", None)
+        return Proof(_unique(getattr(holder, "obligations", ())))
+
     def to_json(self) -> dict[str, Any]:
         raise NotImplementedError
 
+    def verbose(self) -> str:
+        """`str` of the answer, and every obligation."""
+        proof = self.evidence
+        return f"{self}\nproved:\n{proof}" if proof.obligations else str(self)
 
-@dataclass(frozen=True)
+    def rows(self) -> list[dict[str, Any]]:
+        """Its obligations, a dict of plain values for each."""
+        return self.evidence.rows()
+
+    def _first_line(self) -> str:
+        return f"{type(self).__name__}: {self.question}  ({self.seconds:.1f} s)"
+
+    def _numbers_json(self) -> dict[str, Any]:
+        return {"numbers": [each.to_json() for each in self.numbers]} if self.numbers else {}
+
+    def _repr_lines(self) -> list[str]:
+        """What a repr says after its first line: two lines at most."""
+        return []
+
+    def __repr__(self) -> str:
+        head = f"{type(self).__name__}: {clipped(self.question)} ({self.seconds:.1f} s)"
+        return "<" + "\n  ".join([head, *(clipped(line) for line in self._repr_lines()[:2])]) + ">"
+
+    def _html_lines(self) -> list[str]:
+        """What the HTML says between the title and the proof, as HTML."""
+        return []
+
+    def _repr_html_(self) -> str:
+        parts = [html_title(type(self).__name__, self.question, f"{self.seconds:.1f} s"), *self._html_lines()]
+        proof = self.evidence
+        if proof.obligations:
+            parts.append(html_folded(f"proved: {proof.summary}", proof._html_table()))
+        return "".join(parts)
+
+
+def _html_list(lines: Iterable[object]) -> str:
+    return "<ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>"
+
+
+def _html_of(evidence: object) -> str:
+    own = getattr(evidence, "_repr_html_", None)
+    return own() if own is not None else html_text(str(evidence))
+
+
+@dataclass(frozen=True, repr=False)
 class Different(Answer):
     """The two sides differ; `witness` is an input on which they do, re-run through both executables."""
 
@@ -125,28 +262,51 @@ class Different(Answer):
         }
 
     def __str__(self) -> str:
-        lines = [f"Different: {self.question}  ({self.seconds:.1f} s)", "", str(self.witness), "", "minimal?"]
+        lines = [self._first_line(), "", str(self.witness), "", "minimal?"]
         return "\n".join(lines + [f"  {line}" for line in self.minimality])
 
+    def _repr_lines(self) -> list[str]:
+        return [self.witness.summary, "print(answer) tells where they part; answer.witness is the input"]
 
-@dataclass(frozen=True)
+    def _html_lines(self) -> list[str]:
+        return [_html_of(self.witness), html_folded("minimal?", _html_list(self.minimality))]
+
+
+@dataclass(frozen=True, repr=False)
 class Equal(Answer):
     """The two sides agree on every input allowed; `proof` says how that is known."""
 
     question: str
     proof: Proof
     seconds: float
+    words: tuple[str, ...] = ()  #: as of `Holds`
 
     def to_json(self) -> dict[str, Any]:
         return {
             "answer": "equal",
             "question": self.question,
+            **({"rests_on_words": list(self.words)} if self.words else {}),
             "proof": self.proof.to_json(),
             "seconds": round(self.seconds, 3),
         }
 
     def __str__(self) -> str:
-        return f"Equal: {self.question}  ({self.seconds:.1f} s)\nproved:\n{self.proof}"
+        lines = [self._first_line(), f"proved: {self.proof.summary}", *_in_words(self.words)]
+        return "\n  ".join(lines)
+
+    def _repr_lines(self) -> list[str]:
+        return [f"proved: {self.proof.summary}{_some_in_words(self.words)}"]
+
+    def _html_lines(self) -> list[str]:
+        return [_html_list(_in_words(self.words))] if self.words else []
+
+
+def _in_words(words: Iterable[str]) -> list[str]:
+    return [f"in words, not as an obligation: {each}" for each in words]
+
+
+def _some_in_words(words: tuple[str, ...]) -> str:
+    return "; a step of the argument is in words" if words else ""
 
 
 class Evidence(Protocol):
@@ -155,27 +315,47 @@ class Evidence(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Holds(Answer):
     """A statement about all inputs is true."""
 
     question: str
     proof: Proof
     seconds: float
+    numbers: tuple[Number, ...] = ()  #: those in the statement
+    notes: tuple[str, ...] = ()  #: what else was found, such as an input that reaches a bound; a line each
+    words: tuple[
+        str, ...
+    ] = ()  #: what no obligation states: the steps of the argument that are in words; a line each
 
     def to_json(self) -> dict[str, Any]:
         return {
             "answer": "holds",
             "question": self.question,
+            **self._numbers_json(),
+            **({"notes": list(self.notes)} if self.notes else {}),
+            **({"rests_on_words": list(self.words)} if self.words else {}),
             "proof": self.proof.to_json(),
             "seconds": round(self.seconds, 3),
         }
 
     def __str__(self) -> str:
-        return f"Holds: {self.question}  ({self.seconds:.1f} s)\nproved:\n{self.proof}"
+        lines = [f"proved: {self.proof.summary}", *_in_words(self.words)]
+        return "\n  ".join([self._first_line(), *self._told(), *lines])
+
+    def _told(self) -> list[str]:
+        return [*map(str, self.numbers), *self.notes]
+
+    def _repr_lines(self) -> list[str]:
+        numbers = [", ".join(each.text for each in self.numbers)] if self.numbers else []
+        return [*numbers, f"proved: {self.proof.summary}{_some_in_words(self.words)}"]
+
+    def _html_lines(self) -> list[str]:
+        told = [*self._told(), *_in_words(self.words)]
+        return [_html_list(told)] if told else []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fails(Answer):
     """A statement about all inputs is false: `witness` is an input for which it is not true."""
 
@@ -183,21 +363,30 @@ class Fails(Answer):
     witness: Evidence
     why: str  #: what is wrong
     seconds: float
+    numbers: tuple[Number, ...] = ()  #: those in the statement
 
     def to_json(self) -> dict[str, Any]:
         return {
             "answer": "fails",
             "question": self.question,
+            **self._numbers_json(),
             "witness": self.witness.to_json(),
             "why": self.why,
             "seconds": round(self.seconds, 3),
         }
 
     def __str__(self) -> str:
-        return f"Fails: {self.question}  ({self.seconds:.1f} s)\n{self.why}\n\n{self.witness}"
+        return "\n".join([self._first_line(), self.why, *map(str, self.numbers), "", str(self.witness)])
+
+    def _repr_lines(self) -> list[str]:
+        summary = getattr(self.witness, "summary", None)
+        return [self.why, *([summary] if isinstance(summary, str) else [])]
+
+    def _html_lines(self) -> list[str]:
+        return [_html_list([self.why, *self.numbers]), _html_of(self.witness)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unknown(Answer):
     """Neither was settled in the limits given."""
 
@@ -216,10 +405,16 @@ class Unknown(Answer):
         }
 
     def __str__(self) -> str:
-        lines = [f"Unknown: {self.question}  ({self.seconds:.1f} s)", f"why: {self.why}"]
-        if self.obligations:
-            lines += ["proved on the way:", str(Proof(_unique(self.obligations)))]
-        return "\n".join(lines)
+        lines = [self._first_line(), f"  why: {self.why}"]
+        return "\n".join(
+            lines + ([f"  proved on the way: {self.evidence.summary}"] if self.obligations else [])
+        )
+
+    def _repr_lines(self) -> list[str]:
+        return [f"why: {self.why}"]
+
+    def _html_lines(self) -> list[str]:
+        return [_html_list([f"why: {self.why}"])]
 
 
 def _unique(obligations: Iterable[Obligation]) -> tuple[Obligation, ...]:

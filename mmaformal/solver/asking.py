@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 import z3
 
-from mmaformal.solver.answers import Obligation
-from mmaformal.solver.evidence import current_store, digest
+from mmaformal.solver.answers import Answer, Obligation, Unknown
+from mmaformal.solver.deadline import Deadline, check
+from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib as smtlib
 
 #: Below this many seconds a question is not worth asking.
 _LEAST = 0.05
+
+#: Seconds after the limit until what does not end by itself is broken off; and those in which its answer is made then.
+_GRACE, _LAST = 0.5, 1.0
+
+#: Milliseconds that z3's simplifier may take, which no signal interrupts; a term that takes longer is left as it is.
+_SIMPLIFYING = 1000
+
+_USED_UP = "the time given was used up"
+
+
+#: What tells the names of obligations apart, for no person to read.
+_DIGEST = re.compile(r" [0-9a-f]{12}$")
+
+_watcher: ContextVar[Callable[[str], None] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within this block `tell` is given a line of text for each question that is put to a solver, before it is."""
+    token = _watcher.set(tell)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 def _obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
@@ -35,12 +63,23 @@ class Asker:
         self.start = time.monotonic()
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
+        #: The answer if the time is up from now on: a witness was found, and is being made smaller.
+        self.best: Callable[[], Answer] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.start
+
+    def within(self, question: str, work: Callable[[], Answer]) -> Answer:
+        """The answer of `work`, which uses this asker; if its time is up before, `best`, or else `Unknown`."""
+        with Deadline(self.left + _GRACE):
+            return work()
+        if self.best is not None:
+            with Deadline(_LAST):
+                return self.best()
+        return Unknown(question, _USED_UP, tuple(self.proved), self.elapsed)
 
     @property
     def left(self) -> float:
@@ -59,17 +98,20 @@ class Asker:
         A question that differs from a refuted one in the names of its constants alone is not asked again.
         `limit`, in seconds, shortens what is left of the budget for this question alone.
         """
+        check()
+        if self.left <= 0:
+            return Outcome("unknown", "", "", 0.0, why=_USED_UP)
         question = z3.And(*assertions)
         form = renamed(question)
         if form.get_id() in self._known:
             known = self._known[form.get_id()][1]
             self.proved.append(replace(known, name=name, statement=statement, seconds=0.0))
             return Outcome("unsat", known.solver, known.version, 0.0)
-        simplified = z3.simplify(question)
+        simplified = z3.simplify(question, timeout=_SIMPLIFYING)
         if z3.is_false(simplified):
             outcome = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
             script = smtlib([question])  # evidence must be the question itself, not its simplified answer
-            self._record(name, statement, script, outcome)
+            outcome = self._record(name, statement, script, outcome)
         else:
             outcome = self.decide(name, statement, smtlib([simplified]), constants, limit)
         if outcome.verdict == "unsat":
@@ -84,23 +126,35 @@ class Asker:
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
     ) -> Outcome:
-        """The same for a script; one that the store of evidence has proved is not asked again."""
-        known = self.store.proof(digest(script)) if self.store is not None else None
+        """The same for a script; one that the store of evidence has proved is not asked again.
+
+        What the store has both answers of is not settled, whatever is answered now.
+        """
+        try:
+            known = self.store.proof(digest(script)) if self.store is not None else None
+        except ContradictionError as error:
+            return Outcome("unknown", "", "", 0.0, why=str(error))
         if known is not None:
             self.proved.append(_obligation(name, statement, script, known.outcome))
             return known.outcome
         available = self.left if limit is None else min(self.left, limit)
         if available < _LEAST:
-            return Outcome("unknown", "", "", 0.0, why="the time given was used up")
+            return Outcome("unknown", "", "", 0.0, why=_USED_UP)
+        if (tell := _watcher.get()) is not None:
+            tell(f"{len(self.proved)} proved; {_DIGEST.sub('', name)}")
         outcome = self.portfolio.ask(script, constants or {}, available)
-        self._record(name, statement, script, outcome)
-        return outcome
+        return self._record(name, statement, script, outcome)
 
-    def _record(self, name: str, statement: str, script: str, outcome: Outcome) -> None:
+    def _record(self, name: str, statement: str, script: str, outcome: Outcome) -> Outcome:
+        """What the outcome counts for: nothing, if it contradicts what the store has."""
         if self.store is not None:
-            self.store.add(digest(script), name, statement, outcome)
+            try:
+                self.store.add(digest(script), name, statement, outcome)
+            except ContradictionError as error:
+                return Outcome("unknown", "", "", outcome.seconds, why=str(error))
         if outcome.verdict == "unsat":
             self.proved.append(_obligation(name, statement, script, outcome))
+        return outcome
 
     def prove(
         self,

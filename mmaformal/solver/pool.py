@@ -10,9 +10,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
@@ -36,6 +37,15 @@ def decide(
         portfolios[backend, memory] = portfolio
         _all.append(portfolio)
     return [portfolios[backend, memory].ask(script, {}, timeout) for script in scripts]
+
+
+def lost_workers() -> tuple[type[BaseException], ...]:
+    """What executors raise where a worker was lost, and with it what it was at."""
+    if "distributed" not in sys.modules:
+        return (BrokenExecutor,)
+    from distributed import KilledWorker  # Dask gave the task to several workers, and lost them all
+
+    return (BrokenExecutor, KilledWorker)
 
 
 # ---- this machine ----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -18,19 +19,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import metadata
 from importlib.util import find_spec
 from types import TracebackType
 from typing import IO, Any, Literal, get_args
 
+from mmaformal.display import ShortRepr
+from mmaformal.solver.deadline import shielded
+
 Verdict = Literal["sat", "unsat", "unknown"]
 
-_DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla"}
+_DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla", "cvc5": "cvc5"}
+
+#: Those that a question is put to where none is named; cvc5 is for confirming (docs/design.md, "Solving").
+RACING = ("z3", "bitwuzla")
 
 #: Megabytes of address space per solver process.
 DEFAULT_MEMORY = 4096
+
+#: The solvers that can be asked where they are installed.
+BACKENDS = tuple(_DISTRIBUTIONS)
 
 
 class NoSolverError(RuntimeError):
@@ -38,7 +49,7 @@ class NoSolverError(RuntimeError):
 
 
 def installed_backends() -> tuple[str, ...]:
-    """The solvers that can be asked here, of `z3` and `bitwuzla`."""
+    """The solvers that can be asked here, of `z3`, `bitwuzla` and `cvc5`."""
     return tuple(name for name in _DISTRIBUTIONS if find_spec(name) is not None)
 
 
@@ -46,8 +57,8 @@ def solver_version(backend: str) -> str:
     return metadata.version(_DISTRIBUTIONS[backend])
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, repr=False)
+class Outcome(ShortRepr):
     """What a question came to: `sat` with a model, `unsat`, or `unknown` with why."""
 
     verdict: Verdict
@@ -58,17 +69,39 @@ class Outcome:
     why: str = ""
     memory: int = 0  #: the most that the solver's process held meanwhile, in bytes; 0 if not known
 
+    def __post_init__(self) -> None:
+        self.check()
 
-def _reply(line: str, number: int, constants: Mapping[str, int]) -> dict[str, Any] | None:
-    """A worker's answer to the question `number`; None for what is none: solvers print to stdout as they break."""
+    def check(self) -> None:
+        """Raises ValueError if this is no answer: also of one that came from another process, and was not made here."""
+        if self.verdict not in get_args(Verdict):
+            raise ValueError(f"a verdict is one of {', '.join(get_args(Verdict))}, not {self.verdict!r}")
+        if not isinstance(self.solver, str) or not isinstance(self.version, str):
+            raise ValueError(f"a solver and its version are text, not {self.solver!r}, {self.version!r}")
+        if self.verdict != "unknown" and not self.solver:
+            raise ValueError(f"{self.verdict}, but no solver that says so")
+        if not (isinstance(self.seconds, (int, float)) and 0 <= self.seconds < math.inf):
+            raise ValueError(f"seconds are a number, at least 0, not {self.seconds!r}")
+        if type(self.memory) is not int or self.memory < 0:
+            raise ValueError(f"memory is a number of bytes, not {self.memory!r}")
+
+
+def _reply(line: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A worker's answer to what was `asked`; None for what is none: solvers print to stdout as they break."""
     try:
         reply = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(reply, dict) or reply.get("verdict") not in get_args(Verdict):
         return None
-    if reply.get("number") != number:
+    if type(reply.get("number")) is not int or reply["number"] != asked["number"]:
         return None
+    if reply.get("sha256") != sha256(asked["script"].encode()).hexdigest():
+        return None
+    memory = reply.setdefault("memory", 0)
+    if type(memory) is not int or memory < 0:
+        return None
+    constants: Mapping[str, int] = asked["constants"]
     if reply["verdict"] == "sat":
         model = reply.get("model")
         if not isinstance(model, dict):
@@ -134,9 +167,7 @@ class Portfolio:
     head_start = 0.0
 
     def __init__(self, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY) -> None:
-        wanted = tuple(
-            _DISTRIBUTIONS if backends is None else [backends] if isinstance(backends, str) else backends
-        )
+        wanted = tuple(RACING if backends is None else [backends] if isinstance(backends, str) else backends)
         unknown = [repr(b) for b in wanted if b not in _DISTRIBUTIONS]
         if unknown or not wanted:
             raise ValueError(
@@ -164,6 +195,7 @@ class Portfolio:
     ) -> None:
         self.close()
 
+    @shielded
     def close(self) -> None:
         while self._workers:
             self._workers.popitem()[1].stop()
@@ -176,11 +208,17 @@ class Portfolio:
 
     def _start(self, backends: Sequence[str], query: str, racing: dict[str, _Worker]) -> None:
         for backend in backends:
-            if backend not in self._workers:
-                self._workers[backend] = _Worker(backend, self.memory, self._answers)
-            racing[backend] = self._workers[backend]
-            racing[backend].send(query)
+            self._worker(backend, racing).send(query)
 
+    @shielded
+    def _worker(self, backend: str, racing: dict[str, _Worker]) -> _Worker:
+        """The process of a solver, started if it is not; whoever is interrupted knows of it."""
+        if backend not in self._workers:
+            self._workers[backend] = _Worker(backend, self.memory, self._answers)
+        racing[backend] = self._workers[backend]
+        return racing[backend]
+
+    @shielded
     def _drop(self, worker: _Worker) -> None:
         if self._workers.get(worker.backend) is worker:
             del self._workers[worker.backend]
@@ -231,7 +269,7 @@ class Portfolio:
                     code = worker.process.returncode
                     reasons.append(f"{worker.backend}: its process ended ({code}); out of memory?")
                     continue
-                reply = _reply(line, self._asked, constants)
+                reply = _reply(line, query)
                 if reply is None:
                     self._drop(worker)
                     reasons.append(f"{worker.backend}: no answer but {line[:40]!r}")
@@ -245,17 +283,23 @@ class Portfolio:
                     solver_version(worker.backend),
                     time.monotonic() - start,
                     reply.get("model", {}),
-                    memory=reply.get("memory", 0),
+                    memory=reply["memory"],
                 )
         finally:
-            # They are still working on a question nobody asks any more.  None is asked again, even if this is
-            # interrupted before all are stopped.
-            for worker in racing.values():
-                self._workers.pop(worker.backend, None)
-                worker.process.kill()
-            for worker in racing.values():
-                worker.stop()
+            self._stop(racing.values())
         return Outcome("unknown", "", "", time.monotonic() - start, why="; ".join(reasons))
+
+    @shielded
+    def _stop(self, racing: Iterable[_Worker]) -> None:
+        """End those that are still working on a question that nobody asks any more.
+
+        None is asked again, even if this is interrupted before all are stopped.
+        """
+        for worker in racing:
+            self._workers.pop(worker.backend, None)
+            worker.process.kill()
+        for worker in racing:
+            worker.stop()
 
 
 class Relay(Portfolio):

@@ -40,7 +40,26 @@ def smtlib(assertions: Iterable[z3.BoolRef]) -> str:
 
     Raises ValueError for what is not of the logic QF_BV.
     """
-    assertions = list(assertions)
+    declared, defined, asserted = _lines(list(assertions), "$")
+    return f"(set-logic QF_BV)\n{declared}{defined}{asserted}{_END}"
+
+
+def with_assertions(script: str, assertions: Iterable[z3.BoolRef], prefix: str) -> str:
+    """The script, and assertions about the constants that it declares; `prefix` begins names that it has not.
+
+    Raises ValueError if the script does not end with (check-sat), and for what is not of the logic QF_BV.
+    """
+    if not script.endswith(_END):
+        raise ValueError("a script ends with (check-sat)")
+    _, defined, asserted = _lines(list(assertions), prefix)
+    return f"{script.removesuffix(_END)}{defined}{asserted}{_END}"
+
+
+_END = "(check-sat)\n"
+
+
+def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str]:
+    """The declarations, the definitions, and what is asserted."""
     terms, uses = _operands_first(assertions)
     said: dict[int, str] = {}
     declared: list[str] = []
@@ -50,11 +69,12 @@ def smtlib(assertions: Iterable[z3.BoolRef]) -> str:
         if _is_constant(term):
             declared.append(f"(declare-fun {text} () {_sort(term)})\n")
         elif term.num_args() and (uses[term.get_id()] > 1 or len(text) > _LONG):
-            defined.append(f"(define-fun ${len(defined)} () {_sort(term)} {text})\n")
-            text = f"${len(defined) - 1}"
+            name = f"{prefix}{len(defined)}"
+            defined.append(f"(define-fun {name} () {_sort(term)} {text})\n")
+            text = name
         said[term.get_id()] = text
     asserted = [f"(assert {said[term.get_id()]})\n" for term in assertions]
-    return "".join(["(set-logic QF_BV)\n", *declared, *defined, *asserted, "(check-sat)\n"])
+    return "".join(declared), "".join(defined), "".join(asserted)
 
 
 def _operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[z3.ExprRef], Counter[int]]:

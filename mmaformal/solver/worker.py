@@ -1,7 +1,8 @@
 """One solver in a process of its own: reads a JSON line per query on stdin, answers with a JSON line on stdout.
 
     {"number": n, "script": SMT-LIB 2 text, "constants": {name: bits}, "timeout": seconds}
-    {"number": n, "verdict": "sat" | "unsat" | "unknown", "model": {name: value}, "why": text, "memory": peak in bytes}
+    {"number": n, "sha256": of the script, "verdict": "sat" | "unsat" | "unknown", "model": {name: value},
+     "why": text, "memory": peak in bytes}
 
 It dies with its parent: it asks the kernel for that where it can (Linux), stops at the end of stdin, and an alarm
 ends it a little after the query's time limit whatever the solver is doing.
@@ -10,6 +11,7 @@ ends it a little after the query's time limit whatever the solver is doing.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -65,6 +67,10 @@ def _peak() -> int:
     return peak if sys.platform == "darwin" else peak << 10
 
 
+def _digest(script: str) -> str:
+    return hashlib.sha256(script.encode()).hexdigest()
+
+
 def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
     import z3
 
@@ -106,7 +112,34 @@ def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict
     return {"verdict": "unknown", "why": "bitwuzla: time limit"}
 
 
-BACKENDS = {"z3": ask_z3, "bitwuzla": ask_bitwuzla}
+def ask_cvc5(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+    import cvc5
+
+    solver = cvc5.Solver(cvc5.TermManager())
+    solver.setOption("produce-models", "true" if constants else "false")
+    solver.setOption("tlimit-per", str(max(1, int(timeout * 1000))))
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script, "script")
+    symbols = parser.getSymbolManager()
+    while not (command := parser.nextCommand()).isNull():
+        if command.getCommandName() == "check-sat":
+            continue
+        if said := command.invoke(solver, symbols).strip():  # commands that succeed say nothing
+            raise ValueError(said)
+    verdict = solver.checkSat()
+    if verdict.isSat():
+        declared = {term.getSymbol(): term for term in symbols.getDeclaredTerms()}
+        values = {
+            name: int(solver.getValue(declared[name]).getBitVectorValue(10)) if name in declared else 0
+            for name in constants
+        }
+        return {"verdict": "sat", "model": values}
+    if verdict.isUnsat():
+        return {"verdict": "unsat"}
+    return {"verdict": "unknown", "why": f"cvc5: {verdict.getUnknownExplanation().name.lower()}"}
+
+
+BACKENDS = {"z3": ask_z3, "bitwuzla": ask_bitwuzla, "cvc5": ask_cvc5}
 
 
 def main() -> None:
@@ -130,7 +163,7 @@ def main() -> None:
             reply = {"verdict": "unknown", "why": f"{backend}: {type(error).__name__}: {error}"}
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
-        reply |= {"number": query["number"], "memory": _peak()}
+        reply |= {"number": query["number"], "sha256": _digest(query["script"]), "memory": _peak()}
         print(json.dumps(reply), flush=True)
 
 

@@ -1,0 +1,8 @@
+"""What the sources of parameters are called, and by whom they are."""
+
+#: short name, as `Instruction.sources` has it, and the full one
+PAPERS = {
+    "MMA-Sim": "MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and Matrix Cores, by Peichen Xie, Yang Wang, "
+    "Fan Yang and Mao Yang (Microsoft Research)",
+    "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
+}

@@ -1,0 +1,35 @@
+"""The commands, in the order in which help lists them."""
+
+from __future__ import annotations
+
+import click
+
+from mmaformal import __version__
+from mmaformal.cli.check import check
+from mmaformal.cli.completion import completion
+from mmaformal.cli.diff import diff
+from mmaformal.cli.list import list_
+from mmaformal.cli.prove import prove
+from mmaformal.cli.run import run
+from mmaformal.cli.running import Commands, UsageError
+from mmaformal.cli.show import show
+from mmaformal.cli.verify import verify
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 an answer, 1 refuted, 2 wrong use, 3 not settled, 70 a defect of ours, 130 interrupted. "
+    "NO_COLOR=1 keeps a terminal free of colour. `mmaformal completion bash` (zsh, fish) completes names.",
+)
+@click.version_option(__version__, prog_name="mmaformal", message="%(prog)s %(version)s")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """A formal model of matrix-multiply units, and a verifier over it."""
+    if context.invoked_subcommand is None:
+        raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
+
+
+for _command in (diff, prove, list_, show, run, check, verify, completion):
+    app.add_command(_command)

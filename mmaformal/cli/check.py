@@ -1,0 +1,112 @@
+"""`mmaformal check`: recorded hardware outputs against the models."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import answered
+from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
+from mmaformal.recordings.report import Checks
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+@options.json
+@click.option(
+    "--arch",
+    type=options.ARCHITECTURE,
+    metavar="A",
+    help="The architecture, in place of the one in the files.",
+)
+@click.option(
+    "--instruction",
+    type=options.INSTRUCTION,
+    metavar="NAME",
+    help="The instruction (SASS or PTX name), in place of the one in the files.",
+)
+@options.replace
+def check(
+    files: tuple[Path, ...],
+    as_json: bool,
+    arch: Architecture | None,
+    instruction: str | None,
+    changes: tuple[tuple[str, Any], ...],
+) -> int:
+    """Check recorded hardware outputs against the models.
+
+    The model of the recorded instruction is evaluated on every row of each FILE (.npz), and the rows are reported where
+    hardware and model differ, the smallest of them explained stage by stage.
+
+    Exit status: 0 if every file that has a model matches it (instructions not modelled yet are named), 1 if some rows
+    do not match, 2 if a file could not be checked.
+    """
+    names = _short_names(files)
+    width = max(map(len, names))
+    outcomes: list[Outcome] = []
+    for path, name in zip(files, names, strict=True):
+        with _Progress(name) as progress:
+            outcome = check_file(
+                path,
+                architecture=arch.name if arch else None,
+                instruction=instruction,
+                replace=dict(changes),
+                progress=progress,
+            )
+        outcomes.append(outcome)
+        if not as_json:
+            print(_text(outcome, name.ljust(width)), flush=True)
+    code = exit_code(outcomes)
+    if as_json:
+        return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)
+    return answered(Checks(outcomes).summary, code) if len(outcomes) > 1 else code
+
+
+def _short_names(paths: Sequence[Path]) -> list[str]:
+    """The files' names, or the paths as given where names alone would be ambiguous."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def _text(outcome: Outcome, name: str) -> str:
+    first, *others = outcome.columns()
+    line = "   ".join((name, first.ljust(40) if others else first, *others))
+    if not isinstance(outcome, CheckReport) or outcome.smallest is None:
+        return line
+    from mmaformal.explain import explain_case
+
+    row, instruction = outcome.smallest, outcome.instruction
+    trace = explain_case(instruction, row.a, row.b, row.c)
+    lines = [*row.text(instruction).splitlines(), "the model, stage by stage:", *trace.splitlines()]
+    return "\n".join([line, *(f"  {x}".rstrip() for x in lines)])
+
+
+class _Progress:
+    """Rows done, on one line of a terminal that is wiped in the end; silent for what takes under a second."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._start = time.monotonic()
+        self._width = 0
+
+    def __call__(self, done: int, rows: int) -> None:
+        if not sys.stderr.isatty() or time.monotonic() - self._start < 1:
+            return
+        line = f"{self._name}: {done:,} of {rows:,} rows"
+        self._width = max(self._width, len(line))
+        print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)

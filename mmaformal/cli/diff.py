@@ -1,0 +1,113 @@
+"""`mmaformal diff`."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.terminal import Status, told
+from mmaformal.instruction import Instruction
+
+
+@click.command()
+@click.argument("x", metavar="ARCH", type=options.ARCHITECTURE)
+@click.argument("y", metavar="ARCH", type=options.ARCHITECTURE)
+@options.name()
+@click.argument("other", metavar="[INSTRUCTION]", type=options.INSTRUCTION, required=False)
+@options.chain
+@options.replace
+@options.where
+@options.timeout(120.0)
+@options.memory(4096)
+@options.solver
+@options.evidence
+@options.verbose
+@options.json
+@click.option("--cuda", type=options.OUTPUT_FILE, metavar="FILE", help="Write the witness as a CUDA program.")
+@options.smtlib
+def diff(
+    x: Architecture,
+    y: Architecture,
+    name: str,
+    other: str | None,
+    chain: int | None,
+    changes: tuple[tuple[str, Any], ...],
+    where: tuple[str, ...],
+    timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+    evidence: Path | None,
+    no_cache: bool,
+    verbose: bool,
+    as_json: bool,
+    cuda: Path | None,
+    smtlib: Path | None,
+) -> int:
+    """Find the smallest input on which two instructions differ, or prove that there is none.
+
+    INSTRUCTION is a SASS, PTX or MFMA name; a second one is that of the second ARCH, if it has another there.
+    --chain is about both, --replace about the second.
+
+    Exit status: 0 for an answer, 3 for Unknown, 2 for wrong use, 1 if the models' two encodings disagree.
+    """
+    left = options.instruction_of(x, name, (), chain)
+    right = options.instruction_of(y, other or name, changes, chain)
+    if cuda is not None:
+        _check_cuda(left, right)
+
+    from mmaformal.queries.find_difference import IncomparableError, find_difference
+    from mmaformal.solver.answers import Different, Unknown
+    from mmaformal.solver.asking import watching
+
+    with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
+        try:
+            answer = find_difference(
+                left,
+                right,
+                where=where,
+                timeout=timeout,
+                memory=memory,
+                backends=solvers or None,
+            )
+        except IncomparableError as error:
+            raise UsageError(_comparable(left, right) or str(error)) from None
+    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
+    code = answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
+    if cuda is not None:
+        if isinstance(answer, Different):
+            cuda.write_text(answer.witness.to_cuda(), encoding="utf-8")
+        else:
+            click.echo("mmaformal: no witness, so no CUDA program was written", err=True)
+    if smtlib is not None:
+        answer.evidence.write_smtlib(smtlib)
+    return code
+
+
+def _comparable(x: Instruction, y: Instruction) -> str | None:
+    """How to make two instructions comparable that differ in K alone."""
+    same = x.spec.types == y.spec.types and x.spec.scale_block == y.spec.scale_block
+    if x.k == y.k or not same:
+        return None
+    return (
+        f"{x.label} has K = {x.k}, {y.label} K = {y.k}: "
+        f"--chain {math.lcm(x.k, y.k)} chains both to equally many products"
+    )
+
+
+def _check_cuda(x: Instruction, y: Instruction) -> None:
+    """Raise UsageError if no CUDA program can be written for a witness, whatever it is."""
+    from mmaformal.cuda import CudaUnavailableError, cuda_source
+
+    for each in (x, y):
+        zeros, scales = [0] * each.k, [0] * (each.spec.scales if each.spec.scale_format else 0)
+        try:
+            cuda_source([(each, 0)], zeros, zeros, 0, scales, scales)
+        except CudaUnavailableError as error:
+            raise UsageError(f"--cuda: {error}") from None

@@ -1,0 +1,345 @@
+"""Arguments and options that commands share: what they mean, how they are checked, how they complete."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, parameter_text
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.cli.running import UsageError
+from mmaformal.instruction import Instruction
+from mmaformal.solver.portfolio import BACKENDS
+
+if TYPE_CHECKING:
+    from mmaformal.solver.evidence import EvidenceStore
+
+    Kind = click.ParamType[Any]
+else:  # not generic in every version
+    Kind = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Beyond these a number is a slip of the pen, and clocks and address spaces overflow.
+_MOST_SECONDS, _MOST_MEGABYTES, _MOST_JOBS = 1e8, 1 << 24, 1024
+_MOST = 1 << 30
+
+
+# ---- kinds of values ---------------------------------------------------------------------------------------
+
+
+def _starting(words: Mapping[str, str] | list[str], incomplete: str) -> list[CompletionItem]:
+    helps = words if isinstance(words, Mapping) else {}
+    return [CompletionItem(w, help=helps.get(w)) for w in words if w.lower().startswith(incomplete.lower())]
+
+
+class _Architecture(Kind):
+    name = "architecture"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Architecture | str:
+        if isinstance(value, Architecture):
+            return value
+        if value.partition("@")[0] not in ARCHITECTURES:
+            raise UsageError(ARCHITECTURES.not_found(value), ctx)
+        if value.endswith("@"):
+            raise UsageError(f"{value!r} names no revision; `mmaformal list` shows those there are", ctx)
+        return ARCHITECTURES[value]
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        names = {a.name: a.gpus for a in ARCHITECTURES.values()}
+        if "@" in incomplete:
+            names = {
+                f"{a.name}@{r}": x.summary for a in ARCHITECTURES.values() for r, x in a.revisions.items()
+            }
+        return _starting(names, incomplete)
+
+
+class _InstructionName(Kind):
+    """A name; which architecture it has to be on, the command knows."""
+
+    name = "instruction"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value.strip():
+            raise UsageError("the name of an INSTRUCTION is empty; `mmaformal list` shows the names", ctx)
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        chosen: Any = ctx.params.get("arch") or ctx.params.get("x")
+        names: dict[str, None] = {}
+        for architecture in [chosen] if isinstance(chosen, Architecture) else ARCHITECTURES.values():
+            names |= dict.fromkeys(i.name for i in architecture)
+        return _starting(list(names), incomplete)
+
+
+class _ArchitectureOrInstruction(Kind):
+    name = "architecture or pattern"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        architectures = ARCHITECTURE.shell_complete(ctx, param, incomplete)
+        return architectures or INSTRUCTION.shell_complete(ctx, param, incomplete)
+
+
+class _Number(Kind):
+    """An integer or a number of seconds within a range."""
+
+    def __init__(self, name: str, unit: str, most: float, whole: bool = True) -> None:
+        self.name, self.unit, self.most, self.whole = name, unit, most, whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        with contextlib.suppress(ValueError, OverflowError):
+            number = int(value) if self.whole else float(value)
+            if (number >= 1 if self.whole else number > 0) and number <= self.most and not math.isnan(number):
+                return number
+        least = "of 1 or more" if self.whole else "above 0"
+        bound = f"; at most {self.most:g}" if _exceeds(value, self.most) else ""
+        option = param.opts[0] if param is not None else self.name
+        raise UsageError(f"{option} is a number of {self.unit} {least}, not {str(value)[:40]!r}{bound}", ctx)
+
+
+def _exceeds(value: Any, most: float) -> bool:
+    try:
+        return float(value) > most
+    except (ValueError, OverflowError):
+        return False
+
+
+class _Replacement(Kind):
+    """`F=23` → ("F", 23); a ρ or a format by its name; e_zero `fields` leaves zeros the exponent of their fields."""
+
+    name = "replacement"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Any]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = (part.strip() for part in value.partition("="))
+        name = "rho" if name == "ρ" else name
+        if not (name.isidentifier() and equals and text):
+            raise UsageError(f"--replace is NAME=VALUE, F=23 for example, not {value!r}", ctx)
+        if text == "fields":
+            return name, None
+        if text in CONVERSIONS:
+            return name, CONVERSIONS[text]
+        if text in ("true", "false"):
+            return name, text == "true"
+        with contextlib.suppress(ValueError):
+            if abs(number := int(text)) <= _MOST:
+                return name, number
+            raise UsageError(f"--replace {value}: {text} is too large", ctx)
+        return name, text  # the name of a format, or of nothing: the instruction tells
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return _starting(["F=", "L=", "G=", "rho=", "e_zero=", "k="], incomplete)
+
+
+class _Constraint(Kind):
+    name = "constraint"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return _starting(["finite", "normal", "nonzero"], incomplete)
+
+
+class _Writable(click.Path):
+    """A file or folder to write to, tried before the work starts."""
+
+    def __init__(self, folder: bool = False) -> None:
+        super().__init__(path_type=Path, file_okay=not folder, dir_okay=folder)
+        self.folder = folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        option = param.opts[0] if param is not None else "output"
+        try:
+            _try_folder(path) if self.folder else _try_file(path)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"{option}: cannot write to {value!r}: {why}", ctx) from None
+        return path
+
+
+def _try_file(path: Path) -> None:
+    new = not path.exists()
+    with path.open("ab"):
+        pass
+    if new:
+        path.unlink()
+
+
+def _try_folder(path: Path) -> None:
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        trial = path / ".mmaformal"
+        trial.touch()
+        trial.unlink()
+    finally:
+        for folder in made:
+            folder.rmdir()
+
+
+ARCHITECTURE = _Architecture()
+INSTRUCTION = _InstructionName()
+ARCHITECTURE_OR_INSTRUCTION = _ArchitectureOrInstruction()
+SECONDS = _Number("seconds", "seconds", _MOST_SECONDS, whole=False)
+MEGABYTES = _Number("megabytes", "megabytes", _MOST_MEGABYTES)
+PRODUCTS = _Number("products", "products", MOST_PRODUCTS)
+PROCESSES = _Number("processes", "processes", _MOST_JOBS)
+OUTPUT_FILE = _Writable()
+OUTPUT_FOLDER = _Writable(folder=True)
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+def arch(required: bool = True) -> Callable[[Command], Command]:
+    return click.argument(
+        "arch", metavar="ARCH" if required else "[ARCH]", type=ARCHITECTURE, required=required
+    )
+
+
+def name(required: bool = True) -> Callable[[Command], Command]:
+    metavar = "INSTRUCTION" if required else "[INSTRUCTION]"
+    return click.argument("name", metavar=metavar, type=INSTRUCTION, required=required)
+
+
+json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+verbose = click.option(
+    "--verbose", "-v", is_flag=True, help="Print what was proved, obligation by obligation."
+)
+
+chain = click.option(
+    "--chain", type=PRODUCTS, metavar="K", help="Chain the instruction to K products, d being the next c."
+)
+
+replace = click.option(
+    "--replace",
+    "changes",
+    type=_Replacement(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A hypothetical unit: change a parameter, as in F=23, e_zero=-133, rho=RNE-FP32; repeatable.",
+)
+
+where = click.option(
+    "--where",
+    type=_Constraint(),
+    multiple=True,
+    metavar="CONSTRAINT",
+    help="finite, normal, nonzero, 'magnitude LOW HIGH [abc]', c=CODE, a3=CODE; repeatable.",
+)
+
+smtlib = click.option(
+    "--smtlib", type=OUTPUT_FOLDER, metavar="DIR", help="Write what was proved as SMT-LIB 2 files."
+)
+
+
+def timeout(default: float, of: str = "for everything") -> Callable[[Command], Command]:
+    return click.option(
+        "--timeout",
+        type=SECONDS,
+        default=default,
+        metavar="S",
+        help=f"Seconds {of} (default {default:g}).",
+    )
+
+
+def memory(default: int) -> Callable[[Command], Command]:
+    return click.option(
+        "--memory",
+        type=MEGABYTES,
+        default=default,
+        metavar="MB",
+        help=f"Megabytes for each solver process (default {default}).",
+    )
+
+
+solver = click.option(
+    "--solver",
+    "solvers",
+    type=click.Choice(BACKENDS),
+    multiple=True,
+    help="Ask this solver only; repeatable (default: z3 and bitwuzla). What others proved before stays known.",
+)
+
+
+def evidence(command: Command) -> Command:
+    """`--evidence FILE` and `--no-cache`."""
+    command = click.option(
+        "--no-cache", is_flag=True, help="Ask again what was proved before, and record nothing."
+    )(command)
+    return click.option(
+        "--evidence",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Where to record, and look up, what was proved (SQLite; default: in the user's cache).",
+    )(command)
+
+
+# ---- what they stand for -----------------------------------------------------------------------------------
+
+
+def instruction_of(
+    architecture: Architecture,
+    name: str,
+    changes: tuple[tuple[str, Any], ...] = (),
+    chain: int | None = None,
+) -> Instruction:
+    """The instruction meant, with its parameters changed, then chained.
+
+    Raises UnknownInstructionError; UsageError for changes that make no sense of it.
+    """
+    instruction = architecture[name]
+    if changes:
+        told = ", ".join(f"{key}={parameter_text(value)}" for key, value in changes)
+        try:
+            instruction = instruction.replace(**dict(changes))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"--replace {told}: {instruction.label}: {error}") from None
+    return instruction if chain is None else instruction.chained(chain)
+
+
+@contextmanager
+def remembering(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore | None]:
+    """Within this block what is proved is recorded, and what was recorded is not asked again.
+
+    Where the user's cache cannot be written, nothing is; a file that was named has to be a store of evidence.
+    """
+    from mmaformal.solver.evidence import EvidenceError, EvidenceStore, default_path, recording
+
+    if evidence is not None and no_cache:
+        raise UsageError("--evidence and --no-cache exclude each other")
+    if no_cache:
+        yield None
+        return
+    try:
+        store = EvidenceStore(evidence or default_path())
+    except EvidenceError as error:
+        if evidence is not None:
+            raise
+        click.echo(f"mmaformal: nothing is remembered: {error} (--evidence FILE records elsewhere)", err=True)
+        yield None
+        return
+    with store, recording(store):
+        yield store

@@ -1,0 +1,162 @@
+"""How a command ends: its exit status, and what is said of an error, in one line.
+
+Status  meaning
+0       an answer: Equal, Different, Holds, all proved, every row matches, or what was asked to be shown
+1       refuted: Fails, a row that does not match, two encodings that disagree
+2       wrong use: what was asked for makes no sense, or a file cannot be read or written
+3       not settled within the limits given
+70      a defect of mmaformal; the traceback is kept in a file, or is printed where MMAFORMAL_TRACEBACK is set
+130     interrupted by Ctrl-C
+141     the reader of stdout left before all was said
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import click
+from click.shell_completion import shell_complete
+
+from mmaformal.architectures import UnknownArchitectureError, UnknownInstructionError, UnknownRevisionError
+from mmaformal.cli import streams
+from mmaformal.cli.terminal import styled, width
+from mmaformal.display import fitting
+from mmaformal.solver.deadline import Deadline
+from mmaformal.solver.portfolio import NoSolverError
+from mmaformal.witness import WitnessError
+
+SETTLED, REFUTED, WRONG_USE, UNKNOWN, DEFECT, INTERRUPTED, READER_LEFT = 0, 1, 2, 3, 70, 130, 141
+
+#: Asks for completions, as click's shell functions do.
+COMPLETE_VARIABLE = "_MMAFORMAL_COMPLETE"
+
+#: Where it is set, the traceback of a defect is printed rather than kept in a file.
+TRACEBACK_VARIABLE = "MMAFORMAL_TRACEBACK"
+
+#: What a user can do something about; any other exception is a defect of ours.
+_TOLD_IN_A_LINE = (
+    ValueError,
+    OSError,
+    UnknownArchitectureError,
+    UnknownInstructionError,
+    UnknownRevisionError,
+    NoSolverError,
+)
+
+
+class UsageError(click.UsageError):
+    """Wrong use of a command, told in one line."""
+
+
+class Commands(click.Group):
+    """A group that lists commands in their order, and says which one was meant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            near = get_close_matches(name.lower(), self.commands, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.commands)}"
+            raise UsageError(f"no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal") -> int:
+    """Run a command, whatever happens; returns the exit status."""
+    streams.prepare()
+    asked = os.environ.get(COMPLETE_VARIABLE)
+    if asked:
+        return shell_complete(command, {}, name, COMPLETE_VARIABLE, asked)
+    try:
+        with Deadline():  # so that no Ctrl-C is lost
+            with command.make_context(name, list(argv)) as context, fitting(width()):
+                status = command.invoke(context)
+            sys.stdout.flush()
+        return int(status or SETTLED)
+    except click.exceptions.Exit as end:  # of --help and --version
+        return end.exit_code
+    except click.ClickException as error:
+        return _tell(_words(error), WRONG_USE)
+    except (KeyboardInterrupt, click.Abort):
+        return _tell("interrupted", INTERRUPTED, prefix="")
+    except BrokenPipeError:
+        streams.discard(sys.stdout)
+        return SETTLED if {"--help", "-h", "--version"} & set(argv) else READER_LEFT
+    except WitnessError as error:
+        return _tell(str(error), REFUTED)
+    except UnicodeError as error:  # a ValueError, but no input of a user's is decoded or encoded here
+        return _defect(error)
+    except OSError as error:
+        return _tell(_system_words(error), WRONG_USE)
+    except _TOLD_IN_A_LINE as error:
+        return _tell(str(error) or type(error).__name__, WRONG_USE)
+    except Exception as error:
+        return _defect(error)
+
+
+def answered(text: str, status: int) -> int:
+    """Print an answer; returns the status, which is that of the answer whether its reader saw it all or not."""
+    try:
+        print(styled(text), flush=True)
+    except BrokenPipeError:
+        streams.discard(sys.stdout)
+    return status
+
+
+def _words(error: click.ClickException) -> str:
+    """Click's message in one line, with where to read on."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context: Any = getattr(error, "ctx", None)
+    if isinstance(error, UsageError) or context is None:
+        return message
+    return f"{message[:1].lower()}{message[1:]} (`{context.command_path} --help` says more)"
+
+
+def _system_words(error: OSError) -> str:
+    """`No such file or directory: x.npz`, without the number; what mmaformal raises has a text of its own."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename else f"cannot write: {error.strerror}"
+
+
+def _tell(message: str, status: int, prefix: str = "mmaformal: ") -> int:
+    """One line on stderr, after what was printed before on stdout."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        streams.discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            return READER_LEFT if status in (SETTLED, WRONG_USE) else status
+        message = _system_words(error)
+    try:
+        print(prefix + " ".join(message.split()), file=sys.stderr, flush=True)
+    except OSError:
+        streams.discard(sys.stderr)
+    return status
+
+
+def _defect(error: Exception) -> int:
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+        return _tell(f"a defect of mmaformal, please report it: {what}", DEFECT)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="mmaformal-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            print(f"mmaformal {' '.join(sys.argv[1:])}", file=file)
+            traceback.print_exception(error, file=file)
+        kept = f"please report it with {file.name}"
+    except OSError:
+        kept = f"please report it; {TRACEBACK_VARIABLE}=1 shows the traceback"
+    return _tell(f"a defect of mmaformal, {kept}: {what[:300]}", DEFECT)

@@ -1,0 +1,39 @@
+"""`mmaformal show`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, answered
+from mmaformal.listing import architecture_table, as_json_object, in_words
+
+
+@click.command()
+@options.arch()
+@options.name()
+@options.chain
+@options.replace
+@options.json
+def show(
+    arch: Architecture, name: str, chain: int | None, changes: tuple[tuple[str, Any], ...], as_json: bool
+) -> int:
+    """A model in words, each parameter with what it means and its source.
+
+    INSTRUCTION may be the beginning of a name or a pattern ('QGMMA*'); where that means several, they are listed.
+    """
+    found = arch.find(name)
+    if len(found) > 1 and not changes and chain is None:
+        several = [as_json_object(i) for i in found]
+        return answered(
+            json.dumps(several, indent=2) if as_json else architecture_table(arch, found), SETTLED
+        )
+    only = found[0].name if len(found) == 1 else name
+    instruction = options.instruction_of(arch, only, changes, chain)
+    return answered(
+        json.dumps(as_json_object(instruction), indent=2) if as_json else in_words(instruction), SETTLED
+    )

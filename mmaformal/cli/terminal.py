@@ -1,0 +1,105 @@
+"""What a terminal shows beyond the text: colour, and a line that says what is being done.
+
+Rich does both, and honours NO_COLOR and TERM=dumb.  It is imported where a stream is a terminal only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
+
+#: Seconds before there is anything to say of what is being done.
+_QUIET = 0.5
+
+#: What stands out, as (pattern, style of Rich).
+_STYLES = (
+    (r"^(Different|Equal|Holds):", "bold green"),
+    (r"^Fails:", "bold red"),
+    (r"^Unknown:", "bold yellow"),
+    (r"^  ≠ .*$", "red"),
+    (r"^(inputs|results|minimal\?|proved:|where they part:)", "bold"),
+    (r"best found", "yellow"),
+)
+
+
+def told(answer: Answer, verbose: bool) -> str:
+    """An answer for a person; with `verbose`, all that was proved for it."""
+    return answer.verbose() if verbose else str(answer)
+
+
+def width() -> int | None:
+    """The columns of the terminal that is stdout; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def styled(text: str) -> str:
+    """The text with what stands out in colour, if stdout is a terminal that has any."""
+    if not sys.stdout.isatty():
+        return text
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, soft_wrap=True, highlight=False)
+    if console.no_color or console.color_system is None:
+        return text
+    rich = Text(text)
+    for pattern, style in _STYLES:
+        rich.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+    with console.capture() as capture:
+        console.print(rich, end="")
+    return capture.get()
+
+
+class Status:
+    """One line on a terminal's stderr: what is being done, for how long; nothing elsewhere, nothing at first."""
+
+    def __init__(self, text: str = "starting") -> None:
+        self._start, self._text = time.monotonic(), text
+        self._live: Any = None
+
+    def show(self, text: str) -> None:
+        """Say what is being done now."""
+        self._text = text
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        elapsed = time.monotonic() - self._start
+        if elapsed < _QUIET:
+            return ""
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(width=1)
+        grid.add_column(justify="right", no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="ellipsis")
+        grid.add_row(self._spinner, f"{elapsed:.0f} s", self._text)
+        return grid
+
+    def __enter__(self) -> Status:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+            from rich.spinner import Spinner
+
+            self._spinner = Spinner("dots" if _unicode() else "line")
+            self._live = Live(
+                self, console=Console(file=sys.stderr, highlight=False), transient=True, refresh_per_second=8
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def _unicode() -> bool:
+    return (sys.stderr.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,0 +1,88 @@
+"""`mmaformal verify`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import UsageError
+from mmaformal.solver.portfolio import BACKENDS
+
+
+@click.command()
+@options.arch(required=False)
+@options.name(required=False)
+@click.option("--all", "everything", is_flag=True, help="Every instruction there is.")
+@click.option(
+    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
+)
+@options.evidence
+@click.option(
+    "--smtlib",
+    type=options.OUTPUT_FOLDER,
+    metavar="DIR",
+    help="Write each obligation as SMT-LIB 2, named by its hash.",
+)
+@click.option(
+    "--confirm",
+    is_flag=False,
+    flag_value="",
+    type=click.Choice(("", *BACKENDS)),
+    metavar="[SOLVER]",
+    help="Put each obligation to the other solvers too, until one confirms it (to this one alone, where it was not "
+    "the first).",
+)
+@click.option(
+    "--confirm-timeout",
+    type=options.SECONDS,
+    default=300.0,
+    metavar="S",
+    help="Seconds of other solvers for each obligation (default 300).",
+)
+@options.timeout(600.0, "for each obligation")
+@options.memory(2048)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
+def verify(
+    arch: Architecture | None,
+    name: str | None,
+    everything: bool,
+    cluster: str | None,
+    **limits: Any,
+) -> int:
+    """Prove that both encodings of instructions agree.
+
+    It is proved, for every input, that the executable encoding of each instruction gives the same code as the SMT
+    encoding, and that none of its 64-bit operations wraps. What is proved is recorded at once: interrupted or killed,
+    the same command goes on where it was, and repeats nothing.
+
+    Exit status: 0 all proved, 1 one refuted, 3 one not settled (with --confirm, not confirmed; or solvers contradict
+    each other), 2 wrong use.
+    """
+    if everything == (arch is not None):
+        raise UsageError("verify what? ARCH, ARCH INSTRUCTION, or --all")
+    if cluster is not None and find_spec("distributed") is None:
+        raise UsageError("--cluster needs Dask: pip install 'mmaformal[cluster]'")
+    if everything:
+        instructions = [i for each in ARCHITECTURES.values() for i in each]
+    else:
+        assert arch is not None
+        instructions = [arch[name]] if name else list(arch)
+
+    from mmaformal.queries.verify import Request, run
+    from mmaformal.solver.evidence import EvidenceError
+
+    try:
+        return run(Request(instructions, cluster=cluster, **limits))
+    except EvidenceError as error:
+        if limits["evidence"] is not None:
+            raise
+        raise EvidenceError(f"{error} (--evidence FILE records elsewhere, --no-cache nowhere)") from None

@@ -1,0 +1,199 @@
+"""How objects look at a prompt and in a notebook: short reprs, and HTML without a library.
+
+`repr` of anything of this package is a few lines, whatever it holds (tests/test_display.py); `print` tells all.
+Everything that goes into HTML is escaped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import html
+import reprlib
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
+from itertools import zip_longest
+from typing import Any
+
+#: The most characters of one line of a repr.
+LINE = 120
+
+_CELL = "text-align:left; vertical-align:top; padding:2px 10px 2px 0"
+
+
+def clipped(text: str, width: int = LINE) -> str:
+    """The text on one line, its middle left out where it is longer than `width` characters."""
+    text = " ".join(text.split())
+    if len(text) <= width:
+        return text
+    tail = width // 4
+    return f"{text[: width - tail - 3]} … {text[len(text) - tail :]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 obligation`, `3 obligations`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------
+
+_width: ContextVar[int | None] = ContextVar("width", default=None)
+
+
+@contextmanager
+def fitting(width: int | None) -> Iterator[None]:
+    """Within this block tables are folded to so many columns (None: they are as wide as they are)."""
+    token = _width.set(width)
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
+
+def width_to_fit() -> int | None:
+    """How many columns a table has, if there is a limit."""
+    return _width.get()
+
+
+def columns(
+    rows: Sequence[Sequence[str]], gaps: Sequence[str] | None = None, ruled: bool = False
+) -> list[str]:
+    """Lines in which cells of one column begin at one place, `gaps` (two spaces) between columns.
+
+    `ruled`: with a rule under the first row.
+
+    Where that is wider than what is to be fitted into, the widest columns are folded, but not the first: names are
+    copied.
+    """
+    gaps = ["  "] * (len(rows[0]) - 1) if gaps is None else gaps
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    width = width_to_fit()
+    if width is not None:
+        others = max(width - widths[0] - sum(map(len, gaps)), 8 * len(gaps))
+        while sum(widths[1:]) > others:
+            widths[widths.index(max(widths[1:]), 1)] -= 1
+    lines = []
+    for number, row in enumerate(rows):
+        if number == 1 and ruled:
+            lines.append("".join("-" * wide + gap for wide, gap in zip(widths, [*gaps, ""], strict=True)))
+        folded = [_folded(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        for cells in zip_longest(*folded, fillvalue=""):
+            padded = [cell.ljust(wide) for cell, wide in zip(cells, widths, strict=True)]
+            lines.append("".join(x + y for x, y in zip(padded, [*gaps, ""], strict=True)).rstrip())
+    return lines
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    if len(cell) <= width:
+        return [cell]
+    return textwrap.wrap(cell, width, break_on_hyphens=False)
+
+
+# ---- reprs -------------------------------------------------------------------------------------------------------
+
+
+class _Values(reprlib.Repr):
+    """Reprs of the values of fields: arrays and terms of solvers by their shape, long things by their ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+        self.maxtuple = self.maxlist = self.maxdict = 4
+        self.maxstring = self.maxother = 60
+        self.maxlong = 40
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        if isinstance(x, type):
+            return x.__qualname__
+        if hasattr(x, "dtype") and hasattr(x, "shape"):
+            return f"{x.dtype}{list(x.shape)}" if x.shape else f"{x.dtype}({x})"
+        if hasattr(x, "sexpr"):  # a term may be as large as a whole encoding
+            return f"<{type(x).__name__}>"
+        if callable(x):
+            return f"<{getattr(x, '__name__', type(x).__name__)}>"
+        return clipped(repr(x), self.maxother)
+
+
+_values = _Values()
+
+
+def short_repr(x: Any) -> str:
+    """A repr of a dataclass or a named tuple that is short whatever its fields hold."""
+    names = [f.name for f in fields(x) if f.repr] if is_dataclass(x) else list(x._fields)
+    shown = ", ".join(f"{name}={_values.repr(getattr(x, name))}" for name in names)
+    return clipped(f"{type(x).__name__}({shown})", 3 * LINE)
+
+
+class ShortRepr:
+    """Gives a dataclass (declared with `repr=False`) that repr."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+
+def short_text(x: object, label: str, *lines: str) -> str:
+    """`<Witness: label`, then a line each of what else there is."""
+    return "<" + "\n  ".join(map(clipped, [f"{type(x).__name__}: {label}", *lines])) + ">"
+
+
+# ---- tables for programs -----------------------------------------------------------------------------------------
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows of the same keys as columns: `pandas.DataFrame` and `polars.DataFrame` take them, and find their types.
+
+    (Of a list of rows, polars finds the types by the first hundred.)
+    """
+    return {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
+
+
+class Tabular:
+    """What has `rows()`, a dict of plain values for each."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def table(self) -> dict[str, list[Any]]:
+        """The rows as columns: `pandas.DataFrame(x.table())`, `polars.DataFrame(x.table())`."""
+        return columns_of(self.rows())
+
+
+# ---- HTML, for notebooks -----------------------------------------------------------------------------------------
+
+
+def escaped(value: object) -> str:
+    return html.escape(str(value))
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table; cells are escaped."""
+
+    def line(cells: Sequence[object], tag: str) -> str:
+        return "<tr>" + "".join(f'<{tag} style="{_CELL}">{escaped(cell)}</{tag}>' for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def html_text(text: str) -> str:
+    """Text whose columns line up."""
+    return f"<pre>{escaped(text)}</pre>"
+
+
+class HtmlText:
+    """Gives a class whose `str` is for people the same as HTML."""
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
+
+
+def html_title(kind: str, text: str, note: str = "") -> str:
+    """`<b>Holds</b>: what holds (1.8 s)`."""
+    small = f" <small>({escaped(note)})</small>" if note else ""
+    return f"<div><b>{escaped(kind)}</b>: {escaped(text)}{small}</div>"
+
+
+def html_folded(summary: str, inside: str) -> str:
+    """What is shown when asked for; `inside` is HTML."""
+    return f"<details><summary>{escaped(summary)}</summary>{inside}</details>"

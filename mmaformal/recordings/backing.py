@@ -1,0 +1,181 @@
+"""What stands behind an instruction's model: recorded outputs of hardware, mmasim, or nothing of its own.
+
+`backing.json` has the facts, `python tools/evidence.py` measures them (from folders of recordings and the table of
+docs/validation-mmasim.md) and writes docs/evidence.md with them.  Nothing here is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.display import ShortRepr
+from mmaformal.instruction import Instruction
+
+FILE = "backing.json"
+
+#: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
+UNSEEN_BY_MMASIM = ("cdna1",)
+
+#: Algorithms whose rule is IEEE 754's or correct rounding, so that exact rational arithmetic can say what is right
+EXACT = ("sfma", "efda")
+
+
+@dataclass(frozen=True, repr=False)
+class Recorded(ShortRepr):
+    """Outputs of one kind of GPU, all of which the model reproduces."""
+
+    gpu: str
+    rows: int
+    products: int  #: how many of the K places have a nonzero code in some row, counted from the first
+
+    def text(self, instruction: Instruction) -> str:
+        k, step = instruction.k, instruction.parameters.step_products
+        places = f", {self.products} of {k} products" if self.products < k else ""
+        steps = f", the first of {k // step} steps only" if self.products <= step < k else ""
+        return f"{self.gpu}, {self.rows:,} rows{places}{steps}"
+
+
+@dataclass(frozen=True, repr=False)
+class Backing(ShortRepr):
+    """The evidence for one instruction."""
+
+    instruction: Instruction
+    recorded: tuple[Recorded, ...]  #: of the instruction itself
+    alike: tuple[Instruction, ...]  #: recorded ones that have the same arithmetic, or, lowered, are taken to
+    mmasim: int  #: dot product-adds on which mmasim and the model agree
+
+    @property
+    def exact(self) -> bool:
+        """Whether the model's rule is one that exact arithmetic decides; not whether hardware follows it."""
+        return self.instruction.algorithm in EXACT
+
+    def text(self) -> str:
+        """One line."""
+        parts = []
+        if self.recorded:
+            outputs = "; ".join(each.text(self.instruction) for each in self.recorded)
+            parts.append(f"recorded outputs, all reproduced: {outputs}")
+        elif self.alike:
+            parts.append(f"none recorded; taken to be like {_names(self.alike)}")
+        else:
+            parts.append("no recorded output")
+        if self.mmasim:
+            unseen = self.instruction.architecture in UNSEEN_BY_MMASIM
+            whose = ", whose authors had no such GPU," if unseen else ""
+            parts.append(f"mmasim 2.1.1{whose} agrees on {self.mmasim:,} dot product-adds")
+        elif not self.recorded:
+            parts.append("mmasim does not have it")
+        if self.exact:
+            parts.append("checked against exact arithmetic, as its rule says")
+        return "; ".join(parts)
+
+
+def _names(instructions: tuple[Instruction, ...]) -> str:
+    return " and ".join(each.label for each in instructions)
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
+    return facts
+
+
+def _recorded(label: str) -> tuple[Recorded, ...]:
+    rows = [each for each in _facts()["recordings"] if each["instruction"] == label]
+    return tuple(Recorded(each["gpu"], each["rows"], each["products"]) for each in rows)
+
+
+@cache
+def _recorded_instructions() -> tuple[Instruction, ...]:
+    labels = dict.fromkeys(each["instruction"] for each in _facts()["recordings"])
+    return tuple(ARCHITECTURES[a][name] for a, name in (label.split(" ", 1) for label in labels))
+
+
+def backing(instruction: Instruction) -> Backing | None:
+    """What stands behind a row of the tables; None for what is none (hypothetical, chained, a revision)."""
+    architecture = ARCHITECTURES.get(instruction.architecture)
+    if architecture is None or "@" in architecture.name or instruction.name not in architecture:
+        return None
+    found = architecture[instruction.name]
+    if found.spec != instruction.spec:
+        return None
+    tabled = next(each for each in architecture if each.spec is found.spec)  # of sized ones, the row
+    recorded = _recorded(tabled.label)
+    alike = () if recorded else _alike(tabled)
+    return Backing(instruction, recorded, alike, _facts()["mmasim"].get(tabled.label, 0))
+
+
+def _alike(instruction: Instruction) -> tuple[Instruction, ...]:
+    """The recorded instructions nearest to it: of the same arithmetic, on its own architecture if there are any;
+    a lowered one is taken to be like every lowered one, nearest first where the output is of the same type."""
+    nearness: dict[Instruction, tuple[bool, bool, bool]] = {}
+    for other in _recorded_instructions():
+        same = other.spec == instruction.spec
+        if same or other.algorithm == instruction.algorithm == "lowered":
+            own = other.architecture == instruction.architecture
+            nearness[other] = (same, other.d_format is instruction.d_format, own)
+    nearest = max(nearness.values(), default=None)
+    return tuple(other for other, near in nearness.items() if near == nearest)
+
+
+_HEAD = """\
+# Evidence
+
+What stands behind each instruction's model. Made by `python tools/evidence.py`; do not edit.
+
+- **recorded**: outputs of that GPU, all of which the model reproduces bit for bit: device and rows, and how many of the
+  K products they use where it is not all. Where that is the first step of a chain, the others are taken to be like it.
+- **alike**: nothing of this instruction is recorded; the one named has the same model, and is. For lowered fp8 the
+  input types differ too, or the GPU.
+- **mmasim**: dot product-adds on which the model and mmasim 2.1.1 agree (validation-mmasim.md). Its authors compared it
+  with hardware, "over one million sets" for each instruction, on V100, T4, A100, RTX 4090, H100, B200, RTX PRO 6000,
+  MI250X and MI300X; not on CDNA1, of which they had no GPU.
+- **exact**: the rule is correct rounding, which exact rational arithmetic decides (tests/test_executable.py); whether
+  the hardware follows that rule it cannot say.
+
+"""
+
+
+def page() -> str:
+    """docs/evidence.md."""
+    rows = [each for architecture in ARCHITECTURES.values() for i in architecture if (each := backing(i))]
+    recorded = [each for each in rows if each.recorded]
+    alike = [each for each in rows if each.alike]
+    alone = [each for each in rows if not each.recorded and not each.alike]
+    files_, outputs = len(_facts()["recordings"]), sum(each["rows"] for each in _facts()["recordings"])
+    none = [each.instruction.label for each in alone if not each.mmasim]
+    without = [name for name in ARCHITECTURES if not any(each.recorded for each in rows if _is(each, name))]
+    lines = [
+        f"{len(rows)} instructions: {len(recorded)} with recorded outputs of their own ({files_} recordings, "
+        f"{outputs:,} rows), {len(alike)} alike to one of those, {len(alone)} with mmasim alone"
+        + (f", {len(none)} with nothing ({', '.join(none)})." if none else ".")
+        + f" No recording is of {', '.join(without)}, nor of block scales, fp6 or fp4.",
+        "",
+        "| architecture | instruction | recorded | alike | mmasim | exact |",
+        "|---|---|---|---|---:|---|",
+    ]
+    for each in rows:
+        i = each.instruction
+        outputs_ = "; ".join(x.text(i) for x in each.recorded) or "–"
+        mmasim = f"{each.mmasim:,}" if each.mmasim else "–"
+        exact = "yes" if each.exact else ""
+        lines.append(
+            f"| {i.architecture} | {i.name} | {outputs_} | {_names(each.alike) or '–'} | {mmasim} | {exact} |"
+        )
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _is(each: Backing, architecture: str) -> bool:
+    return each.instruction.architecture == architecture
+
+
+def save(facts: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _facts.cache_clear()
+    _recorded_instructions.cache_clear()

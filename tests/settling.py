@@ -1,0 +1,16 @@
+"""Settling a property by its own argument alone, without the equality of the encodings, which has tests of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaformal.instruction import Instruction
+from mmaformal.queries.property import Property
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+
+def settled(each: Property, instruction: Instruction, timeout: float = 120.0) -> Any:
+    """What `Property.prove` goes on from: an answer about the terms of the SMT wing."""
+    with Relay() as portfolio:
+        return each.settle(instruction, Asker(portfolio, timeout))

@@ -1,0 +1,92 @@
+"""What stands behind each model: the facts are those of the recordings and of the comparison with mmasim."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from test_recordings import FILES
+
+from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, turing
+from mmaformal.listing import in_words
+from mmaformal.recordings.backing import FILE, backing, page
+
+ROOT = Path(__file__).parents[1]
+FACTS = json.loads((files("mmaformal.recordings") / FILE).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("evidence_tool", ROOT / "tools" / "evidence.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
+def test_the_facts_are_those_of_the_recordings(tool: ModuleType) -> None:
+    assert [tool.measured(path) for path in FILES] == FACTS["recordings"]
+
+
+def test_the_facts_are_those_of_the_comparison_with_mmasim(tool: ModuleType) -> None:
+    text = (ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")
+    assert tool.of_mmasim(text) == FACTS["mmasim"]
+    assert len(FACTS["mmasim"]) == 316
+    with pytest.raises(ValueError, match=r"mmasim disagrees with volta HMMA\.884\.F32\.F32"):
+        tool.of_mmasim(text.replace("| 100,005 | 0 |", "| 100,005 | 3 |", 1))
+
+
+def test_the_page_is_the_facts() -> None:
+    assert (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8") == page()
+
+
+def test_every_row_of_the_tables_has_a_line() -> None:
+    for architecture in ARCHITECTURES.values():
+        for instruction in architecture:
+            backed = backing(instruction)
+            assert backed is not None
+            assert bool(backed.recorded) == any(
+                each["instruction"] == instruction.label for each in FACTS["recordings"]
+            )
+            assert backed.recorded or backed.alike or backed.mmasim, instruction.label
+            said = " ".join(in_words(instruction).split())
+            assert f"evidence: {backed.text()}" in said
+
+
+def text(instruction: object) -> str:
+    backed = backing(instruction)  # type: ignore[arg-type]
+    assert backed is not None
+    return backed.text()
+
+
+def test_what_is_said() -> None:
+    a100 = "recorded outputs, all reproduced: A100, 3,000 rows, 8 of 16 products, the first of 2 steps only"
+    assert text(ampere["HMMA.16816.F32"]).startswith(a100)
+    assert text(hopper["HGMMA.64x128x16.F32"]).startswith(
+        "none recorded; taken to be like hopper HMMA.16816.F32;"
+    )
+    assert text(turing["HMMA.884.F16.F16"]).startswith(
+        "none recorded; taken to be like volta HMMA.884.F16.F16;"
+    )
+    lowered = blackwell["mma.m16n8k32.f32.e5m2.e5m2.f32"]
+    assert text(lowered).startswith(
+        "none recorded; taken to be like blackwell mma.m16n8k32.f32.e4m3.e4m3.f32; mmasim"
+    )
+    assert (
+        text(cdna3["f32_16x16x16_f16"])
+        == "no recorded output; mmasim 2.1.1 agrees on 100,005 dot product-adds"
+    )
+    assert "mmasim 2.1.1, whose authors had no such GPU, agrees" in text(cdna1["f32_4x4x4f16"])
+
+
+def test_what_is_no_row_has_none() -> None:
+    h = hopper["HMMA.16816.F32"]
+    for other in (h.replace(F=24), h.chained(32), hopper.revision("paper-v1")["HMMA.16816.F32"]):
+        assert backing(other) is None
+        assert "evidence:" not in in_words(other)

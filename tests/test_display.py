@@ -1,0 +1,374 @@
+"""What a prompt and a notebook show: nothing is long, everything that goes into HTML is escaped."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+import mmaformal
+from mmaformal import (
+    ARCHITECTURES,
+    PROPERTIES,
+    Different,
+    Equal,
+    Fails,
+    Holds,
+    Instruction,
+    Number,
+    Proof,
+    Unknown,
+    ampere,
+    cdna1,
+    cdna2,
+    cdna3,
+    find_difference,
+    hopper,
+    volta,
+)
+from mmaformal.algorithms import CONVERSIONS, Rounding
+from mmaformal.display import ShortRepr, clipped, html_table, short_repr
+from mmaformal.formats import FORMATS
+from mmaformal.identity import identity
+from mmaformal.kernels import kernel_for
+from mmaformal.kernels.compiled import Known
+from mmaformal.kernels.plain import PlainKernel
+from mmaformal.queries.campaign import Campaign
+from mmaformal.queries.compare_architectures import Comparison
+from mmaformal.queries.compare_architectures import table as comparisons
+from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
+from mmaformal.queries.inputs import Codes, symbolic_inputs
+from mmaformal.queries.numerical import Shown
+from mmaformal.queries.open_questions import questions
+from mmaformal.queries.output_range import Unreachable
+from mmaformal.queries.relations import Relation, RelationWitness
+from mmaformal.queries.wings import WingWitness
+from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
+from mmaformal.recordings.read import Block, Recording
+from mmaformal.recordings.report import Checks
+from mmaformal.solver.answers import Obligation
+from mmaformal.solver.evidence import EvidenceStore, Record
+from mmaformal.solver.portfolio import Outcome
+from mmaformal.statistics import Errors
+from mmaformal.witness import Witness
+
+#: Characters of any repr: three or four lines of a terminal.
+LONGEST = 400
+
+HMMA = hopper["HMMA.16816.F32"]
+SCALED = ARCHITECTURES["rtx_blackwell"]["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
+LONG = "x <b>&amp;</b> " * 100
+#: a constraint that fixes much
+EASY = [fixed(a=dict.fromkeys(range(64), 0), b=dict.fromkeys(range(64), 0), c=0xCC000000)]
+
+
+def obligations(count: int = 20) -> tuple[Obligation, ...]:
+    return tuple(Obligation(f"o{i}", LONG, LONG, "z3", "1", 0.5) for i in range(count))
+
+
+def samples(folder: Path) -> Iterator[Any]:
+    """At least one object of every kind that the public functions return or take."""
+    yield ARCHITECTURES
+    yield PROPERTIES
+    yield tuple(FORMATS.values()), tuple(CONVERSIONS.values())
+    codes = [0x3C00] + [0] * 15
+    witness = Witness.of(ampere["HMMA.16816.F32"], HMMA, codes, codes, 0xCC000000)
+    different = Different("x = y", witness, ("1 nonzero product: proved minimal",), obligations(2), 1.0)
+    yield different
+    yield dataclasses.replace(different, question=LONG, minimality=(LONG,) * 9, obligations=obligations())
+    equal = find_difference(HMMA, ARCHITECTURES["blackwell"]["HMMA.16816.F32"])
+    assert isinstance(equal, Equal)
+    yield equal, Comparison("HMMA.16816.F32", HMMA, HMMA, different)
+    proof, number = Proof(obligations()), Number("n", 2**400, LONG)
+    yield (
+        Equal(LONG, proof, 1.0),
+        Holds(LONG, proof, 1.0, (number,) * 3, (LONG,), (LONG,) * 9),
+        Unknown(LONG, LONG, obligations(), 1),
+    )
+    case, relation = (
+        Codes((1,) * 16, (2,) * 16, 3),
+        Relation(HMMA.spec, HMMA.spec, None, np.equal, LONG),
+    )
+    for shown in (
+        RelationWitness(HMMA, relation, case, (1, 2), (LONG,)),
+        WingWitness(HMMA, case, 1, 2, LONG),
+        Shown(HMMA, case, 1, None, (LONG,) * 4, (LONG,)),
+        Unreachable(HMMA, 1, LONG, obligations()),
+    ):
+        yield Fails(LONG, shown, LONG, 1.0)
+    yield symbolic_inputs(SCALED.spec)
+    yield finite(), normal(), nonzero(), magnitude(1, 2), EASY, next(questions())
+    for i in (HMMA, SCALED, cdna1["f32_4x4x4f16"], cdna2["f32_4x4x4f16"], cdna3["f32_4x4x4_16b_f16"]):
+        yield kernel_for(i.spec)
+    yield (
+        PlainKernel(HMMA.spec),
+        kernel_for(ampere["DMMA.884"].spec),
+        kernel_for(hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].spec),
+    )
+    numbers = np.ones((999, 99))
+    errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)
+    yield errors, errors.statistics()
+    with EvidenceStore(folder / "evidence.db") as store:
+        yield store, Record("0" * 64, "z3", "1", "unsat", LONG, LONG, 1.0, 1, LONG), Campaign(ampere, store)
+    yield Outcome("sat", "z3", "1", 1.0, {f"a{i}": 1 << 60 for i in range(999)})
+    path = folder / (LONG[:200].replace("/", "") + ".npz")
+    fp16, fp32 = FORMATS["fp16"], FORMATS["fp32"]
+    recording = Recording(
+        path, LONG, "hopper", LONG, LONG, HMMA, fp16, fp16, fp32, fp32, 10**9, 16, {"x": LONG}
+    )
+    row = Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5)
+    outcomes = CheckReport(recording, HMMA, 10**9, 10**8, row, 1), NotModelled(recording), Failure(path, LONG)
+    yield recording, Checks(outcomes * 100)
+    yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
+
+
+def reachable(roots: Iterator[Any]) -> dict[type, list[Any]]:
+    """Objects of this package's classes that one comes to by attributes and items, a few of each class."""
+    found: dict[type, list[Any]] = {}
+    stack, seen = list(roots), set()
+    while stack:
+        x = stack.pop()
+        if id(x) in seen or isinstance(x, (str, bytes, int, float, np.ndarray, z3.AstRef, type)):
+            continue
+        seen.add(id(x))
+        if type(x).__module__.startswith("mmaformal"):
+            found.setdefault(type(x), []).append(x)
+            stack += vars(x).values() if hasattr(x, "__dict__") else []
+        if isinstance(x, Mapping):
+            stack += [*x.keys(), *x.values()]
+        elif isinstance(x, (tuple, list, set, frozenset)):
+            stack += x
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[type, list[Any]]:
+    return reachable(samples(tmp_path_factory.mktemp("evidence")))
+
+
+def modules() -> Iterator[Any]:
+    for package in ("mmaformal", "mmaformal.queries"):
+        root = importlib.import_module(package)
+        yield root
+        for each in pkgutil.iter_modules(root.__path__, f"{package}."):
+            if each.name.rpartition(".")[2] not in ("__main__", "encodings", "cli"):
+                module = importlib.import_module(each.name)
+                yield module
+                if each.ispkg and each.name != "mmaformal.queries":
+                    for inner in pkgutil.iter_modules(module.__path__, f"{each.name}."):
+                        yield importlib.import_module(inner.name)
+
+
+def public_classes() -> list[type]:
+    """The classes that the modules of mmaformal itself define: those of queries are met if something leads there."""
+    every = {
+        each
+        for module in modules()
+        for name, each in vars(module).items()
+        if inspect.isclass(each) and each.__module__ == module.__name__ and not name.startswith("_")
+    }
+    return sorted((x for x in every if not x.__module__.startswith("mmaformal.queries")), key=str)
+
+
+def test_no_repr_is_long(found: dict[type, list[Any]]) -> None:
+    too_long = {
+        f"{kind.__qualname__}: {text[:80]}": len(text)
+        for kind, objects in found.items()
+        for text in map(repr, objects)
+        if len(text) > LONGEST
+    }
+    assert not too_long
+    bare = {kind for kind, objects in found.items() if " object at 0x" in repr(objects[0])}
+    assert not bare, "a repr that says nothing"
+
+
+def test_every_public_class_was_met_or_is_short_by_construction(found: dict[type, list[Any]]) -> None:
+    left = []
+    for kind in public_classes():
+        if kind in found or issubclass(kind, (BaseException, ShortRepr)) or inspect.isabstract(kind):
+            continue
+        if (
+            kind.__repr__ is object.__repr__
+            or hasattr(kind, "__members__")
+            or getattr(kind, "_is_protocol", False)
+        ):
+            continue  # its address, a name
+        if hasattr(kind, "_fields") and len(repr(kind(*[np.ones(10**5)] * len(kind._fields)))) <= LONGEST:
+            continue
+        left.append(kind.__qualname__)
+    # integers of a format; lanes inside a kernel; two slices; base classes; a type of numba's; click's
+    assert set(left) <= {"Layout", "Sums", "Block", "Answer", "Parameters", "Known", "Commands"}
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(ShortRepr.__subclasses__(), key=str), ids=lambda kind: kind.__qualname__
+)
+def test_a_short_repr_is_short_whatever_the_fields_hold(kind: type) -> None:
+    if kind.__repr__ is not ShortRepr.__repr__:
+        pytest.skip("has its own")
+    huge: list[Any] = [
+        LONG,
+        tuple(range(10**5)),
+        np.ones(10**5),
+        dict.fromkeys(range(999), LONG),
+        [[LONG] * 99] * 99,
+    ]
+    term = z3.BitVec("x", 64)
+    for _ in range(500):
+        term = term * term + 1
+    for value in (*huge, term, 10**4000, lambda: LONG):
+        x = object.__new__(kind)
+        for field in dataclasses.fields(kind):
+            object.__setattr__(x, field.name, value)
+        assert len(repr(x)) <= LONGEST
+        assert repr(x).startswith(kind.__name__)
+
+
+def test_clipping_keeps_both_ends() -> None:
+    assert clipped("a b\n  c") == "a b c"
+    text = clipped("".join(map(str, range(100))), 40)
+    assert len(text) <= 40
+    assert text.startswith("0123456789")
+    assert text.endswith("9899")
+    assert short_repr(Block(*(np.ones((2, 3), np.uint16),) * 4)).startswith("Block(a=uint16[2, 3], b=")
+
+
+class Strict(HTMLParser):
+    """Raises AssertionError for tags that do not nest, and for any that a text brought in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        allowed = [
+            "div",
+            "small",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "pre",
+            "details",
+            "summary",
+            "ul",
+            "li",
+        ]
+        assert tag in allowed or tag == "b"
+        if tag == "b":
+            assert self.open in (["div"],), "a <b> outside a title"
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_escaped_and_whole(found: dict[type, list[Any]]) -> None:
+    with_html = {kind for kind in found if hasattr(kind, "_repr_html_")}
+    wanted = {Different, Equal, Holds, Fails, Unknown, Proof, Instruction, Recording, Checks, CheckReport}
+    assert wanted <= with_html
+    assert {type(ampere), mmaformal.Witness, WingWitness, Shown} <= with_html
+    for kind in with_html:
+        for x in found[kind][:40]:
+            parser = Strict()
+            parser.feed(x._repr_html_())
+            parser.close()
+            assert not parser.open
+            assert parser.text.strip()
+    assert html_table(("<i>",), [("<script>",)]).count("&lt;") == 2
+
+
+def test_answers_tell_their_verdict_first_and_their_obligations_last() -> None:
+    number = Number("n", 3, "units")
+    holds = Holds("it does", Proof(obligations(7)), 1.26, (number,), ("reached",))
+    lines = str(holds).splitlines()
+    assert lines[0] == "Holds: it does  (1.3 s)"
+    assert lines[1:] == ["  n = 3: units", "  reached", "  proved: 7 obligations (z3 1)"]
+    assert holds.number is number
+    assert float(number) == 3
+    assert holds.verbose().startswith(str(holds))
+    assert str(holds.proof) in holds.verbose()
+    assert holds.to_json()["numbers"] == [{"name": "n", "value": "3", "float": 3.0, "meaning": "units"}]
+    unknown = Unknown("does it", "no time", obligations(1), 2.0)
+    assert unknown.number is None
+    assert str(unknown).splitlines()[1:] == ["  why: no time", "  proved on the way: 1 obligation (z3 1)"]
+    assert "1. " in unknown.verbose()
+    assert "7 obligations" in repr(holds)
+
+
+def test_a_number_shows_when_it_was_rounded() -> None:
+    from fractions import Fraction
+
+    assert Number("n", Fraction(268435215, 16777216), "x").text == "n = 15.99999"
+    assert (
+        str(Number("n", Fraction(268435215, 16777216), "x")) == "n = 15.99999 (exactly 268435215/16777216): x"
+    )
+    assert str(Number("n", Fraction(7, 2), "x")) == "n = 3.5: x"
+
+
+def test_keys_are_not_made_of_reprs() -> None:
+    """Two conversions of one name have one repr; kernels and the matrix of properties must not take them for one."""
+    rho = CONVERSIONS["RZ-FP32"]
+    other = dataclasses.replace(rho, fraction_bits=22)
+    spec = HMMA.spec
+    assert identity(spec) != identity(spec.replace(rho=other))
+    same = dataclasses.replace(FORMATS["fp16"], bias=14)
+    assert repr(same) == repr(FORMATS["fp16"])
+    assert identity(same) != identity(FORMATS["fp16"])
+    assert identity(spec) == identity(spec.replace(F=25))
+    assert identity(1) != identity(True) != identity("True")
+    with pytest.raises(TypeError):
+        identity([1])
+    names = {Known(x).name for x in (rho, other, same, FORMATS["fp16"], Rounding, Rounding.RZ)}
+    assert len(names) == 6
+    assert Known(dataclasses.replace(rho)).name in names
+
+
+def test_what_is_exported_is_listed_and_typed() -> None:
+    assert set(mmaformal.__all__) <= set(dir(mmaformal))
+    for name in mmaformal.__all__:
+        assert getattr(mmaformal, name) is not None
+    assert not [
+        name for name in dir(mmaformal) if not name.startswith("__") and name not in mmaformal.__all__
+    ]
+    assert Path(mmaformal.__file__).with_name("py.typed").exists()
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        mmaformal.nothing  # noqa: B018
+
+
+def test_rows_are_what_pandas_and_polars_take() -> None:
+    answer = find_difference(HMMA, ARCHITECTURES["blackwell"]["HMMA.16816.F32"])
+    comparison = Comparison("HMMA.16816.F32", HMMA, HMMA, answer).row()
+    for rows in (ARCHITECTURES.rows(), hopper.rows(), Proof(obligations(3)).rows(), [comparison]):
+        assert len({tuple(row) for row in rows}) == 1, "rows of different columns"
+        for row in rows:
+            assert all(value is None or type(value) in (bool, int, float, str) for value in row.values())
+    assert len(ARCHITECTURES.rows()) == sum(map(len, ARCHITECTURES.values()))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_rows_become_tables(library: str) -> None:
+    frames = pytest.importorskip(library)
+    every = frames.DataFrame(ARCHITECTURES.table())
+    assert len(every) == sum(map(len, ARCHITECTURES.values()))
+    assert list(every["instruction"])[: len(volta)] == list(volta.keys())
+    assert re.match("int|float", str(every["G"].dtype).lower())  # no value in the first hundred rows
+    answer = Holds("q", Proof(obligations(3)), 1.0)
+    assert list(frames.DataFrame(answer.table())["solver"]) == ["z3"] * 3
+    assert len(frames.DataFrame(comparisons([Comparison("x", HMMA, HMMA, answer)] * 2))) == 2

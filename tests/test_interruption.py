@@ -1,0 +1,78 @@
+"""Time limits and Ctrl-C, of real processes: both end everything, at any moment, and say so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import solver_processes, wait_until
+
+from mmaformal import hopper
+from mmaformal.queries.find_difference import find_difference
+from mmaformal.queries.properties import PROPERTIES
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.solver.answers import Unknown
+
+GENEROUS = 20.0  # seconds for what takes two on a quiet machine
+
+#: Commands that would take minutes, and are at different things: building terms, solvers, both, assembling proofs.
+COMMANDS = {
+    "terms": ["diff", "ampere", "hopper", "HMMA.16816.F32", "--chain", "4096", "--where", "nonzero"],
+    "difference": ["diff", "ampere", "hopper", "HMMA.16816.F32", "--no-cache"],
+    "property": ["prove", "correct-rounding", "hopper", "DMMA.884", "--no-cache"],
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(
+    ("what", "after"),
+    [
+        ("terms", 6.0),
+        *(pytest.param(w, s, marks=pytest.mark.slow) for w in COMMANDS for s in (5.0, 7.0, 11.0)),
+    ],
+)
+def test_ctrl_c_ends_a_command(what: str, after: float) -> None:
+    command = [sys.executable, "-m", "mmaformal", *COMMANDS[what]]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        time.sleep(after)
+        if process.poll() is not None:
+            pytest.skip("it had ended by then")
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - sent < GENEROUS
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "ignored" not in errors
+    assert wait_until(lambda: not solver_processes(process.pid), GENEROUS)
+
+
+def test_a_limit_holds_while_terms_are_built() -> None:
+    x = hopper["HMMA.16816.F32"].chained(1 << 12)
+    start = time.monotonic()
+    answer = find_difference(x, x.replace(F=24), where="nonzero", timeout=2)
+    assert isinstance(answer, Unknown)
+    assert "used up" in answer.why
+    assert time.monotonic() - start < 2 + GENEROUS
+
+
+@pytest.mark.parametrize(
+    "name", ["order-independence", "monotonicity-in-c", "correct-rounding", "no-nan-from-finite"]
+)
+def test_a_limit_holds_for_properties(name: str) -> None:
+    x = hopper["HMMA.16816.F32"].chained(1 << 14)
+    start = time.monotonic()
+    PROPERTIES[name].prove(x, timeout=1)
+    assert time.monotonic() - start < 1 + GENEROUS
+
+
+def test_a_limit_holds_for_proofs_of_encodings() -> None:
+    start = time.monotonic()
+    assert isinstance(prove_encodings(hopper["HMMA.16816.F32"].chained(1 << 13), timeout=1), Unknown)
+    assert time.monotonic() - start < 1 + GENEROUS
+    assert not solver_processes(os.getpid())

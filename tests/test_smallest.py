@@ -1,0 +1,256 @@
+"""Smallest cases against all cases there are, where there are few; and the laws that the search for them rests on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
+from mmaformal.algorithms import RNE_FP32, Conversion, DotAdd, Fda, Rounding
+from mmaformal.encodings.smt import blocks, fda
+from mmaformal.formats import Format, Specials, e2m1, e5m2, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries import (
+    order_independence,
+    output_range,
+    sign_symmetry,
+    smallest,
+    symmetries,
+    zero_padding,
+)
+from mmaformal.queries.inputs import Codes, symbolic_inputs
+from mmaformal.queries.relations import Relation, Rows, both
+from mmaformal.queries.relations import _Smallest as Smallest
+from mmaformal.queries.relations import smallest as smallest_of
+from mmaformal.queries.symmetries import Laws
+from mmaformal.solver.answers import Different
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Outcome, Relay
+
+
+@pytest.fixture
+def solvers() -> Iterator[Relay]:
+    with Relay() as portfolio:
+        yield portfolio
+
+
+# ---- properties: every case there is
+
+#: Numbers of three bits: 0, 0.5, 1, 1.5, and their opposites.
+TINY = Format("e1m1", 3, 1, 1, 0, Specials.NONE, None)
+RNE_E5M2 = Conversion("RNE-E5M2", e5m2, 2, Rounding.RNE)
+SIGNED = Conversion("IEEE-E5M2", e5m2, 2, Rounding.RNE, signed_zero=True)
+RD_E5M2 = Conversion("RD-E5M2", e5m2, 2, Rounding.RD, signed_zero=True)
+
+
+def fda_of(k: int, a: Format, b: Format, rho: Conversion, F: int, L: int, e_zero: int | None) -> DotAdd:
+    return DotAdd(k, a, b, rho.format, rho.format, Fda(F, L, rho, e_zero))
+
+
+def cases(spec: DotAdd) -> Rows:
+    """All of them; of three products, all with the b that is given."""
+    axes = [np.arange(spec.a_format.codes)] * spec.k
+    axes += [np.arange(spec.b_format.codes)] * spec.k if spec.k < 3 else [np.array([code]) for code in B]
+    axes.append(np.arange(spec.c_format.codes))
+    columns = [x.reshape(-1).astype(np.uint64) for x in np.meshgrid(*axes, indexing="ij")]
+    none = np.zeros((len(columns[0]), 0), np.uint64)
+    return Rows(np.stack(columns[: spec.k], -1), np.stack(columns[spec.k : -1], -1), columns[-1], none, none)
+
+
+def measures(spec: DotAdd, rows: Rows) -> Any:
+    """Of each case: what `smallest.size` says, counted by tables."""
+
+    def table(fmt: Format) -> Any:
+        found = []
+        for code in range(fmt.codes):
+            sign, field, fraction = fmt.fields(code)
+            finite = fmt.is_finite(code)
+            zero = finite and fmt.value(code) == 0
+            exponent = 0 if zero else abs(max(field, 1) - fmt.bias)
+            found.append((zero, finite, 0 if zero else bin(fraction).count("1"), exponent, sign))
+        return np.array(found, np.int64)
+
+    a, b, c = (
+        table(fmt)[codes.astype(np.int64)]
+        for fmt, codes in ((spec.a_format, rows.a), (spec.b_format, rows.b), (spec.c_format, rows.c))
+    )
+    zero = (a[..., 1] * b[..., 1] * (a[..., 0] | b[..., 0])) == 1
+    bits, exponents = (((a[..., i] + b[..., i]) * ~zero).sum(-1) for i in (2, 3))
+    signs = a[..., 4].sum(-1) + b[..., 4].sum(-1) + c[..., 4]
+    return np.stack(
+        [(~zero).sum(-1), 1 - c[..., 0], bits + c[..., 2], exponents + c[..., 3], exponents, signs], -1
+    )
+
+
+def claims(minimality: Sequence[str]) -> list[tuple[int, bool]]:
+    """The number in each line, and whether it is called minimal."""
+    *lines, last = minimality
+    assert last.startswith("codes, of those not alike the first: ")
+    found = []
+    for line in lines:
+        what, _, verdict = line.rpartition(": ") if "(" not in line else line.partition(": best found")
+        number = int("≠" in what) if what.startswith("c ") else int(re.findall(r"\d+", what)[0])
+        found.append((number, verdict == "proved minimal"))
+    return found
+
+
+B = 3, 2, 5  #: what b is where it is given
+
+
+def one_run(k: int, related: Callable[[Any], Any], allowed: Callable[[Any], Any]) -> Relation:
+    spec = fda_of(k, TINY, TINY, RNE_E5M2, 6, k, -9)
+    return Relation(spec, spec, None, lambda x, _: related(x), "", allowed)
+
+
+#: name → a relation that some case breaks, over few enough cases
+BROKEN: dict[str, Relation] = {
+    "order across steps": order_independence.relation(fda_of(2, TINY, TINY, RNE_E5M2, 1, 1, -9), (1, 0)),
+    "rounding down is not symmetric": sign_symmetry.relation(fda_of(1, e2m1, e2m1, RD_E5M2, 9, 1, -20)),
+    "zeros with exponents of their fields": zero_padding.relation(
+        zero_padding.padding(fda_of(2, e2m1, TINY, RNE_E5M2, 1, 2, None))
+    ),
+    "zeros above all": zero_padding.relation(zero_padding.padding(fda_of(2, TINY, TINY, RNE_E5M2, 1, 2, 4))),
+    "minus four": Relation(
+        fda_of(2, TINY, TINY, SIGNED, 9, 2, -9),
+        fda_of(2, TINY, TINY, SIGNED, 9, 2, -9),
+        None,
+        lambda x, _: x != e5m2.code("-4"),
+        "",
+    ),
+    "a sum of three": one_run(
+        3, lambda x: x != e5m2.code("-3.5"), lambda x: both(*(x.b[k] == B[k] for k in range(3)))
+    ),
+    # The sign of this zero product, which matters to nothing, cannot be had with zeros alone.
+    "a zero product of −1.5": one_run(1, lambda x: x != e5m2.code("-1"), lambda x: x.a[0] == 7),
+}
+
+
+SLOW = {"order across steps", "zeros with exponents of their fields", "zeros above all", "a sum of three"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in BROKEN])
+def test_the_smallest_case_is_that_of_all(solvers: Relay, name: str) -> None:
+    relation = BROKEN[name]
+    every = cases(relation.left)
+    broken = relation.runs(every)[2]
+    assert broken.any()
+    sizes = measures(relation.left, every)[broken]
+    least = sizes[np.lexsort(sizes.T[::-1])[0]].tolist()
+    start = every[int(np.flatnonzero(broken)[-1])]
+    codes, minimality = smallest_of(Asker(solvers, 300), relation, start)
+    own = measures(relation.left, Rows.of([codes]))[0].tolist()
+    assert [number for number, _ in claims(minimality)] == own == list(smallest.size(relation.left, codes))
+    assert own == least, minimality
+    assert all(line.endswith("proved minimal") for line in minimality), minimality
+
+
+# ---- which cases are alike
+
+
+def test_minus_zeros_of_products_are_looked_at(solvers: Relay) -> None:
+    for instruction in (ampere["DMMA.884"].replace(k=2), ampere["DMMA.884"].replace(k=1, name="k1")):
+        answer: Any = output_range.answer_minus_zero(instruction, Asker(solvers, 60))
+        codes = answer.witness.codes
+        assert smallest.size(instruction.spec, codes)[0] == 0
+        assert answer.witness.minimality[0] == "0 nonzero products: proved minimal"
+        assert [number for number, _ in claims(answer.witness.minimality)] == list(
+            smallest.size(instruction.spec, codes)
+        )
+
+
+@pytest.mark.parametrize(
+    ("instruction", "order", "exchange", "signs", "zeros"),
+    [
+        (ampere["HMMA.1688.F32"].replace(k=2, L=2), True, True, True, {"plus", "signed"}),
+        (hopper.revision("paper-v1")["HMMA.1688.F32"].replace(k=2, L=2), True, True, True, set()),
+        (ampere["DMMA.884"], True, True, True, {"signed"}),
+        (cdna1["f32_32x32x8f16"].replace(k=2, L=2), True, True, True, {"plus", "signed"}),
+        (cdna3["f32_32x32x8_f16"].replace(k=2, L=2), True, True, True, {"plus", "signed"}),
+        (cdna3["f32_32x32x16_fp8_fp8"].replace(k=4, L=4), True, True, False, {"plus", "signed"}),
+        (rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].replace(k=4, G=2, L=4, scale_block=4), True, True, True,
+         {"plus", "signed"}),
+    ],
+    ids=lambda x: x.label if isinstance(x, Instruction) else "",
+)  # fmt: skip
+def test_laws(
+    solvers: Relay, instruction: Instruction, order: bool, exchange: bool, signs: bool, zeros: set[str]
+) -> None:
+    laws, spec = Laws(Asker(solvers, 100)), instruction.spec
+    assert laws.order(spec) == order
+    assert laws.exchange(spec) == exchange
+    assert laws.signs(spec) == signs
+    assert laws.zeros(spec) == zeros
+
+
+def test_a_zero_product_of_gps_is_not_any_zero_product(solvers: Relay) -> None:
+    laws = Laws(Asker(solvers, 100))
+    spec = cdna2["f32_32x32x4bf16"].spec.replace(k=2)
+    assert laws.zeros(spec) == set()
+    assert not laws.signs(spec)  # −0 becomes +0
+    assert laws.exchange(spec)
+
+
+def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One product that is not commutative, has a sign of its own, or is zero with an exponent of its own."""
+    spec = ampere["HMMA.1688.F32"].spec.replace(k=2, L=2)
+    multiply = fda.multiply
+    one = z3.BitVecVal(1, 1)
+
+    def left(x: Any, a: Any, b: Any, *_: Any) -> Any:
+        return x._replace(significand=z3.If(a.field == 3, x.significand | 1, x.significand))
+
+    def sign(x: Any, a: Any, b: Any, *_: Any) -> Any:
+        return x._replace(significand=z3.If(a.sign == one, x.significand | 1, x.significand))
+
+    def zero(x: Any, a: Any, b: Any, *_: Any) -> Any:
+        exponent = z3.If(z3.And(blocks.is_zero(a), b.field == 7), x.exponent + 9, x.exponent)
+        return x._replace(exponent=exponent)
+
+    for change, law in ((left, "exchange"), (sign, "signs"), (zero, "zeros")):
+        monkeypatch.setattr(fda, "multiply", lambda *args, change=change: change(multiply(*args), *args))
+        symmetries.forget()
+        with Relay() as solvers:
+            assert not getattr(Laws(Asker(solvers, 60)), law)(spec), law
+        monkeypatch.setattr(fda, "multiply", multiply)
+        symmetries.forget()
+        with Relay() as solvers:
+            assert getattr(Laws(Asker(solvers, 60)), law)(spec), law
+
+
+def test_a_case_has_no_bits_that_the_unit_ignores() -> None:
+    spec = ampere["HMMA.1688.F32.TF32"].spec.replace(k=1, L=1)
+    inputs = symbolic_inputs(spec, {"b0": 0x3F801234})
+    codes = inputs.codes(spec, {"a0": 0xFFFFFFFF, "c": 0xFFFFFFFF})
+    assert (codes.a, codes.b, codes.c) == ((0xFFFFE000,), (0x3F801234,), 0xFFFFFFFF)
+
+
+def test_what_no_solver_settles_is_open(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    relation = BROKEN["minus four"]
+    asker = Asker(solvers, 60)
+    unknown = Outcome("unknown", "", "", 0.0, why="too hard")
+    monkeypatch.setattr(asker, "satisfy", lambda *_, **__: unknown)
+    search = Smallest(asker, relation)
+    assert search.with_products(0, lambda: 9.0) is None
+    assert search.products_open(1) == "0 not settled: too hard"
+    assert search.products_open(0) == ""
+
+
+# ---- ties
+
+
+@pytest.mark.parametrize("backend", ["z3", "bitwuzla"])
+def test_whichever_solver_answers_the_case_is_the_same(backend: str) -> None:
+    one = Instruction("X", "test", 16, 8, DotAdd(2, e2m1, e2m1, fp32, fp32, Fda(3, 2, RNE_FP32, -60)))
+    answer = find_difference(one, one.replace(F=4), where="c=0x40000000", backends=[backend])
+    assert isinstance(answer, Different)
+    assert answer.minimality[-1] == "codes, of those not alike the first: proved minimal"
+    found = Codes(tuple(answer.witness.a.tolist()), tuple(answer.witness.b.tolist()), int(answer.witness.c))
+    assert found == FIRST
+
+
+FIRST = Codes((2, 6), (2, 6), 0x40000000)

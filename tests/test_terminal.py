@@ -1,0 +1,146 @@
+"""What a person meets at a terminal: completion, widths, colour, a status line, and signs that an encoding lacks."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+import mmaformal.encodings.executable
+import mmaformal.queries
+from mmaformal import ARCHITECTURES, ampere, hopper
+from mmaformal.cli import app
+from mmaformal.cli.prove import PROPERTY_NAMES
+from mmaformal.display import columns, fitting
+from mmaformal.explain import explain_difference
+from mmaformal.listing import architecture_table, instruction_tables
+from mmaformal.queries.properties import PROPERTIES
+
+ENDS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def completed(*words: str) -> list[str]:
+    """What the last word may become."""
+    completion = ShellComplete(app, {}, "mmaformal", "_MMAFORMAL_COMPLETE")
+    return [each.value for each in completion.get_completions([*words[:-1]], words[-1])]
+
+
+def test_everything_completes() -> None:
+    assert completed("") == ["diff", "prove", "list", "show", "run", "check", "verify", "completion"]
+    assert completed("show", "hop") == ["hopper"]
+    assert completed("show", "hopper@") == [f"hopper@{name}" for name in hopper.revisions]
+    assert completed("show", "hopper", "hmma.168") == [
+        i.name for i in hopper if i.name.startswith("HMMA.168")
+    ]
+    assert completed("diff", "ampere", "hopper", "DMMA") == [i.name for i in ampere if "DMMA" in i.name]
+    assert completed("prove", "order") == ["order-independence", "order-independence-across-blocks"]
+    assert completed("prove", "commutativity", "cdna1", "v_mfma_f32_4x4x1") == ["v_mfma_f32_4x4x1f32"]
+    assert completed("diff", "--sol") == ["--solver"]
+    assert "z3" in completed("diff", "--solver", "")
+    assert completed("completion", "") == ["bash", "zsh", "fish"]
+
+
+def test_the_names_that_complete_are_the_properties() -> None:
+    assert set(PROPERTY_NAMES) == set(PROPERTIES)
+
+
+def test_every_option_says_what_it_is() -> None:
+    for command in app.commands.values():
+        assert command.help
+        for parameter in command.params:
+            if (
+                isinstance(parameter, click.Option)
+                and not parameter.hidden
+                and parameter.opts[0] not in "--a--b"
+            ):
+                assert parameter.help, (command.name, parameter.opts)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_tables_fit(width: int) -> None:
+    one, rest = 0x3C00, [0] * 15
+    case = ([one, *rest], [one, *rest], 0xCC000000)
+    with fitting(width):
+        texts = [instruction_tables(), *map(architecture_table, ARCHITECTURES.values())]
+        texts.append(explain_difference(ampere["HMMA.16816.F32"], hopper["HMMA.16816.F32"], *case))
+    lines = [line for text in texts for line in text.splitlines()]
+    assert max(map(len, lines)) <= max(width, 80)
+    for architecture in ARCHITECTURES.values():
+        for i in architecture:
+            assert any(line.startswith(f"{i.name} ") for line in lines), "a name was broken"
+
+
+def test_what_is_folded_is_all_there() -> None:
+    rows = [("name", "words"), ("a", "one two three four five six"), ("b", "")]
+    whole = columns(rows)
+    assert whole == ["name  words", "a     one two three four five six", "b"]
+    with fitting(18):
+        folded = columns(rows, ruled=True)
+    assert folded[1] == "----  ------------"
+    assert max(map(len, folded)) <= 18
+    assert " ".join(line[6:].strip() for line in folded[2:]).split() == rows[1][1].split()
+
+
+def test_every_sign_that_is_written_has_one_that_a_terminal_has() -> None:
+    roots = [Path(mmaformal.__file__), Path(mmaformal.queries.__file__)]
+    for root in roots:
+        for path in root.parent.rglob("*.py"):
+            for sign in set(path.read_text(encoding="utf-8")):
+                if ord(sign) > 127:
+                    assert sign.encode("ascii", "mmaformal") != b"?", f"{sign!r} of {path.name}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
+def test_a_terminal_has_colour_and_width_and_no_color_is_kept(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+
+    def told(no_color: str) -> str:
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "TERM": "xterm-256color",
+            "NO_COLOR": no_color,
+            "PYTHONUTF8": "1",
+            "XDG_CACHE_HOME": str(tmp_path),
+        }
+        words = ["-m", "mmaformal", "prove", "every-number", "volta", "HMMA.884.F32.F16"]
+        child = pexpect.spawn(
+            sys.executable, words, dimensions=(24, 80), env=environment, encoding="utf-8", timeout=120
+        )
+        out: str = child.read()
+        child.close()
+        assert child.exitstatus == 1
+        return out
+
+    out = told("")
+    assert "\x1b[1;31mFails:" in out
+    assert "proved; " in out  # the status line
+    plain = told("1")
+    assert "\x1b[1;31m" not in plain
+    assert ENDS.sub("", plain).splitlines()[-1] == ENDS.sub("", out).splitlines()[-1]
+
+
+def test_a_kernel_that_is_compiled_is_told_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from numba.core import event
+
+    from mmaformal.kernels import choose  # installs it
+
+    def compiling(function: Any) -> None:
+        told = {"dispatcher": SimpleNamespace(py_func=function)}
+        with event.trigger_event("numba:compile", told), event.trigger_event("numba:compile", told):
+            pass
+
+    compiling(choose.kernel_for)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    compiling(choose.kernel_for)
+    assert capsys.readouterr().err.count("compiling a kernel") == 1
+    compiling(test_everything_completes)  # not ours
+    assert capsys.readouterr().err == ""

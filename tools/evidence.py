@@ -1,0 +1,70 @@
+"""Measure what stands behind each model, and write it down.
+
+    python tools/evidence.py ../shared/recordings ../shared/recordings/lowered
+
+Checks every recording in the folders, reads the cases of docs/validation-mmasim.md, and writes
+mmaformal/recordings/backing.json and docs/evidence.md.  Exits with 1 if a model does not reproduce a recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmaformal.recordings import CheckReport, check_file
+from mmaformal.recordings.backing import FILE, page, save
+
+ROOT = Path(__file__).parents[1]
+
+_ROW = re.compile(r"\| (\S+) \| (\S+) \| `[^`]*` \| ([\d,]+) \| (\d+) \|")
+
+
+def measured(path: Path) -> dict[str, Any]:
+    """Device, instruction, rows, and how many places have a nonzero code in some row.  Raises ValueError."""
+    report = check_file(path)
+    if not isinstance(report, CheckReport) or report.mismatches:
+        raise ValueError(str(report))
+    rows = report.recording.load()
+    last = int(np.flatnonzero((rows.a != 0).any(axis=0) | (rows.b != 0).any(axis=0)).max())
+    return {
+        "gpu": report.recording.gpu,
+        "instruction": report.instruction.label,
+        "rows": report.rows,
+        "products": last + 1,
+    }
+
+
+def of_mmasim(text: str) -> dict[str, int]:
+    """Cases by instruction, of the table in docs/validation-mmasim.md.  Raises ValueError on a disagreement."""
+    cases = {}
+    for architecture, name, count, disagreements in _ROW.findall(text):
+        if int(disagreements):
+            raise ValueError(f"mmasim disagrees with {architecture} {name}")
+        cases[f"{architecture} {name}"] = int(count.replace(",", ""))
+    return cases
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, help="folders of recordings (.npz)")
+    folders = parser.parse_args().folders
+    try:
+        facts = {
+            "recordings": [measured(path) for folder in folders for path in sorted(folder.glob("*.npz"))],
+            "mmasim": of_mmasim((ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")),
+        }
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    save(facts, ROOT / "mmaformal" / "recordings" / FILE)
+    (ROOT / "docs" / "evidence.md").write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
