@@ -528,8 +528,15 @@ def cases(draw: st.DrawFn, spec: DotAdd) -> Case:
     return Case(tuple(a), tuple(b), c, draw(scales), draw(scales))
 
 
-def rounding_to(fmt: Format) -> Conversion:
-    return Conversion(f"IEEE-{fmt}", fmt, fmt.fraction_bits, Rounding.RNE, signed_zero=True)
+def rounding_to(fmt: Format) -> Any:
+    """A stand-in for a `Conversion`, which takes no format that is in no table; these are small for proofs."""
+    return SimpleNamespace(
+        name=f"IEEE-{fmt}",
+        format=fmt,
+        fraction_bits=fmt.fraction_bits,
+        rounding=Rounding.RNE,
+        signed_zero=True,
+    )
 
 
 def table_of_specials(spec: DotAdd) -> Iterable[Case]:
@@ -838,7 +845,7 @@ DUELS: dict[str, tuple[DotAdd, list[tuple[dict[str, Any], Case]]]] = {
         [
             ({"F": 25}, Case((0xFD, 0xCA, 0xBF, 0x79), (0x50, 0xD2, 0x53, 0xCB), 0xBF535FF6)),
             ({"F": 23}, Case((0x76, 0x86, 0x70, 0x4D), (0x7E, 0x0E, 0xF5, 0x85), 0xCD9C0000)),
-            ({"L": 1}, Case((0xE3, 0x83, 0x6B, 0x81), (0x42, 0x86, 0x63, 0x01), 0xCE000000)),
+            ({"L": 2}, Case((0xE3, 0x83, 0x6B, 0x81), (0x42, 0x86, 0x63, 0x01), 0xCE000000)),
             ({"dot_bits": 31}, Case((0x2B, 0x02, 0x0F, 0x4F), (0x02, 0x44, 0x7F, 0x3F), 0xC4830000)),
             ({"sum_bits": 32}, Case((0x97, 0x9B, 0x86, 0xE3), (0xFF, 0xFB, 0xFF, 0xB0), 0xCF7A0000)),
             ({"sum_bits": 30}, Case((0x40, 0xFD, 0xFA, 0xF3), (0xB3, 0xC9, 0x9A, 0x83), 0xCC83FDE4)),

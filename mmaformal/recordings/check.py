@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,27 +295,41 @@ def row_sizes(spec: DotAdd, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -
 
     a, b: codes of shape (rows, K); c: (rows,).  Returns shape (rows, 4):
 
-    0. nonzero products, those with two nonzero factors (infinities and NaNs are nonzero);
+    0. nonzero products, those that are not of a zero and a number (0·∞ and 0·NaN are none);
     1. 1 if c is nonzero;
     2. bits set in the trailing significands of the factors of nonzero products and of c;
     3. the sum of |exponent| over the same factors and c if it is nonzero, each exponent that of the fields.
     """
-    a_parts, b_parts = _parts(a, spec.a_format), _parts(b, spec.b_format)
-    c_nonzero, c_bits, c_exponent = _parts(c, spec.c_format)
-    product = a_parts[0] & b_parts[0]
-    bits = (product * (a_parts[1] + b_parts[1])).sum(axis=1) + c_bits
-    exponents = (product * (a_parts[2] + b_parts[2])).sum(axis=1) + c_nonzero * c_exponent
+    a_parts, b_parts, c_part = (
+        _parts(codes, fmt) for codes, fmt in ((a, spec.a_format), (b, spec.b_format), (c, spec.c_format))
+    )
+    special = ~a_parts.finite | ~b_parts.finite
+    product = special | (a_parts.nonzero & b_parts.nonzero)
+    c_nonzero = c_part.nonzero
+    bits = (product * (a_parts.bits + b_parts.bits)).sum(axis=1) + c_part.bits
+    exponents = (product * (a_parts.exponent + b_parts.exponent)).sum(axis=1) + c_part.exponent
     return np.stack([product.sum(axis=1), c_nonzero.astype(np.int64), bits, exponents], axis=1)
 
 
-def _parts(codes: NDArray[Any], fmt: Format) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Of each code: whether it is nonzero, the bits set in its trailing significand, its |exponent|."""
+class _Parts(NamedTuple):
+    """Of each code: whether it is nonzero, whether finite, the bits set in its trailing significand, its |exponent|
+    (0 for a zero)."""
+
+    nonzero: NDArray[np.bool_]
+    finite: NDArray[np.bool_]
+    bits: NDArray[np.int64]
+    exponent: NDArray[np.int64]
+
+
+def _parts(codes: NDArray[Any], fmt: Format) -> _Parts:
     operand = decode(codes.astype(np.int64), fmt.layout)
     trailing = codes.astype(np.uint64) >> np.uint64(fmt.ignored_low_bits)
     bits = np.zeros(codes.shape, np.int64)
     for i in range(fmt.fraction_bits):
         bits += ((trailing >> np.uint64(i)) & np.uint64(1)).astype(np.int64)
-    return (operand.significand != 0) | operand.infinite | operand.nan, bits, np.abs(operand.exponent)
+    finite = ~(operand.infinite | operand.nan)
+    nonzero = ~finite | (operand.significand != 0)
+    return _Parts(nonzero, finite, bits, nonzero * np.abs(operand.exponent))
 
 
 def _differ(recorded: NDArray[Any], modelled: NDArray[Any], spec: DotAdd) -> NDArray[np.bool_]:
