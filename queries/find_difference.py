@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 import z3
 
@@ -296,12 +297,13 @@ class _Search(Search):
     def note(self, found: Found) -> None:
         """The answer from now on, if the time is up before a smaller case is found."""
 
-        def answer() -> Answer:
-            self.minimality = self.nothing_proved(found, "the time given was used up")
-            return self._different(found)
-
         if self._best is None or self.size(found) < self.size(self._best):
-            self._best, self.asker.best = found, answer
+            self.minimality = self.nothing_proved(found, "the time given was used up")
+            best = self._different(found)  # at once: later there is no time to run it
+            self._best = found
+            self.asker.best = lambda: replace(
+                best, obligations=tuple(self.asker.proved), seconds=self.asker.elapsed
+            )
 
     # ---- the search -------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -336,6 +337,18 @@ def test_a_defect_is_status_70_and_its_traceback_is_kept(
     assert (status, out) == (70, "")
     assert err.startswith("Traceback")
     assert len([*tmp_path.iterdir()]) == 1
+
+
+@pytest.mark.parametrize("broken", [lambda: int("deep inside"), lambda: [].remove("deep inside")])
+def test_a_value_error_is_told_as_wrong_use_only_if_a_check_raised_it(
+    broken: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(find_difference_module, "find_difference", lambda *_, **__: broken())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert run(capsys, *DIFF)[0] == 70
 
 
 def test_the_query_runs_as_a_script(

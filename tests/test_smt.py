@@ -1032,6 +1032,7 @@ def test_one_place_less_than_the_fma_has_is_too_few(monkeypatch: pytest.MonkeyPa
     assert counterexample(fma_claim(rounding_to(small_format(4, 2)))[1])
 
 
+@pytest.mark.slow
 def test_fixed_point_and_sorted_terms_give_one_efda() -> None:
     """Two encodings that have only their rounding in common, proved equal for all inputs of formats in which far
     terms, cancelling terms and subnormals all occur (products up to 2^6, subnormals below 2^-6)."""

@@ -12,6 +12,7 @@ Status  meaning
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import tempfile
@@ -39,9 +40,8 @@ COMPLETE_VARIABLE = "_MMAFORMAL_COMPLETE"
 #: Where it is set, the traceback of a defect is printed rather than kept in a file.
 TRACEBACK_VARIABLE = "MMAFORMAL_TRACEBACK"
 
-#: What a user can do something about; any other exception is a defect of ours.
+#: What a user can do something about, as is a ValueError that a check raised; any other exception is a defect of ours.
 _TOLD_IN_A_LINE = (
-    ValueError,
     OSError,
     UnknownArchitectureError,
     UnknownInstructionError,
@@ -94,14 +94,24 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
         return SETTLED if {"--help", "-h", "--version"} & set(argv) else READER_LEFT
     except WitnessError as error:
         return _tell(str(error), REFUTED)
-    except UnicodeError as error:  # a ValueError, but no input of a user's is decoded or encoded here
-        return _defect(error)
     except OSError as error:
         return _tell(_system_words(error), WRONG_USE)
     except _TOLD_IN_A_LINE as error:
         return _tell(str(error) or type(error).__name__, WRONG_USE)
     except Exception as error:
+        if isinstance(error, ValueError) and _is_of_a_check(error):
+            return _tell(str(error), WRONG_USE)
         return _defect(error)
+
+
+def _is_of_a_check(error: ValueError) -> bool:
+    """Whether it comes from a `raise` of ours: of a check, and not of an operation that failed deep inside."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("mmaformal."):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def answered(text: str, status: int) -> int:
