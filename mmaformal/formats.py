@@ -61,7 +61,7 @@ class Format:
     fraction_bits: int
     bias: int
     specials: Specials
-    dtype: np.dtype[Any] | None  #: the NumPy dtype of float arrays in this format, if there is one
+    dtype: np.dtype[Any] | None = None  #: the NumPy dtype of float arrays in this format, if there is one
     ignored_low_bits: int = 0
     signed: bool = True
     has_zero: bool = True

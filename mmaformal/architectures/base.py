@@ -257,6 +257,16 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
             self._built[spelled] = self[base].revision(revision) if revision else self._builders[base]()
         return self._built[spelled]
 
+    def add(self, architecture: Architecture) -> None:
+        """List one more, under its name; `models.known` takes it away again."""
+        self._builders[architecture.name.lower()] = lambda: architecture
+
+    def remove(self, architecture: Architecture) -> None:
+        name = architecture.name.lower()
+        del self._builders[name]
+        for built in [each for each in self._built if each.partition("@")[0] == name]:
+            del self._built[built]
+
     def not_found(self, name: str) -> str:
         """That there is no such architecture, which there are, and which was meant; one line."""
         base = name.strip().partition("@")[0]

@@ -34,6 +34,7 @@ from mmaformal.recordings.report import Checks
     help="The instruction (SASS or PTX name), in place of the one in the files.",
 )
 @options.replace
+@options.model
 def check(
     files: tuple[Path, ...],
     as_json: bool,

@@ -23,6 +23,7 @@ from mmaformal.instruction import Instruction
 @click.argument("other", metavar="[INSTRUCTION]", type=options.INSTRUCTION, required=False)
 @options.chain
 @options.replace
+@options.model
 @options.where
 @options.timeout(120.0)
 @options.memory(4096)

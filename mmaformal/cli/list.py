@@ -23,6 +23,7 @@ from mmaformal.listing import (
 @click.argument("wanted", metavar="[ARCH|PATTERN]", type=options.ARCHITECTURE_OR_INSTRUCTION, required=False)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
 @options.json
+@options.model
 def list_(wanted: str | None, pattern: str | None, as_json: bool) -> int:
     """What instructions there are: all, those of ARCH, or those that PATTERN means.
 

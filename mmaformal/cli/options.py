@@ -209,6 +209,17 @@ OUTPUT_FILE = _Writable()
 OUTPUT_FOLDER = _Writable(folder=True)
 
 
+def _know_model(ctx: click.Context, _: click.Parameter, models: tuple[str, ...]) -> None:
+    """Put models into the table of architectures while a command runs."""
+    from mmaformal.architectures.models import ModelError, known, load
+
+    for text in models:
+        try:
+            ctx.with_resource(known(load(text)))
+        except ModelError as error:
+            raise UsageError(f"--model: {error}", ctx) from None
+
+
 # ---- options -----------------------------------------------------------------------------------------------
 
 
@@ -240,6 +251,17 @@ replace = click.option(
     multiple=True,
     metavar="NAME=VALUE",
     help="A hypothetical unit: change a parameter, as in F=23, e_zero=-133, rho=RNE-FP32; repeatable.",
+)
+
+model = click.option(
+    "--model",
+    multiple=True,
+    metavar="FILE.py:NAME",
+    is_eager=True,  # before the names of architectures are looked up
+    expose_value=False,
+    callback=_know_model,
+    help="A unit of your own: an Architecture or an Instruction that the file defines, then an ARCH as the others; "
+    "repeatable.",
 )
 
 where = click.option(

@@ -55,6 +55,7 @@ class _Property(options.Kind):
 @click.option("--list", "listing", is_flag=True, help="What properties there are.")
 @options.chain
 @options.replace
+@options.model
 @click.option("--where", multiple=True, hidden=True)
 @options.timeout(120.0)
 @options.memory(4096)

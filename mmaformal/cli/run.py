@@ -25,6 +25,7 @@ from mmaformal.formats import Format
 @click.option("--pad", is_flag=True, help="Fill missing positions with +0.")
 @options.chain
 @options.replace
+@options.model
 @options.json
 def run(
     arch: Architecture,

@@ -18,6 +18,7 @@ from mmaformal.listing import architecture_table, as_json_object, in_words
 @options.name()
 @options.chain
 @options.replace
+@options.model
 @options.json
 def show(
     arch: Architecture, name: str, chain: int | None, changes: tuple[tuple[str, Any], ...], as_json: bool

@@ -26,6 +26,7 @@ from mmaformal.solver.portfolio import BACKENDS
     help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
 )
 @options.evidence
+@options.model
 @click.option(
     "--smtlib",
     type=options.OUTPUT_FOLDER,
