@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mmaformal import ARCHITECTURES, Instruction
+from mmaformal.queries import compare_architectures
 from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,6 +59,18 @@ def test_the_table_of_differences(name: str, sides: list[list[str]], inputs: str
         for architecture in side:
             i = ARCHITECTURES[architecture][name]
             assert int(i.dot_add(*inputs_of(i, inputs))) == result, f"{i.label}: {inputs}"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["HMMA.884.", "HMMA.1684.", pytest.param("HMMA", marks=pytest.mark.slow)],
+)
+def test_the_command_prints_the_table(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare_architectures.main([prefix, "--timeout", "1500"]) == 0
+    head, rule, *rows = capsys.readouterr().out.splitlines()
+    printed = [line for line in README.splitlines() if line.startswith(f"| {prefix}")]
+    assert rows == printed != []
+    assert {head, rule} <= set(README.splitlines())
 
 
 OPEN = (ROOT / "docs" / "open-questions.md").read_text()
