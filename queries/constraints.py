@@ -22,9 +22,8 @@ from mmaformal.queries.inputs import Inputs, exponent_field, is_finite, is_zero,
 class Constraint:
     """Something that must hold of the inputs, and of the results if it says so.
 
-    What it says, other than by `pins`, it says of every position alike, of a and b alike unless `tells_sides`, and
-    of a number and its negative alike; and +0·+0 satisfies it unless `forbids_zero`.  The search for sparse inputs
-    relies on all of that.
+    What it says of inputs may be anything: which cases are alike under it, a search proves.  Single codes that are
+    given are to be said by `pins`, and that no product is zero by `forbids_zero`, on which searches rely.
     """
 
     def on_inputs(self, spec: DotAdd, inputs: Inputs) -> list[z3.BoolRef]:
@@ -40,11 +39,6 @@ class Constraint:
     @property
     def forbids_zero(self) -> bool:
         """Whether every product must have two nonzero factors."""
-        return False
-
-    @property
-    def tells_sides(self) -> bool:
-        """Whether exchanging the a and the b of a product may break it."""
         return False
 
 
@@ -126,10 +120,6 @@ class magnitude(Constraint):  # noqa: N801
         if "c" in self.operands:
             chosen.append((inputs.c, spec.c_format))
         return [z3.Or(is_zero(x, fmt), self._within(x, fmt)) for x, fmt in chosen]
-
-    @property
-    def tells_sides(self) -> bool:
-        return ("a" in self.operands) != ("b" in self.operands)
 
     def _within(self, x: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
         codes = finite_magnitudes_within(fmt, self.low, self.high)

@@ -349,15 +349,16 @@ class LongChains:
             "scale_b": witness.scale_b,
         }
         blocks = witness.x.k // self.block
-        if self._pass:
-            place, plain = blocks, True
+        idle = None if self._pass else self._plainest(witness)
+        if idle is None:  # where not even one block is idle, the longer chain is tried with +0·+0 at its end
+            place, plain = blocks, self._pass
             sides = {
                 name: np.append(codes, codes[: len(codes) // blocks] * 0) for name, codes in sides.items()
             }
         else:
-            place, plain = self._plainest(witness)
+            place, plain = idle
         long = {}
-        times = np.ones(blocks + self._pass, np.int64)
+        times = np.ones(blocks + (idle is None), np.int64)
         times[place] += self.blocks - len(times)
         for name, codes in sides.items():
             long[name] = np.repeat(codes.reshape(len(times), -1), times, axis=0).reshape(-1).tolist()
@@ -379,8 +380,11 @@ class LongChains:
             seconds=self.asker.elapsed,
         )
 
-    def _plainest(self, witness: Witness) -> tuple[int, bool]:
-        """The idle block of a case that costs least to repeat, the last of those; and whether it costs nothing."""
+    def _plainest(self, witness: Witness) -> tuple[int, bool] | None:
+        """The idle block of a case that costs least to repeat, the last of those; and whether it costs nothing.
+
+        None if every block has a product that is not zero.
+        """
         spec = self.x.spec.replace(k=self.block)
         costs: list[tuple[tuple[int, ...], int]] = []
         blocks = witness.x.k // self.block
@@ -390,6 +394,8 @@ class LongChains:
             size = case_size(spec, codes[0], codes[1], 0, *codes[2:])
             if size[0] == 0:
                 costs.append(((*size[2:], sum(map(bool, (*codes[0], *codes[1])))), -number))
+        if not costs:
+            return None
         cost, number = min(costs)
         return -number, not any(cost)
 

@@ -40,6 +40,10 @@ def kernels(test: str) -> tuple[str, ...]:
     return (f"tests/test_kernels.py::{test}",)
 
 
+def corners(test: str) -> tuple[str, ...]:
+    return (f"tests/test_kernels_corners.py::{test}",)
+
+
 def gemm(test: str) -> tuple[str, ...]:
     return (f"tests/test_gemm.py::{test}",)
 
@@ -74,7 +78,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "the smallest exponent is the largest",
         "out[j] = out[j] if out[j] < e else e",
         "out[j] = out[j] if out[j] > e else e",
-        zeros("hopper HMMA.16816.F16[e_zero=-3]"),
+        corners("test_a_zero_among_other_products_has_the_exponent_of_zero"),
     ),
     Mutant(
         _FUSED,
@@ -232,7 +236,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "the frame is sized by ρ alone",
         "max(parameters.rho.fraction_bits, spec.c_format.fraction_bits) + 3",
         "parameters.rho.fraction_bits + 3",
-        kernels("test_kernels_of_a_coarse_rounding_hold_c"),
+        corners("test_a_coarse_rounding_of_c_and_the_least_products_there_are"),
     ),
     # ---- gdfs
     Mutant(
@@ -284,7 +288,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "c is not flushed",
         "row[j] = np.float32(0) if _bits(row[j]) & _EXPONENT == 0 else row[j]",
         "row[j] = row[j]",
-        zeros(_GPS),
+        corners("test_a_subnormal_c_beside_products_almost_as_small"),
     ),
     Mutant(
         _IEEE,

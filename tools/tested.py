@@ -96,7 +96,16 @@ def run(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> dict[str
             "-c",
             str(ROOT / "pyproject.toml"),
         ]
-        command += ["-x", "-q", "-p", "no:cacheprovider", "-m", "", *(_absolute(test) for test in tests)]
+        command += [
+            "-x",
+            "-q",
+            "--tb=line",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "",
+        ]  # terms take long to be shown
+        command += [_absolute(test) for test in tests]
         environment = {**os.environ, "PYTHONPATH": name, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(

@@ -1,0 +1,41 @@
+"""Inputs for which one part of a kernel alone makes a difference, found by changing it (docs/kernel-mutants.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+from test_kernels import executable, near_one, random_codes, run
+
+from mmaformal import cdna1, cdna2, hopper
+
+
+def test_a_zero_among_other_products_has_the_exponent_of_zero() -> None:
+    i = hopper["HMMA.16816.F16"].replace(e_zero=30)
+    rng = np.random.default_rng(1)
+    a, b = near_one(rng, i.a_format, (5, i.k)), near_one(rng, i.b_format, (i.k, 40))
+    a[0] |= 1  # no zeros in this row
+    c = random_codes(rng, i.c_format, (5, 40))
+    mine = run(i, a, b, c)
+    assert (mine == executable(i, a, b, c)).all()
+    without = run(hopper["HMMA.16816.F16"], a, b, c)
+    assert (mine != without).sum() > 100
+
+
+def test_a_coarse_rounding_of_c_and_the_least_products_there_are() -> None:
+    """c cancels products of subnormals, so that its last bits are all that is left, and ρ keeps fewer bits than it."""
+    i = cdna1["f32_16x16x16f16"].replace(k=2, L=2, rho="RZ-E8M13")
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(1, 16, shape).astype(np.uint16) for shape in ((20, 2), (2, 40)))
+    product = i.dot_add(a[:, None], b.T[None], np.uint32(0))
+    c = (product ^ np.uint32(1 << 31)) + rng.integers(0, 2000, (20, 40)).astype(np.uint32)
+    assert (run(i, a, b, c) == executable(i, a, b, c)).all()
+
+
+def test_a_subnormal_c_beside_products_almost_as_small() -> None:
+    """gps takes such a c for +0: its bits would be seen in the sum, and its sign where the sum is zero."""
+    i = cdna2["f32_16x16x8bf16"]
+    rng = np.random.default_rng(3)
+    fields = (rng.integers(127 - 57, 127 - 53, shape) for shape in ((20, i.k), (i.k, 40)))
+    a, b = (((field << 7) | rng.integers(0, 128, field.shape)).astype(np.uint16) for field in fields)
+    a[::4] = 0
+    c = rng.integers(0, 1 << 23, (20, 40)).astype(np.uint32) | np.uint32(1 << 31)
+    assert (run(i, a, b, c) == executable(i, a, b, c)).all()
