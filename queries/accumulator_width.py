@@ -23,7 +23,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import StickySum
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.formats import Format
+from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.lemmas import ArgumentError, Link, UnprovedError
@@ -33,7 +33,6 @@ from mmaformal.queries.relations import Rows, run_trace, values
 from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.witness import WitnessError
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +57,10 @@ def widest(fmt: Format) -> int:
 
 
 def largest_case(spec: DotAdd) -> Codes:
-    """All products and c with the largest significands, at the exponents 0 (those of e2m1 at the largest)."""
+    """All products and c with the largest significands, at the exponents 0 (those of e2m1 at the largest).
+
+    Where a format has no normal numbers of that exponent, at those nearest to it, with c's that of the products.
+    """
 
     def top(fmt: Format, exponent: int) -> int:
         if not fmt.has_zero:
@@ -66,13 +68,25 @@ def largest_case(spec: DotAdd) -> Codes:
         field = exponent + fmt.bias
         return ((field << fmt.fraction_bits) | ((1 << fmt.fraction_bits) - 1)) << fmt.ignored_low_bits
 
-    grouped = spec.parameters.algorithm == "gdfs"
-    e = (
-        spec.a_format.max_exponent if grouped else 0
-    )  # where exponents of products do not matter, but their size
-    a, b = (top(fmt, e) for fmt in (spec.a_format, spec.b_format))
+    def near(fmt: Format, exponent: int) -> int:
+        return min(max(exponent, fmt.min_exponent), _full_exponent(fmt))
+
+    x, y, z = spec.a_format, spec.b_format, spec.c_format
+    if spec.parameters.algorithm == "gdfs":  # the exponents of products do not matter, but their size does
+        e_a, e_b, e_c = x.max_exponent, y.max_exponent, near(z, 0)
+    else:
+        e_a = near(x, 0)
+        e_b = near(y, near(z, e_a) - e_a)
+        e_a = near(x, near(z, e_a + e_b) - e_b)
+        e_c = near(z, e_a + e_b)
+    a, b = top(x, e_a), top(y, e_b)
     scales = (top(spec.scale_format, 0),) * spec.scales if spec.scale_format is not None else ()
-    return Codes((a,) * spec.k, (b,) * spec.k, top(spec.c_format, 0), scales, scales)
+    return Codes((a,) * spec.k, (b,) * spec.k, top(z, e_c), scales, scales)
+
+
+def _full_exponent(fmt: Format) -> int:
+    """The largest exponent of numbers of which every significand bit may be set."""
+    return fmt.max_exponent - (fmt.specials is Specials.FN)
 
 
 def _sums(spec: DotAdd, step: Any, product: int | None = None) -> list[Sum]:
@@ -346,7 +360,7 @@ def _largest(fmt: Format) -> int:
 
 
 def _run(instruction: Instruction, bound: int) -> None:
-    """The same in the executable wing.  Raises WitnessError if its sum does not need the highest bit."""
+    """The same in the executable wing.  Raises ArgumentError if its sum does not need the highest bit."""
     spec = instruction.spec
     step = run_trace(spec, Rows.of([_case(spec)]).codes).steps[0]
     name = spec.parameters.algorithm
@@ -360,9 +374,11 @@ def _run(instruction: Instruction, bound: int) -> None:
         total = step.dots[0].total
     else:
         return  # its sums are in other units there
-    if int(np.asarray(total).reshape(-1)[0]).bit_length() != bound.bit_length():
-        raise WitnessError(
-            f"{instruction.label}: the executable's sum is {total}, not one of {bound.bit_length()} bits"
+    reached = int(np.asarray(total).reshape(-1)[0])
+    if reached.bit_length() != bound.bit_length():
+        raise ArgumentError(
+            f"no input is known whose sum has {bound.bit_length()} bits: the largest significands at one exponent "
+            f"add up to {reached}"
         )
 
 

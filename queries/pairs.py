@@ -976,10 +976,15 @@ _STEPS: dict[str, Callable[[Step], Link]] = {
 
 
 def _chain(argument: Pairing, runs: Runs, c: Link) -> Link:
-    """From the link of c, step by step, to that of d."""
+    """From the link of c, step by step, to that of d.
+
+    Raises ArgumentError if products are not matched within steps.
+    """
     n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))
     for s, (left, right) in enumerate(zip(runs.left, runs.right, strict=True)):
         order = [k - s * n for k in runs.match[s * m : (s + 1) * m]]
+        if not all(0 <= k < n for k in order):
+            raise ArgumentError("no argument is known where products change from one step to another")
         dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
         step = Step(argument, runs, left, right, c, order, dropped)
         if isinstance(runs.kind, Opposite) and isinstance(getattr(left, "c", None), Operand):

@@ -10,6 +10,7 @@ computed again by `exact`.  No exception is allowed but one line where a unit is
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -18,10 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import exact
 import numpy as np
+from attacks import attack
+from minimality import refuted
+from random_cases import cases, code, columns, run, same
 
 from mmaformal import find_difference
 from mmaformal.algorithms import (
@@ -46,13 +51,20 @@ from mmaformal.encodings import smt
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
-from mmaformal.queries import order_independence, zero_padding
+from mmaformal.queries import smallest
+from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
+from mmaformal.queries.definitions import conversion_of
+from mmaformal.queries.descents import Descent
 from mmaformal.queries.evaluate import evaluate
 from mmaformal.queries.inputs import Codes, symbolic_inputs
+from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.properties import PROPERTIES
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.relations import RelationWitness, Rows, _smaller
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.witness import results_differ
 
 TABLE = [f for f in FORMATS.values() if f.signed]
 
@@ -167,111 +179,7 @@ def units(seed: int, refused: Counter[str] | None = None) -> Iterator[tuple[int,
         yield number, Instruction(f"unit {number}", "random", 8, 8, spec)
 
 
-# ---- cases -----------------------------------------------------------------------------------------------------------
-
-
-def code(fmt: Format, rng: random.Random) -> int:
-    """A code: any, or one of those that matter."""
-    kind = rng.random()
-    if kind < 0.35:
-        return rng.randrange(fmt.codes)
-    low = fmt.ignored_low_bits
-    top = (1 << fmt.exponent_bits) - 1
-    field = rng.choice(
-        (0, 0, 1, fmt.bias, fmt.bias, fmt.bias + 1, fmt.bias - 1, top - 1, top, rng.randint(0, top))
-    )
-    ones = (1 << fmt.fraction_bits) - 1
-    fraction = (
-        rng.choice((0, 0, 1, ones, ones >> 1, 1 << max(fmt.fraction_bits - 1, 0), rng.randint(0, ones)))
-        & ones
-    )
-    found = (min(max(field, 0), top) << fmt.fraction_bits | fraction) << low
-    return (found | (fmt.sign_mask if rng.random() < 0.5 else 0)) % fmt.codes
-
-
-def cases(spec: DotAdd, rng: random.Random, count: int) -> list[Codes]:
-    """Few products or all, cancelling, near c or far from it, with special values now and then."""
-    out = []
-    for _ in range(count):
-        busy = [k for k in range(spec.k) if rng.random() < rng.choice((0.2, 0.7, 1.0))]
-        a, b = [0] * spec.k, [0] * spec.k
-        for k in busy:
-            a[k], b[k] = code(spec.a_format, rng), code(spec.b_format, rng)
-            if k and busy[0] != k and rng.random() < 0.3:  # the opposite of another
-                a[k], b[k] = a[busy[0]] ^ spec.a_format.sign_mask, b[busy[0]]
-        if rng.random() < 0.2:  # zeros of other signs and factors
-            k = rng.randrange(spec.k)
-            a[k], b[k] = spec.a_format.sign_mask, code(spec.b_format, rng)
-        c = code(spec.c_format, rng)
-        scales: tuple[tuple[int, ...], ...] = ((), ())
-        if spec.scale_format is not None:
-            near = rng.random() < 0.7
-            one = spec.scale_format.bias << spec.scale_format.fraction_bits
-            scales = tuple(
-                tuple(
-                    min(max(one + rng.randint(-9, 9), 0), spec.scale_format.codes - 1)
-                    if near
-                    else code(spec.scale_format, rng)
-                    for _ in range(spec.scales)
-                )
-                for _ in "ab"
-            )
-        if rng.random() < 0.3:
-            c = opposite_of_products(spec, Codes(tuple(a), tuple(b), 0, *scales), rng) or c
-        out.append(Codes(tuple(a), tuple(b), c, *scales))
-    return out
-
-
-def total(spec: DotAdd, x: Codes) -> Fraction | None:
-    """The exact sum; None where an input is no number."""
-    named = [(y, spec.a_format) for y in x.a] + [(y, spec.b_format) for y in x.b] + [(x.c, spec.c_format)]
-    if spec.scale_format is not None:
-        named += [(y, spec.scale_format) for y in (*x.scale_a, *x.scale_b)]
-    if not all(f.is_finite(y) for y, f in named):
-        return None
-    value = spec.c_format.value(x.c)
-    for k, (u, v) in enumerate(zip(x.a, x.b, strict=True)):
-        product = spec.a_format.value(u) * spec.b_format.value(v)
-        if spec.scale_format is not None:
-            i = k // spec.scale_block
-            product *= spec.scale_format.value(x.scale_a[i]) * spec.scale_format.value(x.scale_b[i])
-        value += product
-    return value
-
-
-def opposite_of_products(spec: DotAdd, x: Codes, rng: random.Random) -> int | None:
-    """A c near the opposite of the products' sum."""
-    value, fmt = total(spec, x), spec.c_format
-    if not value or not fmt.signed or not fmt.has_zero:
-        return None
-    field = min(max(exact.exponent_of(value) + fmt.bias, 0), (1 << fmt.exponent_bits) - 2)
-    unit = Fraction(2) ** (max(field, 1) - fmt.bias - fmt.fraction_bits)
-    significand = min(int(abs(value) / unit), (2 << fmt.fraction_bits) - 1) - (
-        (1 << fmt.fraction_bits) if field else 0
-    )
-    near = (field << fmt.fraction_bits) + max(significand, 0) + rng.choice((0, 0, 1, -1))
-    found = (max(near, 0) << fmt.ignored_low_bits) | (fmt.sign_mask if value > 0 else 0)
-    return found if found < fmt.codes else None
-
-
 # ---- values ----------------------------------------------------------------------------------------------------------
-
-
-def columns(spec: DotAdd, given: Sequence[Codes]) -> list[np.ndarray[Any, Any]]:
-    arrays = [
-        np.array([x.a for x in given], spec.a_format.word),
-        np.array([x.b for x in given], spec.b_format.word),
-        np.array([x.c for x in given], spec.c_format.word),
-    ]
-    if spec.scale_format is not None:
-        arrays += [
-            np.array([getattr(x, s) for x in given], spec.scale_format.word) for s in ("scale_a", "scale_b")
-        ]
-    return arrays
-
-
-def run(unit: Instruction, given: Sequence[Codes]) -> list[int]:
-    return [int(d) for d in unit.dot_add(*columns(unit.spec, given))]
 
 
 def by_terms(spec: DotAdd, given: Sequence[Codes]) -> list[int]:
@@ -302,10 +210,6 @@ def by_kernel(spec: DotAdd, given: Sequence[Codes]) -> list[int] | None:
     return out
 
 
-def same(spec: DotAdd, x: int, y: int) -> bool:
-    return x == y or (not spec.nan_is_canonical and spec.d_format.is_nan(x) and spec.d_format.is_nan(y))
-
-
 def wrong_values(unit: Instruction, given: Sequence[Codes], kernel: bool = False) -> list[str]:
     """Where a wing is not what exact arithmetic gives."""
     spec = unit.spec
@@ -332,17 +236,12 @@ def wrong_values(unit: Instruction, given: Sequence[Codes], kernel: bool = False
 
 
 def neighbour(unit: Instruction, rng: random.Random) -> Instruction | None:
-    """The unit with one parameter changed a little; None if there is none that makes sense."""
-    p = unit.parameters
-    changes: list[dict[str, Any]] = []
-    for name, by in (("F", (1, -1, 3)), ("dot_bits", (1,)), ("c_reach", (-1, 1)), ("e_zero", (-1, 1, 50))):
-        if name in p.keys() and p[name] is not None:  # noqa: SIM118
-            changes += [{name: p[name] + d} for d in by]
-    if "rho" in p.keys():  # noqa: SIM118
-        rho = p["rho"]
-        changes += [{"rho": replace(rho, name="other", rounding=r)} for r in Rounding if r != rho.rounding]
+    """The unit with one parameter changed, or of another algorithm; None if there is none that makes sense."""
+    changes = _changed_parameters(unit, rng)
+    others = _other_algorithms(unit.spec)
     rng.shuffle(changes)
-    for change in changes:
+    rng.shuffle(others)
+    for change in (*others, *changes) if rng.random() < 0.3 else (*changes, *others):
         try:
             return unit.replace(**change)
         except ValueError:
@@ -350,143 +249,187 @@ def neighbour(unit: Instruction, rng: random.Random) -> Instruction | None:
     return None
 
 
+def _changed_parameters(unit: Instruction, rng: random.Random) -> list[dict[str, Any]]:
+    p = unit.parameters
+    changes: list[dict[str, Any]] = []
+    numbers = {
+        "F": (1, -1, 3, 9),
+        "dot_bits": (1, -1),
+        "sum_bits": (1, -1, 5),
+        "c_reach": (-1, 1),
+        "e_zero": (-1, 1, 50),
+    }
+    for name, by in numbers.items():
+        if name in p.keys() and p[name] is not None:  # noqa: SIM118
+            changes += [{name: p[name] + d} for d in by]
+    for name in ("L", "G"):
+        if name in p.keys():  # noqa: SIM118
+            changes += [{name: n} for n in (1, 2, 4, 8, p[name] * 2) if n != p[name]]
+    for name in ("skip_zero_products", "inputs_first"):
+        if name in p.keys():  # noqa: SIM118
+            changes.append({name: not p[name]})
+    if "cut" in p.keys():  # noqa: SIM118
+        changes.append({"cut": Rounding.RZ if p["cut"] is Rounding.RD else Rounding.RD})
+    if "order" in p.keys():  # noqa: SIM118
+        changes.append({"order": tuple(rng.sample(p["order"], len(p["order"])))})
+    for name in ("rho", "addition"):
+        if name in p.keys():  # noqa: SIM118
+            changes += [
+                {name: replace(p[name], name="other", rounding=r)} for r in Rounding if r != p[name].rounding
+            ]
+            changes.append({name: replace(p[name], name="signed", signed_zero=not p[name].signed_zero)})
+    return changes
+
+
+def _other_algorithms(spec: DotAdd) -> list[dict[str, Any]]:
+    """Parameters of other algorithms, some of which may take the same types."""
+    n, rho = spec.parameters.step_products, conversion_of(spec)
+    others: list[Parameters] = []
+    made: list[Callable[[], Parameters]] = [
+        lambda: Fda(30, n, rho, -200),
+        lambda: Fda(24, n, rho, None),
+        lambda: Efda(n, rho),
+        lambda: Efda(1, rho),
+        lambda: Gps(n),
+        lambda: Fdrda(24, n, rho),
+        lambda: Gfdrda(24, n, rho),
+        lambda: Lowered(24, n, rho, -200, fp16, tuple(range(n)), rho),
+    ]
+    if spec.scale_format is not None:
+        made = [
+            lambda: Fda(30, n, rho, -200),
+            lambda: Gdfs(30, 2, n, rho, -200),
+            lambda: Gdfs(30, 1, n, rho, None),
+        ]
+    for each in made:
+        try:
+            others.append(each())
+        except ValueError:
+            continue
+    return [{"parameters": p} for p in others if p != spec.parameters]
+
+
+def constraint(spec: DotAdd, rng: random.Random) -> list[Constraint]:
+    """What the inputs of a difference are restricted to: mostly nothing."""
+    kind = rng.random()
+    if kind < 0.6:
+        return []
+    if kind < 0.7:
+        return [finite()]
+    if kind < 0.78:
+        return [normal(), finite()]
+    if kind < 0.85:
+        return [nonzero()]
+    if kind < 0.92:
+        operands = rng.choice(("abc", "ab", "a", "c"))
+        return [magnitude(Fraction(2) ** rng.randint(-8, 0), Fraction(2) ** rng.randint(0, 8), operands)]
+    if kind < 0.96:
+        return [fixed(c=code(spec.c_format, rng))]
+    return [fixed(b={k: code(spec.b_format, rng) for k in range(spec.k)})]
+
+
+def allowed(given: Sequence[Constraint], spec: DotAdd, x: Codes, results: Sequence[int] = ()) -> bool:
+    """Whether a case satisfies constraints, by the values of its codes."""
+    sides = {"a": (x.a, spec.a_format), "b": (x.b, spec.b_format), "c": ((x.c,), spec.c_format)}
+    operands = [(u, fmt) for codes, fmt in sides.values() for u in codes]
+    scales = [(s, spec.scale_format) for s in (*x.scale_a, *x.scale_b)]
+
+    def one(each: Constraint) -> bool:
+        if isinstance(each, finite):
+            whole = [*operands, *scales, *((d, spec.d_format) for d in results)]
+            return all(fmt.is_finite(u) for u, fmt in whole if fmt is not None)
+        if isinstance(each, normal):
+            return all(
+                fmt.is_finite(u) and (fmt.value(u) == 0 or fmt.fields(u)[1] > 0) for u, fmt in operands
+            )
+        if isinstance(each, nonzero):
+            return all(not fmt.is_finite(u) or fmt.value(u) != 0 for u, fmt in operands)
+        if isinstance(each, magnitude):
+            chosen = [(u, fmt) for name in each.operands for u in sides[name][0] for fmt in [sides[name][1]]]
+            return all(
+                fmt.is_finite(u) and (fmt.value(u) == 0 or each.low <= abs(fmt.value(u)) <= each.high)
+                for u, fmt in chosen
+            )
+        assert isinstance(each, fixed)
+        pinned = {(name, k): u for name in "ab" for k, u in (getattr(each, name) or {}).items()}
+        return (each.c is None or each.c == x.c) and all(
+            (x.a if name == "a" else x.b)[k] == u for (name, k), u in pinned.items()
+        )
+
+    return all(map(one, given))
+
+
+def meant_for(given: Sequence[Constraint], x: Codes) -> Codes:
+    """The case with what constraints fix."""
+    for each in given:
+        if isinstance(each, fixed):
+            b = tuple((each.b or {}).get(k, u) for k, u in enumerate(x.b))
+            x = replace(x, b=b, c=x.c if each.c is None else each.c)
+    return x
+
+
+def of_witness(w: Any) -> Codes:
+    sides = [tuple(int(u) for u in side) for side in (w.a, w.b, w.scale_a, w.scale_b)]
+    return Codes(sides[0], sides[1], int(w.c), *(sides[2:] if w.x.spec.scale_format is not None else ()))
+
+
+def near(spec: DotAdd, x: Codes, rng: random.Random, count: int) -> list[Codes]:
+    """Cases like one and smaller, some by several changes; and sparse ones."""
+    found, level = {x}, [x]
+    for _ in range(2):
+        level = [y for z in level for y in itertools.islice(_smaller(spec, z), count)]
+        level = rng.sample(level, min(len(level), 12))
+        found |= set(level) | {y for z in level for y in itertools.islice(_smaller(spec, z), count)}
+    return [y for y in found if all(0 <= u < f.codes for u, f in _all_codes(spec, y))][: 20 * count]
+
+
+def _all_codes(spec: DotAdd, x: Codes) -> list[tuple[int, Format]]:
+    scale = spec.scale_format or spec.a_format
+    sides = ((x.a, spec.a_format), (x.b, spec.b_format), ((x.c,), spec.c_format))
+    return [(u, fmt) for side, fmt in (*sides, ((*x.scale_a, *x.scale_b), scale)) for u in side]
+
+
 def wrong_difference(
-    x: Instruction, y: Instruction, rng: random.Random, timeout: float
+    x: Instruction,
+    y: Instruction,
+    rng: random.Random,
+    timeout: float,
+    where: Sequence[Constraint] = (),
 ) -> tuple[str, list[str]]:
     """(the answer's kind, what is wrong with it)."""
-    answer = find_difference(x, y, timeout=timeout)
+    given = [meant_for(where, z) for z in cases(x.spec, rng, 400)]
+    try:
+        answer = find_difference(x, y, where=where, timeout=timeout)
+    except ValueError as error:
+        if "no input satisfies" not in str(error):
+            raise
+        results = zip(run(x, given), run(y, given), strict=True)
+        some = [z for z, d in zip(given, results, strict=True) if allowed(where, x.spec, z, d)]
+        return "nothing allowed", [f"an input satisfies {where}: {some[0]}"] if some else []
     wrong = []
     if isinstance(answer, Different):
-        w = answer.witness
-        scales = (w.scale_a, w.scale_b) if x.spec.scale_format is not None else ((), ())
-        codes = (
-            [[int(u) for u in side] for side in (w.a, w.b)],
-            int(w.c),
-            [[int(u) for u in s] for s in scales],
-        )
-        results = [exact.dot_add(i.spec, *codes[0], codes[1], *codes[2]) for i in (x, y)]
+        z = of_witness(answer.witness)
+        results = [exact.dot_add(i.spec, z.a, z.b, z.c, z.scale_a, z.scale_b) for i in (x, y)]
         if same(x.spec, *results):
-            wrong.append(f"no difference: both give {results[0]:#x} of {codes}")
+            wrong.append(f"no difference: both give {results[0]:#x} of {z}")
+        if not allowed(where, x.spec, z, results):
+            wrong.append(f"not allowed by {where}: {z}")
+        given = given[:100] + [meant_for(where, near_by) for near_by in near(x.spec, z, rng, 40)]
+        pairs = list(zip(given, run(x, given), run(y, given), strict=True))
+        sizes = [
+            smallest.size(x.spec, z)
+            for z, *d in pairs
+            if results_differ(x.spec, y.spec, *d) and allowed(where, x.spec, z, d)
+        ]
+        found = refuted(answer.minimality, sizes)
+        wrong += [f"{found}, where {where}"] if found else []
     elif isinstance(answer, Equal):
-        given = cases(x.spec, rng, 400)
         for case, mine, other in zip(given, run(x, given), run(y, given), strict=True):
-            if not same(x.spec, mine, other):
+            if not same(x.spec, mine, other) and allowed(where, x.spec, case, (mine, other)):
                 wrong.append(f"not equal: {mine:#x} and {other:#x} of {case}")
                 break
     str(answer), json.dumps(answer.to_json())
     return type(answer).__name__, wrong
-
-
-def _value(fmt: Format, x: int) -> float | Fraction | None:
-    if fmt.is_nan(x):
-        return None
-    if fmt.is_infinite(x):
-        return float("-inf") if x & fmt.sign_mask else float("inf")
-    return fmt.value(x)
-
-
-def attack(name: str, unit: Instruction, rng: random.Random, count: int = 300) -> str | None:
-    """A case that breaks a property that is said to hold, or None."""
-    spec, d = unit.spec, unit.spec.d_format
-    given = cases(spec, rng, count)
-    results = run(unit, given)
-    finite = [total(spec, x) for x in given]
-    one = spec.k == spec.parameters.step_products
-
-    def differing(images: list[Codes], other: Instruction, agree: Callable[[int, int], bool]) -> str | None:
-        for x, mine, its in zip(given, results, run(other, images), strict=True):
-            if not agree(mine, its):
-                return f"{mine:#x} and {its:#x} of {x}"
-        return None
-
-    match name:
-        case "order-independence" | "order-independence-across-blocks":
-            blocks = order_independence.blocks(spec)
-            if name != "order-independence":
-                if spec.scale_format is not None:
-                    return None
-                blocks = [list(range(spec.k))]
-            order = list(range(spec.k))
-            for block in blocks:
-                moved = rng.sample(block, len(block))
-                for i, j in zip(block, moved, strict=True):
-                    order[i] = j
-            images = [
-                replace(x, a=tuple(x.a[j] for j in order), b=tuple(x.b[j] for j in order)) for x in given
-            ]
-            return differing(images, unit, lambda x, y: same(spec, x, y))
-        case "commutativity":
-            other = replace(unit, spec=spec.replace(a_format=spec.b_format, b_format=spec.a_format))
-            images = [Codes(x.b, x.a, x.c, x.scale_b, x.scale_a) for x in given]
-            return differing(images, other, lambda x, y: same(spec, x, y))
-        case "sign-symmetry" if all(
-            f.signed and f.specials != Specials.FNUZ for f in (spec.a_format, spec.c_format)
-        ):
-            images = [
-                replace(x, a=tuple(u ^ spec.a_format.sign_mask for u in x.a), c=x.c ^ spec.c_format.sign_mask)
-                for x in given
-            ]
-
-            def opposite(x: int, y: int) -> bool:
-                u, v = _value(d, x), _value(d, y)
-                return (u is None) == (v is None) and (u is None or v is None or u == -v)
-
-            return differing(images, unit, opposite)
-        case "zero-padding":
-            pad = zero_padding.padding(spec)
-            longer = replace(unit, spec=pad.longer)
-            given = cases(pad.longer, rng, count)
-            zeroed = []
-            for x in given:
-                a, b = list(x.a), list(x.b)
-                for k in pad.zeros:
-                    a[k] = (
-                        rng.choice((0, pad.longer.a_format.sign_mask))
-                        if spec.a_format.specials != Specials.FNUZ
-                        else 0
-                    )
-                    while not spec.b_format.is_finite(b[k]):
-                        b[k] = code(spec.b_format, rng)
-                zeroed.append(replace(x, a=tuple(a), b=tuple(b)))
-            short = [
-                replace(x, a=tuple(x.a[k] for k in pad.kept), b=tuple(x.b[k] for k in pad.kept))
-                for x in zeroed
-            ]
-            for x, mine, its in zip(
-                zeroed, run(longer, zeroed), run(replace(unit, spec=pad.shorter), short), strict=True
-            ):
-                if not same(spec, mine, its) and _value(d, mine) != _value(d, its):
-                    return f"{mine:#x} and {its:#x} of {x}"
-        case "no-nan-from-finite":
-            for x, result, value in zip(given, results, finite, strict=True):
-                if value is not None and d.is_nan(result):
-                    return f"a NaN of {x}"
-        case "never-minus-zero":
-            for x, result in zip(given, results, strict=True):
-                if result == d.sign_mask:
-                    return f"−0 of {x}"
-        case "monotonicity-in-c":
-            others = [replace(x, c=code(spec.c_format, rng)) for x in given]
-            for x, y, mine, its in zip(given, others, results, run(unit, others), strict=True):
-                u, v, r, s = (
-                    _value(spec.c_format, x.c),
-                    _value(spec.c_format, y.c),
-                    _value(d, mine),
-                    _value(d, its),
-                )
-                if None not in (u, v, r, s) and ((u < v and r > s) or (u > v and r < s)):  # type: ignore[operator]
-                    return f"{mine:#x} of {x}, {its:#x} of c = {y.c:#x}"
-        case "correct-rounding" | "correct-rounding-of-each-step" | "lossless-width" if (
-            one and not isinstance(spec.parameters, (Lowered, Gps))
-        ):
-            rho = spec.parameters["rho"]
-            for x, result, value in zip(given, results, finite, strict=True):
-                if value is None or isinstance(spec.parameters, Fdrda):
-                    continue
-                rounded = exact.convert(value, rho)
-                if _value(d, result) != _value(d, rounded):
-                    return f"{result:#x}, correctly rounded {rounded:#x}, of {x}"
-    return None
 
 
 def wrong_property(name: str, unit: Instruction, rng: random.Random, timeout: float) -> tuple[str, list[str]]:
@@ -495,20 +438,46 @@ def wrong_property(name: str, unit: Instruction, rng: random.Random, timeout: fl
         answer = PROPERTIES[name].settle(unit, Asker(portfolio, timeout))
     wrong: list[str] = []
     if isinstance(answer, Holds):
-        found = attack(name, unit, rng)
+        found = attack(name, unit, rng, answer=answer)
         wrong += [f"{name} holds, but {found}"] if found else []
     elif isinstance(answer, Fails):
-        witness: Any = answer.witness
-        if hasattr(witness, "codes") and hasattr(witness, "result"):
-            x, spec = witness.codes, witness.instruction.spec
-            its = exact.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
-            wrong += [] if same(spec, its, witness.result) else [f"{name}: {its:#x} of its witness {x}"]
-        elif hasattr(witness, "relation"):
-            x, spec = witness.codes, witness.relation.left
-            its = exact.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
-            wrong += [] if same(spec, its, witness.results[0]) else [f"{name}: {its:#x} of its witness {x}"]
+        wrong += [f"{name}: {each}" for each in wrong_witness(answer.witness, unit, rng)]
     str(answer), json.dumps(answer.to_json())
     return type(answer).__name__, wrong
+
+
+def wrong_witness(witness: Any, unit: Instruction, rng: random.Random) -> list[str]:
+    """What is wrong with a witness: results that exact arithmetic does not give, or a smaller case."""
+
+    def differs(spec: DotAdd, x: Codes, result: int) -> list[str]:
+        sides = [
+            [int(u) for u in side] for side in (x.a, x.b, x.scale_a, x.scale_b)
+        ]  # images may be of arrays
+        its = exact.dot_add(spec, *sides[:2], int(x.c), *sides[2:])
+        return [] if same(spec, its, result) else [f"{its:#x} of its witness {x}, not {result:#x}"]
+
+    if isinstance(witness, RelationWitness):
+        relation, x = witness.relation, witness.codes
+        wrong = differs(relation.left, x, witness.results[0])
+        if relation.image is not None:
+            wrong += differs(relation.right, relation.image(x), witness.results[1])
+        if len(witness.minimality) == 7:
+            rows = [*cases(relation.left, rng, 100), *near(relation.left, x, rng, 40)]
+            broken = relation.runs(Rows.of(rows))[2]
+            sizes = [smallest.size(relation.left, z) for z, b in zip(rows, broken, strict=True) if b]
+            found = refuted(witness.minimality, sizes)
+            wrong += [found] if found else []
+        return wrong
+    if isinstance(witness, Descent):
+        spec = witness.instruction.spec
+        pairs = zip((witness.first, witness.second), witness.results, strict=True)
+        return [each for x, result in pairs for each in differs(spec, x, result)]
+    if isinstance(witness, Unreachable):
+        some = cases(unit.spec, rng, 1000)
+        some += [replace(x, c=witness.code) for x in some if unit.spec.c_format == unit.spec.d_format]
+        given = [x for x, d in zip(some, run(unit, some), strict=True) if d == witness.code]
+        return [f"{given[0]} gives {witness.code:#x}"] if given else []
+    return differs(witness.instruction.spec, witness.codes, witness.result)
 
 
 # ---- the campaign ----------------------------------------------------------------------------------------------------
@@ -520,6 +489,8 @@ class Plan:
 
     cases: int = 150
     kernel_every: int = 0  #: units between two whose kernel is compiled; 0: none
+    chain_every: int = 0  #: units between two that are chained before they are compared; 0: none
+    encodings_every: int = 0  #: units between two whose encodings are proved equal; 0: none
     difference: bool = True
     properties: int = 1
     timeout: float = 4.0
@@ -530,16 +501,60 @@ def try_unit(number: int, unit: Instruction, plan: Plan) -> tuple[list[str], lis
     rng = random.Random(number + 1)
     kernel = bool(plan.kernel_every) and number % plan.kernel_every == 0
     wrong, kinds = wrong_values(unit, cases(unit.spec, rng, plan.cases), kernel), []
+    kinds += ["kernel"] if kernel else []
+    if plan.encodings_every and number % plan.encodings_every == 0:
+        answer = prove_encodings(unit, timeout=plan.timeout)
+        kinds.append(f"both encodings: {type(answer).__name__}")
+        wrong += [f"the encodings differ: {answer}"] if isinstance(answer, Fails) else []
     other = neighbour(unit, rng) if plan.difference else None
     if other is not None:
-        kind, bad = wrong_difference(unit, other, rng, plan.timeout)
-        kinds.append(f"difference: {kind}")
+        x, y, where = unit, other, constraint(unit.spec, rng)
+        if plan.chain_every and number % plan.chain_every == 0 and unit.c_format == unit.d_format:
+            x, y = (each.chained(unit.k * 24) for each in (x, y))
+        kind, bad = wrong_difference(x, y, rng, plan.timeout, where)
+        name = f"difference{' of long chains' if x.k > unit.k else ''}{' where …' if where else ''}"
+        kinds.append(f"{name}: {kind}")
         wrong += bad
-    for name in rng.sample(sorted(PROPERTIES), plan.properties):
+    # Of 18 units in a row, each is asked about another property; more are drawn.
+    names = sorted(PROPERTIES)
+    for name in [names[number % len(names)], *rng.sample(names, len(names))][: plan.properties]:
         kind, bad = wrong_property(name, unit, rng, plan.timeout)
         kinds.append(f"{name}: {kind}")
         wrong += bad
     return wrong, kinds
+
+
+def tried(number: int, unit: Instruction, plan: Plan) -> dict[str, Any]:
+    """A record of one unit: what it is, the answers' kinds, what is wrong with them, and the seconds."""
+    start = time.monotonic()
+    try:
+        wrong, kinds = try_unit(number, unit, plan)
+    except Exception as error:  # what is looked for
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        at = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+        wrong, kinds = [f"{type(error).__name__} at {at}: {error}"], ["exception"]
+    return {
+        "number": number,
+        "algorithm": unit.algorithm,
+        "answers": kinds,
+        "wrong": wrong,
+        "unit": repr(unit.spec),
+        "seconds": round(time.monotonic() - start, 1),
+    }
+
+
+def recorded(log: Path | None) -> dict[int, dict[str, Any]]:
+    """The units that a log has, by their numbers; what a line cut short says is tried again."""
+    found = {}
+    for line in log.read_text().splitlines() if log is not None and log.exists() else ():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        found[record["number"]] = record
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -552,29 +567,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--kernel-every", type=int, default=0, help="units between two whose kernel is compiled"
     )
+    parser.add_argument(
+        "--chain-every", type=int, default=0, help="units between two that are compared as long chains"
+    )
+    parser.add_argument(
+        "--encodings-every", type=int, default=0, help="units between two whose encodings are proved equal"
+    )
     parser.add_argument("--no-difference", action="store_true")
     parser.add_argument("--timeout", type=float, default=4.0, help="seconds for each answer")
+    parser.add_argument(
+        "--log", type=Path, help="a line for each unit; those that it has are not tried again"
+    )
     args = parser.parse_args(argv)
-    plan = Plan(args.cases, args.kernel_every, not args.no_difference, args.properties, args.timeout)
+    plan = Plan(
+        args.cases,
+        args.kernel_every,
+        args.chain_every,
+        args.encodings_every,
+        not args.no_difference,
+        args.properties,
+        args.timeout,
+    )
     refused, algorithms, answers = Counter[str](), Counter[str](), Counter[str]()
-    start, bad = time.monotonic(), 0
-    for i, (number, unit) in enumerate(units(args.seed, refused)):
-        if i == args.count:
-            break
-        algorithms[unit.algorithm] += 1
-        try:
-            wrong, kinds = try_unit(number, unit, plan)
-        except Exception as error:  # what is looked for
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                trace = trace.tb_next
-            at = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
-            wrong, kinds = [f"{type(error).__name__} at {at}: {error}"], ["exception"]
-        answers.update(kinds)
-        bad += bool(wrong)
-        for line in wrong:
-            print(f"{number} {unit.spec}\n    {line}", flush=True)
-    print(f"{args.count} units, {bad} with something wrong, {time.monotonic() - start:.0f} s")
+    known, bad, seconds = recorded(args.log), 0, 0.0
+    for number, unit in itertools.islice(units(args.seed, refused), args.count):
+        record = known.get(number)
+        if record is None:
+            record = tried(number, unit, plan)
+            if args.log is not None:
+                with args.log.open("a") as log:
+                    log.write(json.dumps(record) + "\n")
+        algorithms[record["algorithm"]] += 1
+        answers.update(record["answers"])
+        bad += bool(record["wrong"])
+        seconds += record["seconds"]
+        for line in record["wrong"]:
+            print(f"{number} {record['unit']}\n    {line}", flush=True)
+    print(f"{args.count} units, {bad} with something wrong, {seconds:.0f} s")
     for title, counts in (("algorithms", algorithms), ("refused", refused), ("answers", answers)):
         print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in sorted(counts.items())))
     return int(bool(bad))

@@ -13,9 +13,10 @@ import pytest
 import z3
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, volta
+from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
 from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
-from mmaformal.formats import fp16, fp32
+from mmaformal.formats import Format, Specials, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
@@ -41,7 +42,7 @@ from mmaformal.queries.relations import (
     shrink,
     size,
 )
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 from mmaformal.witness import WitnessError, case_size
@@ -120,6 +121,15 @@ def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
     answer = settled(solvers, "order-independence-across-blocks", ampere["HMMA.16816.F32"], 10)
     witness = check_witness(answer)
     assert size(witness.relation.left, witness.codes)[:2] == (2, 0)  # two products, c = 0
+
+
+def test_no_argument_is_known_for_products_that_change_steps() -> None:
+    # Where no case is found that shows it to matter, the answer is Unknown.
+    inner = Lowered(11, 3, RZ_FP32, 367, fp16, (0, 1, 2), RZ_FP32)
+    for spec in (SMALL.spec.replace(k=2 * SMALL.k), DotAdd(6, e5m2, e5m2, fp32, fp32, inner)):
+        order = order_independence.across_blocks(spec)[0]
+        with pytest.raises(ArgumentError, match="from one step to another"):
+            order_independence.argument(spec, order)
 
 
 def test_a_maximum_that_ignores_a_term_depends_on_order(
@@ -385,3 +395,26 @@ def test_matrix_resumes_and_is_written(
     assert "0x7f7fffff" in text
     monkeypatch.setattr(matrix, "sources", lambda: "others")
     assert not matrix.read(cache)
+
+
+@pytest.mark.parametrize(("exponent_bits", "bias"), [(1, 0), (3, 8), (1, 2)])
+def test_carry_bits_of_formats_without_numbers_near_one(
+    solvers: Relay, exponent_bits: int, bias: int
+) -> None:
+    # No normal number has the exponent 0, at which all terms are put elsewhere.
+    own = Format("own", 8, exponent_bits, 3, bias, Specials.NONE, None)
+    one = Instruction("X", "test", 16, 8, DotAdd(3, own, own, fp32, fp32, Fda(8, 3, RZ_FP32, 360)))
+    answer = settled(solvers, "accumulator-width", one)
+    assert isinstance(answer, Holds), answer
+    assert any("carry bits" in str(number) for number in answer.numbers)
+
+
+def test_carry_bits_that_no_input_is_known_to_need(solvers: Relay) -> None:
+    # All numbers of `low` are below one, all normal numbers of `high` are above it.
+    low = Format("low", 8, 2, 3, 4, Specials.NONE, None)
+    high = Format("high", 8, 2, 3, 0, Specials.NONE, None)
+    one = Instruction("X", "test", 16, 8, DotAdd(1, fp16, fp16, high, fp32, Fda(8, 1, RZ_FP32, -60)))
+    assert isinstance(settled(solvers, "accumulator-width", one), Holds)
+    answer = settled(solvers, "accumulator-width", one.replace(a_format=low, b_format=low))
+    assert isinstance(answer, Unknown)
+    assert answer.why.startswith("no input is known whose sum has ")
