@@ -9,13 +9,14 @@ instructions that have a stage in common.  Each is an obligation of its own, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import z3
 
+from mmaformal.queries.failure import Failure, examine, place
 from mmaformal.queries.lanes import Flag, Lane, Tracer, fit
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.asking import Asker
@@ -122,6 +123,8 @@ class Lemma:
     statement: str
     formula: z3.BoolRef  #: holds for all values of its constants
     hard: bool = False  #: to be asked alone
+    place: str = ""  #: where it is argued
+    cut: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()  #: terms, and the constants in their place
 
 
 class Argument:
@@ -137,6 +140,8 @@ class Argument:
             int, tuple[z3.BoolRef, z3.BoolRef]
         ] = {}  #: what a link says, and the letter that stands for it
         self._steps: list[z3.BoolRef] = []  #: every derivation, in letters
+        #: the interfaces that terms are, by name: asked for when a proof has failed
+        self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
         for rule in tracer.rules.values():
             self._add(Lemma("64-bit lanes", f"{rule.where}: {rule.statement}", rule.claim, rule.hard))
 
@@ -171,12 +176,15 @@ class Argument:
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
         premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
         goal = z3.Implies(_all(premises), _all([link.said for link in links]))
+        where = place()
         if each_value_of is None:
-            self._add(Lemma(stage, statement, _cut(goal, inputs, given), hard=alone))
+            formula, cut = _cut(goal, inputs, given)
+            self._add(Lemma(stage, statement, formula, alone, where, cut))
         else:
             for value in range(1 << each_value_of.size()):
                 pair = (each_value_of, z3.BitVecVal(value, each_value_of.size()))
-                self._add(Lemma(stage, statement, _cut(goal, inputs, given, pair), hard=True))
+                formula, cut = _cut(goal, inputs, given, pair)
+                self._add(Lemma(stage, statement, formula, True, where, cut))
         self._steps.append(
             z3.Implies(
                 _all([self.letter(link) for link in given]),
@@ -377,10 +385,11 @@ def _cut(
     inputs: Iterable[z3.ExprRef],
     links: Iterable[Link],
     *values: tuple[z3.ExprRef, z3.ExprRef],
-) -> z3.BoolRef:
+) -> tuple[z3.BoolRef, tuple[tuple[z3.ExprRef, z3.ExprRef], ...]]:
     """The goal with each free term replaced by its value, or by a constant whose name tells its place among them
-    and its sort."""
+    and its sort; and those terms and constants."""
     pairs = {term.get_id(): (term, value) for term, value in values}
+    cut: list[tuple[z3.ExprRef, z3.ExprRef]] = []
 
     def replace(term: z3.ExprRef, value: z3.ExprRef | None) -> None:
         if term.get_id() in pairs or _is_value(term):
@@ -388,6 +397,7 @@ def _cut(
         if value is None:
             bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
             value = z3.Const(f"t{len(pairs)}{bits}", term.sort())
+            cut.append((term, value))
         elif pairs:
             value = z3.substitute(value, *pairs.values())
         pairs[term.get_id()] = term, value
@@ -398,14 +408,14 @@ def _cut(
     for link in links:
         for term, value in link.defined:
             replace(term, value)
-    return z3.substitute(goal, *pairs.values()) if pairs else goal
+    return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)
 
 
 # ---- proving ---------------------------------------------------------------------------------------------------
 
 
 class UnprovedError(Exception):
-    """A lemma was refuted, or not settled in the time given."""
+    """A lemma was refuted, or not settled in the time given; `failure_of` the asker tells more."""
 
     def __init__(self, lemma: Lemma, outcome: Outcome) -> None:
         verdict = "does not hold" if outcome.verdict == "sat" else f"is not settled ({outcome.why})"
@@ -448,10 +458,17 @@ class Ledger:
             if script not in self._proved:
                 outcome = asker.decide(name_of(lemma, script), lemma.statement, script)
                 if outcome.verdict != "unsat":
+                    asker.failed = partial(_failure, asker, argument, lemma, script, outcome)
                     raise UnprovedError(lemma, outcome)
                 self._proved[script] = asker.proved[-1]
             cited[script] = self._proved[script]
         return tuple(cited.values())
+
+
+def _failure(asker: Asker, argument: Argument, lemma: Lemma, script: str, outcome: Outcome) -> Failure:
+    refuted = outcome.verdict == "sat"
+    values = examine(asker, z3.Not(lemma.formula), lemma.cut, argument.interfaces()) if refuted else ()
+    return Failure(lemma.stage, lemma.statement, refuted, outcome.why, lemma.place, values, script)
 
 
 def name_of(lemma: Lemma, script: str) -> str:

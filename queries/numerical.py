@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,12 @@ from mmaformal.encodings import smt
 from mmaformal.explain import code_text, number_text
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
+from mmaformal.queries.failure import Failure, examine, place
 from mmaformal.queries.inputs import Codes
 from mmaformal.solver.answers import Obligation
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, constants_of, opposite
+from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.script import smtlib
 from mmaformal.witness import WitnessError, case_size
 
 # ---- running -----------------------------------------------------------------------------------------------------
@@ -345,8 +349,27 @@ class Proving:
         """The claim, proved (see `Asker.prove`).  Raises NotProvedError."""
         outcome = self.asker.prove(name, statement, claim, using=using, cut=cut, limit=self.limit)
         if outcome.verdict != "unsat":
+            self.asker.failed = partial(self._failure, place(), name, statement, claim, using, cut, outcome)
             raise NotProvedError(statement, outcome.verdict, outcome.why)
         return claim
+
+    def _failure(
+        self,
+        where: str,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        using: Sequence[z3.BoolRef],
+        cut: Sequence[z3.ExprRef],
+        outcome: Outcome,
+    ) -> Failure:
+        refuted = opposite(claim, using, cut)
+        terms = [(constant, constant) for constant in constants_of(refuted)]
+        named_ = {f"cut{i}": term for i, term in enumerate(cut)}
+        pairs = [(named_.get(str(constant), constant), constant) for constant, _ in terms]
+        values = examine(self.asker, refuted, pairs, ()) if outcome.verdict == "sat" else ()
+        script = smtlib([refuted])
+        return Failure(name, statement, outcome.verdict == "sat", outcome.why, where, values, script)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:

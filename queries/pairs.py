@@ -32,6 +32,7 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
+from mmaformal.queries.failure import named
 from mmaformal.queries.inputs import is_nan, magnitude_field
 from mmaformal.queries.lanes import Tracer
 from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, _is_maximum, at_most
@@ -1029,6 +1030,7 @@ def argue(
 
     Whatever the last step gives: it is the codes of d that are to be related.
     """
+    argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
     _chain(argument, runs, c)
     argument.conclude(runs.kind.code(*results, runs.left_spec.d_format), statement)
     return argument

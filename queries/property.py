@@ -14,6 +14,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.queries.both_encodings import of_both_encodings
+from mmaformal.queries.failure import with_failure
 from mmaformal.queries.lemmas import Relay
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -58,7 +59,7 @@ class Property(ShortRepr):
         answer = self.settle(instruction, asker)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
-        return answer
+        return with_failure(answer, asker)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """`python -m mmaformal.queries.order_independence …` is `mmaformal prove order-independence …`."""

@@ -28,6 +28,7 @@ from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, execute
 from mmaformal.instruction import Instruction
 from mmaformal.queries.correspondence import ARGUMENTS
+from mmaformal.queries.failure import named, with_failure
 from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.queries.lanes import LaneError, Tracer
 from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Relay, UnprovedError
@@ -65,6 +66,10 @@ def argue(spec: DotAdd) -> Argument:
     tracer = Tracer()
     traces = trace(spec, symbolic_inputs(spec), tracer)
     argument = Argument(tracer)
+    argument.interfaces = lambda: (
+        *named("executable", traces.executable),
+        *named("smt", traces.smt),
+    )
     ARGUMENTS[algorithm](argument, traces)
     # Whatever an argument ends with: it is the code of d that has to be the same.
     argument.conclude(same_code(traces.executable.result, traces.smt.result))
@@ -114,8 +119,10 @@ def settle(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
         why, known = str(error), tuple(asker.proved)
     witness = find_witness(asker, instruction)
     if witness is not None:
-        return Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
-    return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+        answer: Answer = Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
+    else:
+        answer = Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+    return with_failure(answer, asker)
 
 
 def prove_encodings(

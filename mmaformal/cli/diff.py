@@ -87,7 +87,7 @@ def diff(
         else:
             click.echo("mmaformal: no witness, so no CUDA program was written", err=True)
     if smtlib is not None:
-        answer.evidence.write_smtlib(smtlib)
+        answer.write_smtlib(smtlib)
     return code
 
 

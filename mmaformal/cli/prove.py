@@ -114,7 +114,7 @@ def prove(
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
     code = answered(text, STATUS[type(answer)])
     if smtlib is not None:
-        answer.evidence.write_smtlib(smtlib)
+        answer.write_smtlib(smtlib)
     return code
 
 

@@ -198,9 +198,19 @@ class Answer(Tabular):
         raise NotImplementedError
 
     def verbose(self) -> str:
-        """`str` of the answer, and every obligation."""
-        proof = self.evidence
-        return f"{self}\nproved:\n{proof}" if proof.obligations else str(self)
+        """`str` of the answer, what its proof failed at, and every obligation."""
+        proof, failure = self.evidence, getattr(self, "failure", None)
+        parts = [str(self), *([str(failure)] if failure is not None else [])]
+        return "\n".join([*parts, *([f"proved:\n{proof}"] if proof.obligations else [])])
+
+    def write_smtlib(self, folder: str | Path) -> list[Path]:
+        """Write what was proved (`Proof.write_smtlib`), and the claim that was not as `failing.smt2`."""
+        failure: Failed | None = getattr(self, "failure", None)
+        return [*self.evidence.write_smtlib(folder), *([failure.write_smtlib(folder)] if failure else [])]
+
+    def _failure_json(self) -> dict[str, Any]:
+        failure: Failed | None = getattr(self, "failure", None)
+        return {"failed_at": failure.to_json()} if failure is not None else {}
 
     def rows(self) -> list[dict[str, Any]]:
         """Its obligations, a dict of plain values for each."""
@@ -315,6 +325,14 @@ class Evidence(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
+class Failed(Protocol):
+    """The claim that a proof ended at (`mmaformal.queries.failure.Failure`)."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    def write_smtlib(self, folder: str | Path) -> Path: ...
+
+
 @dataclass(frozen=True, repr=False)
 class Holds(Answer):
     """A statement about all inputs is true."""
@@ -364,6 +382,7 @@ class Fails(Answer):
     why: str  #: what is wrong
     seconds: float
     numbers: tuple[Number, ...] = ()  #: those in the statement
+    failure: Failed | None = None  #: what the proof ended at, if one was tried
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -372,6 +391,7 @@ class Fails(Answer):
             **self._numbers_json(),
             "witness": self.witness.to_json(),
             "why": self.why,
+            **self._failure_json(),
             "seconds": round(self.seconds, 3),
         }
 
@@ -394,12 +414,14 @@ class Unknown(Answer):
     why: str
     obligations: tuple[Obligation, ...]  #: what was proved all the same
     seconds: float
+    failure: Failed | None = None  #: what the proof ended at, if one was tried
 
     def to_json(self) -> dict[str, Any]:
         return {
             "answer": "unknown",
             "question": self.question,
             "why": self.why,
+            **self._failure_json(),
             "obligations": [o.to_json() for o in self.obligations],
             "seconds": round(self.seconds, 3),
         }

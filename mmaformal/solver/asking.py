@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import Any
 
 import z3
 
@@ -65,6 +66,8 @@ class Asker:
         self.proved: list[Obligation] = []
         #: The answer if the time is up from now on: a witness was found, and is being made smaller.
         self.best: Callable[[], Answer] | None = None
+        #: What the last proof that failed ended at, told when it is asked for.
+        self.failed: Callable[[], Any] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
 
@@ -171,10 +174,14 @@ class Asker:
         holds for any value of a term holds for its own.  So `unsat` is a proof of the claim itself, while `sat`
         may only mean that too much was cut away.
         """
-        fresh = [(term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(cut)]
-        goal = z3.And(*using, z3.Not(claim))
-        goal = z3.substitute(goal, *fresh) if fresh else goal
-        return self.satisfy(name, statement, [goal], limit=limit)
+        return self.satisfy(name, statement, [opposite(claim, using, cut)], limit=limit)
+
+
+def opposite(claim: z3.BoolRef, using: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]) -> z3.BoolRef:
+    """What `Asker.prove` has refuted: the premises without the claim, `cut{i}` in the place of the i-th term."""
+    fresh = [(term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(cut)]
+    goal = z3.And(*using, z3.Not(claim))
+    return z3.substitute(goal, *fresh) if fresh else goal
 
 
 def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
