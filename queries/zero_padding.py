@@ -2,7 +2,8 @@
 
 Where a block can be one product shorter: a zero product, ±0 times any finite number, at the end of each block gives
 what the same instruction gives without it.  Where it cannot (sfma has blocks of one product, gps powers of two), a
-further block of zero products is added.  There the sign of a zero may change, as IEEE 754 has it, −0 + +0 = +0.
+further block of zero products is added, whose scales, if it has some, are finite.  There the sign of a zero may change,
+as IEEE 754 has it, −0 + +0 = +0.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Lowered
 from mmaformal.encodings.smt.gps import flush
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.queries.lemmas import Link
@@ -46,6 +48,11 @@ class Padding:
     @property
     def kept(self) -> tuple[int, ...]:
         return tuple(k for k in range(self.longer.k) if k not in self.zeros)
+
+    def further_scales(self, x: Any) -> list[tuple[Code, Format]]:
+        """Of the longer one's inputs, the scales that the shorter one does not have."""
+        n, fmt = self.shorter.scales, self.longer.scale_format
+        return [(scale, fmt) for scale in (*x.scale_a[n:], *x.scale_b[n:])] if fmt is not None else []
 
 
 def padding(spec: DotAdd) -> Padding:
@@ -94,10 +101,13 @@ def relation(pad: Padding) -> Relation:
     longer, d = pad.longer, pad.longer.d_format
 
     def image(x: Any) -> Any:
-        return replace(x, a=tuple(x.a[k] for k in pad.kept), b=tuple(x.b[k] for k in pad.kept))
+        a, b = (tuple(side[k] for k in pad.kept) for side in (x.a, x.b))
+        n = pad.shorter.scales
+        return replace(x, a=a, b=b, scale_a=x.scale_a[:n], scale_b=x.scale_b[:n])
 
     def allowed(x: Any) -> Fact:
-        return both(*(is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros))
+        zeros = (is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros)
+        return both(*zeros, *(is_finite(scale, fmt) for scale, fmt in pad.further_scales(x)))
 
     further = pad.longer.parameters == pad.shorter.parameters
     related = same_number if further else same_code
@@ -147,6 +157,9 @@ def _further_block(
     link = Link(same_number(left.result, before, fmt), ())
     zeros = list(dropped.values())
     codes = [x for k in dropped for x in (inputs.a[k], inputs.b[k])]
+    for scale, of in pad.further_scales(inputs):
+        zeros.append(pairing.assume("the further scales are finite", Link(is_finite(scale, of), ())))
+        codes.append(scale)
     pairing.derive(
         "further block", "a block of zero products changes no number", [link], [*given, *zeros], codes
     )

@@ -129,6 +129,9 @@ def padding(attack: Attack) -> str | None:
     short = [replace(x, scale_a=x.scale_a[:n], scale_b=x.scale_b[:n]) for x in short]
     wide, narrow = run(replace(unit, spec=pad.longer), zeroed), run(replace(unit, spec=pad.shorter), short)
     for x, mine, its in zip(zeroed, wide, narrow, strict=True):
+        further = (*x.scale_a[n:], *x.scale_b[n:])
+        if spec.scale_format is not None and not all(map(spec.scale_format.is_finite, further)):
+            continue
         if not same(spec, mine, its) and attack.value(mine) != attack.value(its):
             return f"{mine:#x} and {its:#x} of {x}"
     return None

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, volta
+from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
 from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
-from mmaformal.formats import Format, Specials, e5m2, fp16, fp32
+from mmaformal.formats import Format, Specials, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
@@ -395,6 +395,16 @@ def test_matrix_resumes_and_is_written(
     assert "0x7f7fffff" in text
     monkeypatch.setattr(matrix, "sources", lambda: "others")
     assert not matrix.read(cache)
+
+
+def test_a_further_block_has_finite_scales_of_its_own(solvers: Relay) -> None:
+    unit = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].replace(k=1, G=1, L=1, scale_block=1)
+    assert isinstance(settled(solvers, "zero-padding", unit), Holds)
+    answer = settled(solvers, "zero-padding", unit.replace(e_zero=None))
+    assert isinstance(answer, Fails)
+    codes = answer.witness.codes
+    assert len(codes.scale_a) == 2
+    assert all(ue4m3.is_finite(scale) for scale in (*codes.scale_a, *codes.scale_b))
 
 
 @pytest.mark.parametrize(("exponent_bits", "bias"), [(1, 0), (3, 8), (1, 2)])
