@@ -591,8 +591,9 @@ def _simpler(code: int, fmt: Format) -> Iterator[int]:
             yield word(sign, field, fraction ^ 1 << i)
     distance = fmt.bias - field
     for part in {distance, distance // 2, distance // 4, (distance > 0) - (distance < 0)}:
-        yield word(sign, field + part, fraction)
-        yield word(sign, field + part, 0)
+        if field + part < 1 << fmt.exponent_bits:  # a bias may be more than the field holds
+            yield word(sign, field + part, fraction)
+            yield word(sign, field + part, 0)
 
 
 def _moved(code: int, fmt: Format, by: int) -> int:

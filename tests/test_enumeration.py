@@ -179,6 +179,18 @@ PAIRS: dict[str, Pair] = {
         Fda(3, 1, RNE_E5M2, -9),
         {"c": codes(e5m2, "0", "1", "1.25", "-3.5", "0x1p-14")},
     ),
+    # 6·0 has a larger exponent than 0·0, and cuts c: no product has to be nonzero.
+    "scaled: which zeros there are matters": Pair(
+        scaled(Fda(3, 2, RNE_E5M2, None), 2, 2),
+        Fda(4, 2, RNE_E5M2, None),
+        {
+            "a": [0, 1, 7, 9],
+            "b": [0, 2, 3],
+            "c": [x for x in range(e5m2.codes) if 60 <= x % 128 < 124],
+            "scale_a": [3],
+            "scale_b": [3],
+        },
+    ),
     "scaled: NaN scales allowed, numbers above 1 only": Pair(
         scaled(Fda(2, 1, RZ_E5M2, -9), 1, 1, a=E2M1_IEEE),
         Fda(3, 1, RZ_E5M2, -9),
@@ -340,9 +352,9 @@ QUICK_PAIRS = {
     "allowed: normal numbers with scales",
     "allowed: two odd sets",
     "groups: e_zero",
-    "exact: rounded otherwise",
     "scaled: one block",
     "scaled: zeros with exponents of their scales",
+    "scaled: which zeros there are matters",
     "round down: zero products",
     "lowered: c added at the end",
 }

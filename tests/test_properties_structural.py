@@ -428,3 +428,12 @@ def test_carry_bits_that_no_input_is_known_to_need(solvers: Relay) -> None:
     answer = settled(solvers, "accumulator-width", one.replace(a_format=low, b_format=low))
     assert isinstance(answer, Unknown)
     assert answer.why.startswith("no input is known whose sum has ")
+
+
+def test_a_case_is_made_smaller_where_one_is_no_exponent() -> None:
+    # All numbers of `low` are below one: none has the exponent 0, which would be the smallest.
+    low = Format("low", 6, 2, 3, 4, Specials.NONE, None)
+    spec = DotAdd(1, low, low, fp32, fp32, Fda(8, 1, RZ_FP32, -60))
+    relation = Relation(spec, spec, None, lambda x, _: x == 0, "")
+    found = shrink(relation, Codes((0x3F,), (0x3E,), 0))
+    assert size(spec, found)[:3] == (1, 0, 0)
