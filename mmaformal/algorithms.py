@@ -7,13 +7,13 @@ all that the two encodings (`encodings/smt`, `encodings/executable`) know: not w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar
 
 from mmaformal.checked import integer, text, truth
-from mmaformal.display import LINE, clipped
+from mmaformal.display import LINE, clipped, counted
 from mmaformal.formats import Format, Specials, bf16, e2m1, fp16, fp32, fp64
 
 #: formats of results, as a name of ρ spells them
@@ -218,6 +218,32 @@ class Parameters:
     def check(self, spec: DotAdd) -> None:
         """Raise ValueError if these parameters make no sense with the types of `spec`."""
 
+    # What is known of an algorithm without a proof; that products of a class may change places is proved of each model.
+
+    def class_of(self, k: int) -> Hashable:
+        """The class of the k-th product of a chain: those of one class are added in no order of their own.
+
+        Within a step of a fused algorithm products enter only a maximum and an exact sum, so these are one class.
+        """
+        return k // self.step_products
+
+    @property
+    def last_rounding(self) -> Conversion:
+        """The rounding that a result has gone through last."""
+        rho: Conversion = self["rho"]
+        return rho
+
+    def sum_bounds(self, spec: DotAdd) -> list[int] | None:
+        """The largest magnitudes of the aligned terms of a step's first fixed-point sum; None if it has no such sum."""
+        return None
+
+    def keeps(self, spec: DotAdd) -> str:
+        """What the accumulator keeps of its terms, in words: how the sentence "the accumulator …" goes on."""
+        raise NotImplementedError
+
+    #: what `sum_bounds` are of
+    summed: ClassVar[str] = "the exact sum of what is kept"
+
     def _needs(self, condition: bool, what: str) -> None:
         if not condition:
             raise ValueError(f"{self.algorithm} needs {what}")
@@ -234,6 +260,30 @@ def _check_exponent(parameters: Parameters, e_zero: int | None) -> None:
 def _check_products(parameters: Parameters, spec: DotAdd) -> None:
     product_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2
     parameters._needs(product_bits <= 48, f"products of at most 48 bits, not {product_bits}")
+
+
+def widest(fmt: Format) -> int:
+    """The largest significand of a format, as an integer."""
+    return (2 << fmt.fraction_bits) - 1
+
+
+def aligned(significand: int, places: int, F: int) -> int:
+    """A significand with so many fractional places, with F, cut toward zero."""
+    return significand << F - places if places <= F else significand >> places - F
+
+
+def _product_bound(spec: DotAdd, F: int) -> int:
+    """The largest aligned product of a fused step."""
+    places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    return aligned(widest(spec.a_format) * widest(spec.b_format), places, F)
+
+
+def _significant(fmt: Format) -> str:
+    return f"{fmt} ({fmt.fraction_bits + 1} significant bits)"
+
+
+def _own(d: Format) -> str:
+    return f"{d} itself has {d.fraction_bits}"
 
 
 def parameter_text(value: Any, name: str = "e_zero") -> str:
@@ -271,6 +321,9 @@ class Sfma(Parameters):
         self._needs(spec.a_format == self.rho.format, f"a, b, c of {self.rho.format}, the type of ρ")
         self._needs(self.rho.format in (fp32, fp64), "fp32 or fp64")
 
+    def keeps(self, spec: DotAdd) -> str:
+        return f"rounds after every product: each fma is exact until it is rounded to {_significant(spec.d_format)}"
+
 
 @dataclass(frozen=True, repr=False)
 class Gps(Parameters):
@@ -299,6 +352,17 @@ class Gps(Parameters):
         for x in (spec.a_format, spec.b_format):
             holds = fp32.min_exponent <= x.min_exponent and x.max_exponent <= fp32.max_exponent
             self._needs(x.fraction_bits <= 10 and holds, f"a, b that fp32 holds, not {x}")
+
+    def class_of(self, k: int) -> Hashable:
+        """The two addends of one IEEE addition."""
+        return k // 2
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32
+
+    def keeps(self, spec: DotAdd) -> str:
+        return f"has no wide accumulator: every product and every sum is rounded to {_significant(spec.d_format)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,6 +403,16 @@ class Fda(Parameters):
             self._needs(
                 not spec.scale_format.has_zero, f"scales that are powers of two, not {spec.scale_format}"
             )
+
+    def sum_bounds(self, spec: DotAdd) -> list[int]:
+        c = spec.c_format
+        return [_product_bound(spec, self.F)] * self.L + [aligned(widest(c), c.fraction_bits, self.F)]
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"keeps {self.F} fractional bits below the largest term of a step, toward zero: of all {self.L} products "
+            f"and c, what is under 2^(e − {self.F}) is cut off, e being the largest exponent ({_own(spec.d_format)})"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -386,6 +460,25 @@ class Gdfs(Parameters):
         )
         most = (_LANE - (2 << self.F)) // (144 << self.F)  # 36·(2 − 2^-m)² < 144 for each product
         self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
+
+    def class_of(self, k: int) -> Hashable:
+        """The products of an exact sum."""
+        return k // self.G
+
+    def sum_bounds(self, spec: DotAdd) -> list[int]:
+        a, b, scale, c = spec.a_format, spec.b_format, spec.scale_format, spec.c_format
+        assert scale is not None
+        # A group is summed at one exponent: what counts are the largest numbers, not the largest significands.
+        group = self.G * (widest(a) * widest(b) << a.max_exponent + b.max_exponent) * widest(scale) ** 2
+        places = a.fraction_bits + b.fraction_bits + 2 * scale.fraction_bits
+        groups = [aligned(group, places, self.F)] * (self.L // self.G)
+        return [*groups, aligned(widest(c), c.fraction_bits, self.F)]
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"keeps {self.F} fractional bits below the largest term; a term is the exact sum of {self.G} scaled "
+            f"products, or c; lower bits are cut off, toward zero ({_own(spec.d_format)})"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -442,6 +535,19 @@ class Fdrda(Parameters):
         self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
         _check_products(self, spec)
 
+    summed: ClassVar[str] = "the exact sum of the products"
+    _largest: ClassVar[str] = "largest product"
+
+    def sum_bounds(self, spec: DotAdd) -> list[int]:
+        return [_product_bound(spec, self.F)] * self.L
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"keeps {self.F} fractional bits of each product below the {self._largest}, cut toward zero; then, to add "
+            f"c, {self.dot_bits} of their sum and {self.F} of c below the larger of the two, cut {self.cut.value} "
+            f"({_own(spec.d_format)})"
+        )
+
 
 @dataclass(frozen=True, repr=False)
 class Gfdrda(Fdrda):
@@ -461,6 +567,13 @@ class Gfdrda(Fdrda):
 
     algorithm: ClassVar[str] = "gfdrda"
     summary: ClassVar[str] = "grouped fdrda: even and odd products aligned apart, a c far below dropped"
+    _largest: ClassVar[str] = "largest product of its group"
+
+    def class_of(self, k: int) -> Hashable:
+        return k // self.L, k % 2
+
+    def sum_bounds(self, spec: DotAdd) -> list[int]:
+        return [_product_bound(spec, self.F)] * -(-self.L // 2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -500,6 +613,12 @@ class Efda(Parameters):
         top = a.max_exponent + b.max_exponent + 2 + (self.L - 1).bit_length()
         low = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
         return top - low + max(spec.c_format.fraction_bits, self.rho.fraction_bits) + 5
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"keeps every bit: the sum of {counted(self.L, 'product')} and c is exact until it is rounded, once, "
+            f"to {_significant(spec.d_format)}"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -544,6 +663,26 @@ class Lowered(Parameters):
             fits = x.fraction_bits <= to.fraction_bits and to.min_exponent - to.fraction_bits <= last_place
             self._needs(fits and x.max_exponent <= to.max_exponent, f"a, b that {to} holds, not {x}")
         self.inner_dot_add(spec)  # raises where the fused steps cannot be
+
+    def class_of(self, k: int) -> Hashable:
+        """The products of an inner step."""
+        n = len(self.order)
+        return k // n, self.order.index(k % n) // self.L
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return self.addition
+
+    def sum_bounds(self, spec: DotAdd) -> list[int]:
+        d = spec.d_format  # of the inner c
+        return [_product_bound(spec, self.F)] * self.L + [aligned(widest(d), d.fraction_bits, self.F)]
+
+    def keeps(self, spec: DotAdd) -> str:
+        d = spec.d_format
+        return (
+            f"keeps {self.F} fractional bits below the largest term of a step, toward zero ({_own(d)}); "
+            f"c is added in the end, by an ordinary {d} addition"
+        )
 
     @property
     def inner(self) -> Fda:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Gps, Lowered, Rounding
+from mmaformal.algorithms import Conversion, DotAdd, Rounding
 from mmaformal.formats import Format
 
 # ---- in rationals ------------------------------------------------------------------------------------------------
@@ -21,11 +21,7 @@ from mmaformal.formats import Format
 
 def conversion_of(spec: DotAdd) -> Conversion:
     """The rounding that a result has gone through last."""
-    p = spec.parameters
-    if isinstance(p, Gps):
-        return IEEE_FP32
-    rho: Conversion = p.addition if isinstance(p, Lowered) else p.rho  # type: ignore[attr-defined]
-    return rho
+    return spec.parameters.last_rounding
 
 
 def grid_value(index: int, rho: Conversion) -> Fraction:

@@ -24,7 +24,7 @@ from typing import Literal
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered
+from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.formats import Format, Specials
@@ -43,28 +43,12 @@ def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
     """For each position its class: where the *order* law holds, two products of one class may change places, in x and
     in y.
 
-    Within one step of a fused algorithm products enter only a maximum and an exact sum, so those that share a
-    step, a group and a block scale are one class.  Where order matters (sfma) every position is its own.
+    Products are of one class if they share a class of the algorithm and a block scale.
     """
-
-    def place(spec: DotAdd, k: int) -> Hashable:
-        p = spec.parameters
-        step = k // p.step_products
-        if isinstance(p, Gdfs):
-            return k // p.G  # an exact sum of each group
-        if isinstance(p, Gfdrda):
-            return step, k % 2
-        if isinstance(p, (Fda, Fdrda, Efda)):
-            return step
-        if isinstance(p, Lowered):
-            return step, p.order.index(k % len(p.order)) // p.L
-        if isinstance(p, Gps):
-            return k // 2  # the two addends of one IEEE addition
-        return k
 
     def classes(spec: DotAdd) -> list[Hashable]:
         scale = spec.scale_block or spec.k
-        return [(place(spec, k), k // scale) for k in range(spec.k)]
+        return [(spec.parameters.class_of(k), k // scale) for k in range(spec.k)]
 
     return list(zip(classes(x), classes(y), strict=True))
 
