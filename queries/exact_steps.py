@@ -349,7 +349,7 @@ def prove_products(proving: Proving, spec: DotAdd) -> None:
     code = gps.multiply(u, v, a, b)
     bits = u.significand.size() + v.significand.size()
     m = fit(u.significand, bits) * fit(v.significand, bits)
-    wide = max(a.exponent_bits, b.exponent_bits) + 4
+    wide = max(a.exponent_bits, b.exponent_bits, 5) + 4  # no less than fp32's exponents need
     t = fit(u.field, wide) + fit(v.field, wide) - (a.bias + b.bias + a.fraction_bits + b.fraction_bits)
     index = z3.Extract(fp32.storage_bits - 2, 0, code)
     significand, q = read(index, wide, IEEE_FP32)

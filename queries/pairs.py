@@ -49,7 +49,11 @@ def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
     Raises ArgumentError if they are not of one sort.
     """
     if left.sort() != right.sort():
-        raise ArgumentError(f"an interface is a {left.sort()} in one run and a {right.sort()} in the other")
+        widths = [f"{x.size()} bits" if z3.is_bv(x) else str(x.sort()) for x in (left, right)]
+        raise ArgumentError(
+            f"no lemma relates an interface of {widths[0]} in one run to one of {widths[1]} in the other, as where a "
+            "product less makes a sum narrower"
+        )
     return Link(right == left, (left,), ((right, left),))
 
 

@@ -234,6 +234,12 @@ def test_exactness_is_proved(instruction: Instruction) -> None:
     assert any("by definition" in each.statement for each in answer.proof.obligations)
 
 
+def test_exactness_of_pairwise_sums_of_narrow_formats() -> None:
+    # Their exponents need fewer bits than those of the products' fp32.
+    narrow = cdna2["f32_32x32x4bf16"].replace(k=2, a_format=e2m1, b_format=e2m1)
+    assert isinstance(settled(exactness.PROPERTY, narrow), Holds)
+
+
 @pytest.mark.parametrize("broken", ["alignment", "rounding", "sum", "maximum"])
 def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "alignment":

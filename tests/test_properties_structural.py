@@ -16,7 +16,7 @@ from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
 from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
-from mmaformal.formats import Format, Specials, e5m2, fp16, fp32, ue4m3
+from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
@@ -430,10 +430,10 @@ def test_carry_bits_that_no_input_is_known_to_need(solvers: Relay) -> None:
     assert answer.why.startswith("no input is known whose sum has ")
 
 
-def test_a_case_is_made_smaller_where_one_is_no_exponent() -> None:
-    # All numbers of `low` are below one: none has the exponent 0, which would be the smallest.
-    low = Format("low", 6, 2, 3, 4, Specials.NONE, None)
-    spec = DotAdd(1, low, low, fp32, fp32, Fda(8, 1, RZ_FP32, -60))
+def test_a_case_is_made_smaller_where_no_scale_is_one() -> None:
+    # The exponent 0, which would be the smallest, would take one more bit than the scales have.
+    low = Format("low", 4, 4, 0, 16, Specials.NONE, None, signed=False, has_zero=False)
+    spec = DotAdd(1, e2m1, e2m1, fp32, fp32, Fda(8, 1, RZ_FP32, -60), low, 1)
     relation = Relation(spec, spec, None, lambda x, _: x == 0, "")
-    found = shrink(relation, Codes((0x3F,), (0x3E,), 0))
-    assert size(spec, found)[:3] == (1, 0, 0)
+    found = shrink(relation, Codes((3,), (5,), 0, (5,), (15,)))
+    assert (found.scale_a, found.scale_b) == ((15,), (15,))
