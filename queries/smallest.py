@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -269,11 +268,9 @@ class Search(ABC):
         free = count - len(self.forced)
         if free < 0:
             return
-        for choice in itertools.combinations_with_replacement(list(members), free):
-            need = Counter(choice)
-            if all(n <= len(members[key]) for key, n in need.items()):
-                chosen = [k for key, n in need.items() for k in members[key][:n]]
-                yield tuple(sorted(chosen + self.forced))
+        for counts in multisets([len(some) for some in members.values()], free):
+            chosen = [k for some, n in zip(members.values(), counts, strict=True) for k in some[:n]]
+            yield tuple(sorted(chosen + self.forced))
 
     def size(self, found: Found) -> tuple[int, ...]:
         return size(self.spec, found.codes)
@@ -484,6 +481,31 @@ class Search(ABC):
         a, b, c = self.spec.a_format, self.spec.b_format, self.spec.c_format
         operands = [*((x, a) for x in inputs.a), *((x, b) for x in inputs.b), (inputs.c, c)]
         return [sign_bit(x, fmt) for x, fmt in operands]
+
+
+def multisets(sizes: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+    """How many to take of each of several kinds, `sizes` of them; first those that take most of the first kinds."""
+
+    def fill(start: int, left: int) -> None:
+        for i in range(start, len(sizes)):
+            counts[i] = min(sizes[i], left)
+            left -= counts[i]
+
+    counts = [0] * len(sizes)
+    if not 0 <= count <= sum(sizes):
+        return
+    fill(0, count)
+    while True:
+        yield tuple(counts)
+        taken = room = 0  # of the kinds after the i-th
+        for i in reversed(range(len(sizes))):
+            if counts[i] and taken < room:
+                break
+            taken, room = taken + counts[i], room + sizes[i]
+        else:
+            return
+        counts[i] -= 1
+        fill(i + 1, taken + 1)
 
 
 def _in_row(x: Inputs | Codes) -> list:  # type: ignore[type-arg]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -201,6 +203,22 @@ def test_what_no_solver_settles_is_open(solvers: Relay, monkeypatch: pytest.Monk
     assert search.with_products(0, lambda: 9.0) is None
     assert search.products_open(1) == "0 not settled: too hard"
     assert search.products_open(0) == ""
+
+
+def test_of_products_alike_some_are_chosen() -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        sizes = [rng.randint(1, 3) for _ in range(rng.randint(0, 5))]
+        count = rng.randint(0, 8)
+        every = itertools.combinations_with_replacement(range(len(sizes)), count)
+        of_each = [tuple(choice.count(i) for i in range(len(sizes))) for choice in every]
+        some = [n for n in of_each if all(x <= y for x, y in zip(n, sizes, strict=True))]
+        assert list(smallest.multisets(sizes, count)) == some
+
+
+def test_ways_are_found_where_few_of_many_are_possible() -> None:
+    # 12 kinds of 3 products: of 10^9 ways to take 36 kinds, one takes no more than there are.
+    assert list(smallest.multisets([3] * 12, 36)) == [(3,) * 12]
 
 
 # ---- ties
