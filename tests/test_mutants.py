@@ -142,6 +142,18 @@ def test_a_mutant_is_missed_unless_it_is_what_was_expected() -> None:
     assert [tested.verdict(none, s) for s in statuses] == ["MISSED", "no change", *["MISSED"] * 2]
 
 
+def test_tests_of_one_file_are_tried_together() -> None:
+    every = [
+        ("tests/a.py::x",),
+        ("tests/a.py::y", "tests/a.py::x"),
+        ("tests/b.py::z",),
+        ("tests/a.py", "-k", "w"),
+    ]
+    assert tested.same_file(every[0], every) == ("tests/a.py::x", "tests/a.py::y")
+    assert tested.same_file(every[2], every) == every[2]
+    assert tested.same_file(every[3], every) == every[3]
+
+
 @pytest.mark.slow
 def test_a_mutant_is_tested_on_a_copy(tmp_path: Path) -> None:
     command = [

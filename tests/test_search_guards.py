@@ -27,7 +27,7 @@ from mmaformal.algorithms import (
 )
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
-from mmaformal.formats import Format, Specials, e2m1, e2m3, e3m2, e5m2, fp32
+from mmaformal.formats import FORMATS, Format, Specials, e2m1, e2m3, e3m2, e5m2, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import both_encodings, long_chains, orders, relations
 from mmaformal.queries.constraints import Constraint, as_constraints, finite, fixed
@@ -38,7 +38,7 @@ from mmaformal.queries.long_chains import LongChains
 from mmaformal.queries.relations import Relation, RelationWitness, evaluate, values
 from mmaformal.queries.relations import _Smallest as Breaks
 from mmaformal.queries.smallest import Found
-from mmaformal.queries.symmetries import Laws, symmetry_classes
+from mmaformal.queries.symmetries import Laws, has_minus_zero, symmetry_classes
 from mmaformal.solver.answers import Different, Equal, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import Witness, WitnessError
@@ -100,6 +100,12 @@ def test_what_is_alike_is_so_in_both_models_and_where_it_is_allowed(
     found = differences(*models, *([Said(said)] if said else [])).find_licences()
     assert classes in (None, len(set(found.classes)))
     assert (found.exchange, found.signs, found.zeros) == (exchange, signs, zeros)
+
+
+def test_which_formats_have_a_minus_zero() -> None:
+    for fmt in FORMATS.values():
+        minus = fmt.signed and fmt.has_zero and fmt.is_finite(fmt.sign_mask) and fmt.value(fmt.sign_mask) == 0
+        assert has_minus_zero(fmt) == minus, fmt
 
 
 def test_a_law_that_is_not_settled_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,10 +228,14 @@ def test_each_way_to_place_products_is_looked_at() -> None:
 def test_a_zero_product_may_have_a_large_factor_on_either_side() -> None:
     """Zero products have the exponents of their fields, and only those of a zero a reach far enough."""
     x, y = (unit(1, fda(F, 1, None), f"F{F}", e2m1, e3m2, e2m3) for F in (3, 4))
-    answer = differences(x, y).answer()
-    assert isinstance(answer, Different)
-    assert answer.minimality[0] == "0 nonzero products: proved minimal"
-    assert answer.witness.a.tolist() in ([0], [8])
+    for where in ([], [fixed(a={0: 0})]):
+        answer = differences(x, y, *where).answer()
+        assert isinstance(answer, Different)
+        assert answer.minimality[0] == "0 nonzero products: proved minimal"
+        assert answer.witness.a.tolist() in ([0], [8])
+    beside, said = differences(x, y, fixed(a={0: 0})).inputs(())
+    assert beside.b[0].eq(z3.BitVec("b0", 6))
+    assert len(said) == 1
 
 
 ONE_PRODUCT = unit(1, fda(2)), unit(1, fda(3), "Y")

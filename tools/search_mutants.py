@@ -336,7 +336,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "formats without a −0 have one",
         "return fmt.signed and fmt.has_zero and fmt.specials != Specials.FNUZ",
         "return fmt.signed and fmt.has_zero",
-        of_all("two of FNUZ"),
+        guards("test_which_formats_have_a_minus_zero"),
     ),
     Mutant(
         _SYMMETRIES,
@@ -440,7 +440,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a factor that is fixed to zero has any zero beside it",
         'enough = not given_zero or (zeros == "signed" and has_minus_zero(y)) or zeros == "plus"',
         "enough = True",
-        of_all("a fixed minus zero"),
+        guards("test_a_zero_product_may_have_a_large_factor_on_either_side"),
     ),
     # ---- two models
     Mutant(
