@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from test_kernels import executable, near_one, random_codes, run
 
-from mmaformal import cdna1, cdna2, hopper
+from mmaformal import cdna1, cdna2, hopper, rtx_blackwell
+from mmaformal.formats import fp32
 
 
 def test_a_zero_among_other_products_has_the_exponent_of_zero() -> None:
@@ -39,3 +40,28 @@ def test_a_subnormal_c_beside_products_almost_as_small() -> None:
     a[::4] = 0
     c = rng.integers(0, 1 << 23, (20, 40)).astype(np.uint32) | np.uint32(1 << 31)
     assert (run(i, a, b, c) == executable(i, a, b, c)).all()
+
+
+def test_a_minus_zero_of_gps_beside_an_accumulator_that_was_flushed() -> None:
+    """What is flushed keeps its sign; a zero added to it takes that away, if it is +0."""
+    i = cdna2["f32_16x16x8bf16"]
+    tiny, minus = i.a_format.code("0x1p-63"), i.a_format.sign_mask
+    a = np.array([[tiny, 0] + [zero] * (i.k - 2) for zero in (0, minus)], i.a_format.word)
+    b = np.array([[tiny]] + [[i.b_format.code("1")]] * (i.k - 1), i.b_format.word)
+    c = np.full((2, 1), fp32.code("-0x1.8p-126"), np.uint32)
+    assert run(i, a, b, c).tolist() == executable(i, a, b, c).tolist() == [[0], [0]]
+
+
+def test_a_scale_that_is_nan_in_each_group() -> None:
+    i = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
+    rng, fmt, groups = np.random.default_rng(4), i.spec.scale_format, i.spec.scales
+    assert fmt is not None
+    a, b = near_one(rng, i.a_format, (groups, i.k)), near_one(rng, i.b_format, (i.k, groups))
+    s = np.full((groups, groups), fmt.code("1"), fmt.word)
+    nan = np.where(np.eye(groups, dtype=bool), s.dtype.type(0x7F), s)
+    assert fmt.is_nan(0x7F)
+    c = near_one(rng, fp32, (groups, groups))
+    for scales in ((nan, s), (s, nan)):
+        found = run(i, a, b, c, *scales)
+        assert (found == executable(i, a, b, c, *scales)).all()
+        assert len(np.unique(found)) == 1

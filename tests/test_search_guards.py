@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import z3
 from in_process import OPEN, Forgetful, Here
@@ -267,6 +268,18 @@ def test_what_is_settled_is_called_minimal() -> None:
         assert isinstance(settled, Different)
         assert all(line.endswith("proved minimal") for line in settled.minimality)
         assert len(case) == 2 or settled.witness.a.tolist()[0] == 0
+
+
+def test_of_cases_as_small_as_each_other_the_first_is_taken() -> None:
+    x, y = unit(1, fda(1)), unit(1, fda(2), "Y")
+    search = differences(x, y, fixed(c=ZERO))
+    found, why = search._first(found_at(x, y, Codes((15,), (3,), ZERO)), [], [(0,)])
+    pairs = [(a, b) for a in range(16) for b in range(8) if a & 7 >= b]  # which stand for all
+    of_a, of_b = (np.array([[pair[side]] for pair in pairs], np.uint8) for side in (0, 1))
+    differ = x.dot_add(of_a, of_b, np.uint32(0)) != y.dot_add(of_a, of_b, np.uint32(0))
+    first = min(pair for pair, each in zip(pairs, differ, strict=True) if each)
+    assert (found.codes.a + found.codes.b, why) == (first, "")
+    assert first != (15, 3)
 
 
 def found_at(x: Instruction, y: Instruction, codes: Codes) -> Found:

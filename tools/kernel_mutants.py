@@ -259,7 +259,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "only the last group's scale may be NaN",
         "some_nan |= na[i, g]",
         "some_nan = na[i, g]",
-        bits(_OMMA),
+        corners("test_a_scale_that_is_nan_in_each_group"),
     ),
     # ---- sfma, gps
     Mutant(
@@ -295,7 +295,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "−0 among the operands keeps its sign",
         "where((x.sign == 1) & (magnitude != 0), -magnitude, magnitude)",
         "where(x.sign == 1, -magnitude, magnitude)",
-        kernels("test_zeros_of_gps_have_no_sign"),
+        corners("test_a_minus_zero_of_gps_beside_an_accumulator_that_was_flushed"),
     ),
     Mutant(
         _IEEE,

@@ -278,7 +278,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "ties are not settled",
         'name = "lesser codes"\n',
         'return found, ""\n',
-        least("test_whichever_solver_answers_the_case_is_the_same"),
+        guards("test_of_cases_as_small_as_each_other_the_first_is_taken"),
     ),
     Mutant(
         _SMALLEST,

@@ -150,7 +150,8 @@ def verdict(mutant: Mutant, status: str) -> str:
 def key(mutant: Mutant) -> str:
     """Of a mutant, its file, and the files of its tests."""
     digest = hashlib.sha256(repr(mutant).encode())
-    for name in sorted({mutant.file, *(test.partition("::")[0] for test in mutant.tests)}):
+    files = {test.partition("::")[0] for test in mutant.tests if test.startswith("tests/")}
+    for name in sorted({mutant.file, *files}):
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
 
