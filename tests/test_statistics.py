@@ -201,10 +201,11 @@ def test_an_exact_result_beyond_float64_is_its_largest_number() -> None:
 def test_errors_below_the_least_normal_number_are_rounded_once() -> None:
     """Errors of fp64 sums of products far below 2^-1074: multiples of it, and ties, told from what is beside them."""
     i = cdna2["f64_16x16x4f64"].replace(k=4)
-    for k in (1, 2, 3, 5, 2**53 + 1, 2**54 + 2, 3 * 2**52 + 1):
-        for more in (0.0, 2.0**-600, -(2.0**-600)):
-            A = np.array([[k * 2.0**-540, 2.0**-500, 0, 0]])
-            B = np.array([[2.0**-536], [2.0**-500 * more * 2.0**400], [0], [0]])
+    cases = [(high, k) for high in (0, 2**52, 2**53, 3 * 2**52, 2**54) for k in (1, 2, 3, 5, 6, 9)]
+    for high, k in cases:
+        for more in (0.0, 2.0**-700, -(2.0**-700)):
+            A = np.array([[high * 2.0**-540, k * 2.0**-540, 2.0**-500, 0]])
+            B = np.array([[2.0**-536], [2.0**-536], [more], [0]])
             found = sample(i, A, B)
             exact = sum(
                 Fraction(x) * Fraction(y) for x, y in zip(A[0].tolist(), B[:, 0].tolist(), strict=True)

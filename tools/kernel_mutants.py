@@ -379,24 +379,24 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         _GEMM,
-        "neighbours are added once more",
+        "a sum without a neighbour is lost",
         "level = pairs + level[2 * len(pairs) :]",
-        "level = pairs + level[len(pairs) * 2 - 1 :]",
-        ("tests/test_gemm.py", "-k", "pairwise or order"),
+        "level = pairs",
+        gemm("test_pairwise_with_an_odd_one_out"),
     ),
     Mutant(
         _GEMM,
         "tiles of a stream are cut one instruction late",
         "cuts = [0, *(cut - first for cut in inner), self.steps]",
         "cuts = [0, *(cut - first + 1 for cut in inner), self.steps]",
-        ("tests/test_gemm.py", "-k", "stream"),
+        gemm("test_stream_k"),
     ),
     Mutant(
         _GEMM,
         "a promoted accumulator is not started again",
         "            d = np.zeros(total.shape, self.word)\n            self.kernel.run",
         "            d = d if first else np.zeros(total.shape, self.word)\n            self.kernel.run",
-        ("tests/test_gemm.py", "-k", "promot"),
+        gemm("test_promotion"),
     ),
     # ---- errors, exactly
     Mutant(

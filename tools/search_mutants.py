@@ -344,6 +344,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "if any(not constant and not _is_bit(term) for term, _, constant in values.values()):",
         "if False:",
         least("test_laws"),
+        same="what else matters is left free in the lemma that follows, which then does not hold",
     ),
     # ---- permutations
     Mutant(
