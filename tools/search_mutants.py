@@ -39,6 +39,7 @@ _WITNESS = "mmaformal/witness.py"
 _INPUTS = "queries/inputs.py"
 _CONSTRAINTS = "queries/constraints.py"
 _SMALLEST = "queries/smallest.py"
+_ALGORITHMS = "mmaformal/algorithms.py"
 _SYMMETRIES = "queries/symmetries.py"
 _ORDERS = "queries/orders.py"
 _DIFFERENCE = "queries/find_difference.py"
@@ -295,12 +296,18 @@ MUTANTS: tuple[Mutant, ...] = (
         least("test_what_no_solver_settles_is_open"),
     ),
     # ---- which cases are alike
-    Mutant(_SYMMETRIES, "even and odd products are alike", "return step, k % 2", "return step", _CLASSES),
+    Mutant(
+        _ALGORITHMS,
+        "even and odd products are alike",
+        "return k // self.L, k % 2",
+        "return k // self.L",
+        _CLASSES,
+    ),
     Mutant(
         _SYMMETRIES,
         "products of two block scales are alike",
-        "(place(spec, k), k // scale)",
-        "(place(spec, k), 0)",
+        "(spec.parameters.class_of(k), k // scale)",
+        "(spec.parameters.class_of(k), 0)",
         _SCALES,
     ),
     Mutant(
@@ -389,9 +396,9 @@ MUTANTS: tuple[Mutant, ...] = (
     # ---- the smallest case: places, and what is open
     Mutant(
         _SMALLEST,
-        "a class is never used up",
-        "if all(n <= len(members[key])",
-        "if all(n < len(members[key])",
+        "all products at once are not looked at",
+        "if not 0 <= count <= sum(sizes):",
+        "if not 0 <= count < sum(sizes):",
         _PLACES,
     ),
     Mutant(
