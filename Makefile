@@ -15,7 +15,7 @@ test: $(VENV)/tools
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python tools/typecheck.py
+	$(BIN)/python tools/lint_installed.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

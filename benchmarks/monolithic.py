@@ -12,9 +12,15 @@ from dataclasses import replace
 import z3
 
 from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.relations import is_nan
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_range, resize
+from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.instruction import Instruction
+from mmaformal.proof.definitions import at_least, conversion_of, is_rounded, read
+from mmaformal.proof.fused import keeps
+from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
@@ -25,12 +31,7 @@ from mmaformal.queries import (
     sign_symmetry,
     zero_padding,
 )
-from mmaformal.queries.definitions import at_least, conversion_of, is_rounded, read
-from mmaformal.queries.fused import keeps
-from mmaformal.queries.fused_steps import Fused, fused_step, magnitude_of
-from mmaformal.queries.inputs import Inputs, symbolic_inputs
 from mmaformal.queries.monotonicity import order
-from mmaformal.queries.relations import is_nan
 
 # ---- structural --------------------------------------------------------------------------------------------------
 

@@ -13,24 +13,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.relations import Rows, run_trace, values
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import StickySum
 from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.facts.accumulator import largest_aligned, widest, within
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import Codes, symbolic_inputs
-from mmaformal.queries.lemmas import ArgumentError, Link, UnprovedError
-from mmaformal.queries.pairs import Pairing, operand_codes, prove
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import ArgumentError, Link, UnprovedError
+from mmaformal.proof.related_runs import Pairing, operand_codes, prove
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Rows, run_trace, values
-from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 
@@ -49,11 +50,6 @@ class Sum(ShortRepr):
     signed: tuple[
         tuple[z3.ExprRef, ...], ...
     ] = ()  #: of each term: sign and aligned magnitude, whose bits are its bound
-
-
-def widest(fmt: Format) -> int:
-    """The largest significand, as an integer."""
-    return (2 << fmt.fraction_bits) - 1
 
 
 def largest_case(spec: DotAdd) -> Codes:
@@ -109,13 +105,13 @@ def _sums(spec: DotAdd, step: Any, product: int | None = None) -> list[Sum]:
             assert spec.scale_format is not None
             fraction = 2 + 2 * spec.scale_format.fraction_bits
             largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2  # type: ignore[attr-defined]
-        parts = [(t, largest, _aligned(largest, fraction, p.F)) for t in terms]  # type: ignore[attr-defined]
+        parts = [(t, largest, largest_aligned(largest, fraction, p.F)) for t in terms]  # type: ignore[attr-defined]
         c = widest(spec.c_format)
-        parts.append((step.addend, c, _aligned(c, spec.c_format.fraction_bits, p.F)))  # type: ignore[attr-defined]
+        parts.append((step.addend, c, largest_aligned(c, spec.c_format.fraction_bits, p.F)))  # type: ignore[attr-defined]
         return [_sum(step, "products and c", step.total, parts, step.e_max)]
     if name in ("fdrda", "gfdrda"):
         fraction = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-        aligned = _aligned(product, fraction, p.F)  # type: ignore[attr-defined]
+        aligned = largest_aligned(product, fraction, p.F)  # type: ignore[attr-defined]
         parts = [(t, product, aligned) for t in step.products]
         if name == "fdrda":
             return [_sum(step, "products", step.dot, parts, step.e_products)]
@@ -160,10 +156,6 @@ def _addition(each: Addition) -> Sum:
     )
 
 
-def _aligned(significand: int, fraction_bits: int, F: int) -> int:
-    return significand << F - fraction_bits if fraction_bits <= F else significand >> fraction_bits - F
-
-
 def _sum(
     step: Any, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Any, int, int]], e_max: z3.BitVecRef
 ) -> Sum:
@@ -172,25 +164,6 @@ def _sum(
         raise ArgumentError(f"the sum of {what} is not made of {len(parts)} terms")
     made = tuple((t.significand, largest, (t.sign, t.exponent, e_max)) for t, largest, _ in parts)
     return Sum(what, total, terms, tuple(bound for *_, bound in parts), made, step)
-
-
-def within(x: z3.BitVecRef, bound: int) -> Link:
-    """−bound ≤ x ≤ bound; all that x can be if it has no bits for more."""
-    if bound >= 1 << (x.size() - 1):
-        raise ArgumentError(f"{x.size()} bits do not hold ±{bound}")
-    return Link(z3.And(x <= bound, x >= -bound), (x,))
-
-
-class Bound(NamedTuple):
-    significand: int  #: the largest of a product
-    aligned: int  #: the same in F fractional bits
-
-
-def bound_of_sum(spec: DotAdd) -> Bound:
-    """The bounds of a product of fda."""
-    fraction = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    product = widest(spec.a_format) * widest(spec.b_format)
-    return Bound(product, _aligned(product, fraction, spec.parameters.F))  # type: ignore[attr-defined]
 
 
 def carry_bits(each: Sum) -> int:

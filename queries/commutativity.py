@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.relations import same as same_code
+from mmaformal.facts.related import argue
+from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.pairs import Pairing, Runs, Same, argue, same
+from mmaformal.proof.related_runs import Pairing, Runs, Same, same
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Relation, settle
-from mmaformal.queries.relations import same as same_code
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 

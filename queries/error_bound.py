@@ -34,30 +34,15 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Sfma
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
+from mmaformal.cases.numerical import Shown, exact, inputs_text, run_both, with_products, zeros
 from mmaformal.encodings import executable
 from mmaformal.encodings.smt.blocks import Operand
-from mmaformal.formats import Format, e2m1
-from mmaformal.instruction import Instruction
-from mmaformal.queries import error_bound_round_down as round_down
-from mmaformal.queries.composition import (
-    Composing,
-    place,
-    prove_accumulated,
-    prove_error,
-    prove_errors_add_up,
-    total_of,
-    within,
-)
-from mmaformal.queries.definitions import conversion_of, fit
-from mmaformal.queries.error_bound_inputs import encode_number, pairs_losing, product_codes
-from mmaformal.queries.exact_steps import prove_step
-from mmaformal.queries.exact_terms import prove_chain, prove_inputs
-from mmaformal.queries.fused import (
-    Loss,
-    Summand,
-    largest_loss,
-)
-from mmaformal.queries.fused_steps import (
+from mmaformal.facts import error_bound_round_down as round_down
+from mmaformal.facts.exact_steps import prove_step
+from mmaformal.facts.exact_terms import prove_chain, prove_inputs
+from mmaformal.facts.fused_steps import (
     E2M1_PRODUCT,
     Fused,
     fused_step,
@@ -67,17 +52,20 @@ from mmaformal.queries.fused_steps import (
     prove_rounding,
     prove_total,
 )
-from mmaformal.queries.inputs import Codes, symbolic_inputs
-from mmaformal.queries.numerical import (
-    NotProvedError,
-    Proving,
-    Shown,
-    exact,
-    inputs_text,
-    run_both,
-    with_products,
-    zeros,
+from mmaformal.formats import Format, e2m1
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import (
+    Composing,
+    place,
+    prove_accumulated,
+    prove_error,
+    prove_errors_add_up,
+    total_of,
+    within,
 )
+from mmaformal.proof.definitions import conversion_of, fit
+from mmaformal.proof.fused import Loss, Summand, largest_loss
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker

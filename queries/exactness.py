@@ -33,20 +33,17 @@ from mmaformal.algorithms import (
     Lowered,
     Sfma,
 )
-from mmaformal.formats import Format, fp32
-from mmaformal.instruction import Instruction
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.definitions import grid_value, index_below, last_index
-from mmaformal.queries.exact_steps import prove_addition, prove_products, prove_step
-from mmaformal.queries.exact_terms import (
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.numerical import exact as exact_sum
+from mmaformal.facts.exact_steps import prove_addition, prove_products, prove_step
+from mmaformal.facts.exact_terms import (
     prove_chain,
     prove_groups_chain,
     prove_inputs,
     prove_lowered,
     prove_tree,
 )
-from mmaformal.queries.fused import prove_alignment
-from mmaformal.queries.fused_steps import (
+from mmaformal.facts.fused_steps import (
     fused_step,
     one_step,
     prove_e_max,
@@ -54,11 +51,14 @@ from mmaformal.queries.fused_steps import (
     prove_rounding,
     prove_total,
 )
-from mmaformal.queries.inputs import Codes, symbolic_inputs
-from mmaformal.queries.numerical import NotProvedError, Proving
-from mmaformal.queries.numerical import exact as exact_sum
+from mmaformal.facts.round_down import prove_round_down
+from mmaformal.formats import Format, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import grid_value, index_below, last_index
+from mmaformal.proof.fused import prove_alignment
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
-from mmaformal.queries.round_down import prove_round_down
 from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 

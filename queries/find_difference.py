@@ -17,23 +17,16 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.architectures.base import Architecture
+from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
+from mmaformal.cases.inputs import Inputs, is_nan, is_zero, symbolic_inputs
+from mmaformal.cases.smallest import Found, Places, Progress, Search
 from mmaformal.encodings import smt
+from mmaformal.facts import e_zero
+from mmaformal.facts.both_encodings import equal_in_both_encodings
+from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
-from mmaformal.queries import long_chains, staged
-from mmaformal.queries.both_encodings import equal_in_both_encodings
+from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.queries.inputs import Inputs, is_nan, is_zero, symbolic_inputs
-from mmaformal.queries.smallest import Found, Places, Progress, Search
-from mmaformal.queries.symmetries import (
-    Laws,
-    Licences,
-    OneProduct,
-    Zeros,
-    distinct,
-    has_minus_zero,
-    product_terms,
-    symmetry_classes,
-)
 from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.deadline import checked_timeout
@@ -347,10 +340,10 @@ class _Search(Search):
             statement = f"{self.question}: both are one and the same term"
             self.asker.prove("same term", statement, rx == ry, cut=[rx])
             return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
-        if staged.applies(self.x.spec, self.y.spec):
+        if e_zero.applies(self.x.spec, self.y.spec):
             self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
             free = symbolic_inputs(self.spec)
-            if staged.prove_equal(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
+            if e_zero.prove_equal(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
                 return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
         return None
 

@@ -27,12 +27,12 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda, Gps
+from mmaformal.cases.inputs import exponent_field, fraction_field, is_nan
 from mmaformal.encodings import smt
 from mmaformal.folding import step_of
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint
-from mmaformal.queries.inputs import exponent_field, fraction_field, is_nan
 from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import Witness, WitnessError, case_size

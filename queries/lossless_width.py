@@ -27,6 +27,8 @@ import click
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gps, Lowered, Sfma
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import Shown, exact, find_case, run_both
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, execute
 from mmaformal.encodings import executable
@@ -45,10 +47,9 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.explain import number_text
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.definitions import at_least, fit
-from mmaformal.queries.inputs import Codes
-from mmaformal.queries.numerical import NotProvedError, Proving, Shown, exact, find_case, run_both
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown

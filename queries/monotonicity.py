@@ -24,30 +24,31 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Gps, Lowered, Rounding, Sfma
+from mmaformal.cases.descents import codes_of_number, in_order, normal_code, order, position, shown
+from mmaformal.cases.inputs import Codes, is_nan, symbolic_inputs
+from mmaformal.cases.numerical import run, with_products, zeros
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
-from mmaformal.formats import Format
-from mmaformal.instruction import Instruction
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.definitions import conversion_of, fit
-from mmaformal.queries.descents import codes_of_number, in_order, normal_code, order, position, shown
-from mmaformal.queries.exact_steps import prove_addition
-from mmaformal.queries.exact_terms import (
+from mmaformal.facts.exact_steps import prove_addition
+from mmaformal.facts.exact_terms import (
     prove_chain,
     prove_groups_chain,
     prove_lowered,
     prove_special_codes,
     prove_tree,
 )
-from mmaformal.queries.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
-from mmaformal.queries.inputs import Codes, is_nan, symbolic_inputs
+from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
+from mmaformal.facts.monotonicity_rounding import by_rounding, prove_grid, prove_special_addition
+from mmaformal.facts.round_down import prove_ranges
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import conversion_of, fit
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
-from mmaformal.queries.monotonicity_rounding import by_rounding, prove_grid, prove_special_addition
-from mmaformal.queries.numerical import NotProvedError, Proving, run, with_products, zeros
 from mmaformal.queries.property import Property
-from mmaformal.queries.round_down import prove_ranges
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 

@@ -15,15 +15,16 @@ from functools import partial
 from itertools import product
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Gdfs, Gps, Lowered, Sfma
+from mmaformal.cases.descents import any_code, codes_of_number, position, shown
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import negated, run, with_products, zeros
+from mmaformal.cases.numerical import size as size_of
 from mmaformal.explain import code_text, number_text
+from mmaformal.facts.monotonicity_groups import prove_groups
+from mmaformal.facts.monotonicity_rounding import by_rounding
 from mmaformal.instruction import Instruction
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.descents import any_code, codes_of_number, position, shown
-from mmaformal.queries.inputs import Codes
-from mmaformal.queries.monotonicity_groups import prove_groups
-from mmaformal.queries.monotonicity_rounding import by_rounding
-from mmaformal.queries.numerical import NotProvedError, negated, run, with_products, zeros
-from mmaformal.queries.numerical import size as size_of
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.proving import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker

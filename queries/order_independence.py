@@ -11,11 +11,12 @@ from __future__ import annotations
 import sys
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.relations import same as same_code
+from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
+from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.queries.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Relation, settle
-from mmaformal.queries.relations import same as same_code
 from mmaformal.solver.answers import Answer, Holds, Proof
 from mmaformal.solver.asking import Asker
 

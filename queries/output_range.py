@@ -16,6 +16,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import Relation, both, is_finite, is_nan, magnitude, negation
 from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import efda, fdrda
@@ -23,14 +25,13 @@ from mmaformal.encodings.smt.blocks import all_of, exponent_range, product_range
 from mmaformal.encodings.smt.fdrda import dot_bound
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.explain import code_text
+from mmaformal.facts.settling import settle
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.lemmas import ArgumentError, Link, UnprovedError
-from mmaformal.queries.pairs import Pairing, operand_codes, prove
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import ArgumentError, Link, UnprovedError
+from mmaformal.proof.related_runs import Pairing, operand_codes, prove
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Relation, both, is_finite, is_nan, magnitude, negation, settle
-from mmaformal.queries.stages import summands
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 

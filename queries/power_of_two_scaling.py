@@ -20,27 +20,17 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd, Gdfs
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.relations import Code, Fact, Relation, Rows, as_codes, both, is_finite, run_trace
+from mmaformal.cases.relations import same as same_code
 from mmaformal.encodings import smt
+from mmaformal.facts.scaling_steps import chain
+from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
-from mmaformal.queries.doubled import doubled, doubles, same_double, well_inside
-from mmaformal.queries.doubled_steps import chain
-from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.queries.lemmas import Link
-from mmaformal.queries.pairs import Pairing
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.scaling import doubled, doubles, same_double, well_inside
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import (
-    Code,
-    Fact,
-    Relation,
-    Rows,
-    as_codes,
-    both,
-    fails,
-    is_finite,
-    run_trace,
-    settle,
-)
-from mmaformal.queries.relations import same as same_code
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 

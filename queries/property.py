@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
+from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.instruction import Instruction
-from mmaformal.queries.both_encodings import of_both_encodings
-from mmaformal.queries.failure import with_failure
-from mmaformal.queries.lemmas import Relay
+from mmaformal.proof.failure import with_failure
+from mmaformal.proof.lemmas import Relay
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout

@@ -14,66 +14,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 import click
-import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, execute
+from mmaformal.facts.equality import question_of, settle
 from mmaformal.instruction import Instruction
-from mmaformal.queries.correspondence import ARGUMENTS
-from mmaformal.queries.failure import named, with_failure
-from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.queries.lanes import LaneError, Tracer
-from mmaformal.queries.lemmas import Argument, ArgumentError, Ledger, Relay, UnprovedError
-from mmaformal.queries.stages import same_code
-from mmaformal.queries.wings import WingWitness, cases, codes_of, compare, results, trace
-from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.proof.lemmas import Ledger, Relay
+from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import Outcome
-from mmaformal.witness import WitnessError
-
-#: Numbers of cases that are run before a solver is asked for one: a few hundred show most errors, thousands more.
-_CASES = (500, 20_000)
-
-#: Seconds for each kind of input in the search for a witness, before those left open are asked for longer.
-_PATIENCE = (5.0, 30.0, 1e9)
-
-
-class NoArgumentError(Exception):
-    """There is no argument for an algorithm as yet."""
-
-
-def question_of(instruction: Instruction) -> str:
-    return f"both encodings of {instruction.label} give the same code for every input, and nothing wraps"
-
-
-def argue(spec: DotAdd) -> Argument:
-    """The argument that both encodings agree, and its lemmas, none of them proved.
-
-    Raises NoArgumentError; LaneError or ArgumentError if the encodings do not have the structure to argue about.
-    """
-    algorithm = spec.parameters.algorithm
-    if algorithm not in ARGUMENTS:
-        raise NoArgumentError(f"there is no argument for {algorithm} yet")
-    tracer = Tracer()
-    traces = trace(spec, symbolic_inputs(spec), tracer)
-    argument = Argument(tracer)
-    argument.interfaces = lambda: (
-        *named("executable", traces.executable),
-        *named("smt", traces.smt),
-    )
-    ARGUMENTS[algorithm](argument, traces)
-    # Whatever an argument ends with: it is the code of d that has to be the same.
-    argument.conclude(same_code(traces.executable.result, traces.smt.result))
-    return argument
 
 
 class Prover:
@@ -106,25 +62,6 @@ class Prover:
         return answer
 
 
-def settle(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
-    """`Holds`, `Fails` or `Unknown` in the time that the asker has left; what the ledger has is not asked again."""
-    question = question_of(instruction)
-    known: tuple[Obligation, ...] = ()
-    try:
-        proof = Proof(ledger.settle(asker, argue(instruction.spec)))
-        return Holds(question, proof, asker.elapsed)
-    except NoArgumentError as error:
-        return Unknown(question, str(error), (), asker.elapsed)
-    except (LaneError, ArgumentError, UnprovedError) as error:
-        why, known = str(error), tuple(asker.proved)
-    witness = find_witness(asker, instruction)
-    if witness is not None:
-        answer: Answer = Fails(question, witness, f"The proof failed: {why}", asker.elapsed)
-    else:
-        answer = Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
-    return with_failure(answer, asker)
-
-
 def prove_encodings(
     instruction: Instruction, *, timeout: float = 600.0, backends: Sequence[str] | None = None
 ) -> Answer:
@@ -139,80 +76,6 @@ def prove_encodings(
 
 
 # ---- looking for an input ----------------------------------------------------------------------------------------
-
-
-def find_witness(asker: Asker, instruction: Instruction) -> WingWitness | None:
-    """An input on which the wings differ or an operation wraps; None if the asker's time does not suffice."""
-    witness = _sample(instruction)
-    if witness is not None:
-        return witness
-    left = list(_kinds_of_inputs(instruction.spec))
-    for patience in _PATIENCE:
-        kinds, left = left, []
-        for inputs in kinds:
-            if asker.left <= 0:
-                return None
-            try:
-                outcome = _differ(asker, instruction.spec, inputs, patience)
-            except LaneError:  # what the executable wing does cannot be said of symbolic lanes
-                return None
-            if outcome.verdict == "unknown":
-                left.append(inputs)
-            if outcome.verdict != "sat":
-                continue
-            codes = codes_of(inputs, outcome.model)
-            witness = compare(instruction, codes)
-            if witness is None:
-                raise WitnessError(f"symbolic lanes or a solver are wrong: both wings agree on {codes}")
-            return witness
-    return None
-
-
-def _sample(instruction: Instruction) -> WingWitness | None:
-    """Run both wings on codes of many moods."""
-    spec = instruction.spec
-    for count in _CASES:
-        codes = cases(spec, count)
-        for each, (mine, other) in zip(codes, results(spec, codes), strict=True):
-            if mine != other:
-                return _with_fewer_products(instruction, each)
-    return None
-
-
-def _with_fewer_products(instruction: Instruction, codes: Codes) -> WingWitness | None:
-    """The case with as many products made zero, one after another, as leave a difference."""
-    for k in range(instruction.k):
-        a, b = ((*side[:k], 0, *side[k + 1 :]) for side in (codes.a, codes.b))
-        fewer = replace(codes, a=a, b=b)
-        if compare(instruction, fewer) is not None:
-            codes = fewer
-    return compare(instruction, codes)
-
-
-def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:
-    """Ask for codes on which the wings differ, or an operation wraps."""
-    tracer = Tracer(strict=False)
-    traces = trace(spec, inputs, tracer)
-    differ = traces.executable.result.fit(spec.d_format.storage_bits) != traces.smt.result
-    statement = "the wings agree on inputs of one kind"
-    return asker.satisfy(
-        "search", statement, [z3.Or(differ, *tracer.violations)], inputs.constants(), limit=limit
-    )
-
-
-def _kinds_of_inputs(spec: DotAdd) -> Iterator[Inputs]:
-    """Few products first; then many, but equal ones; then all."""
-    last = spec.k - 1
-    for few in dict.fromkeys([(0,), (0, min(1, last)), (0, last)]):
-        pinned = {f"{side}{k}": 0 for side in "ab" for k in range(spec.k) if k not in few}
-        yield symbolic_inputs(spec, pinned)
-    everything = symbolic_inputs(spec)
-    for period in (1, 2):
-        order = [k % period for k in range(spec.k)]
-        yield replace(
-            everything, a=tuple(everything.a[k] for k in order), b=tuple(everything.b[k] for k in order)
-        )
-    yield everything
 
 
 @click.command(help=(__doc__ or "").splitlines()[0])

@@ -19,10 +19,13 @@ from fractions import Fraction
 from functools import partial
 
 from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import Shown, exact, find_case, run_both
 from mmaformal.explain import code_text
+from mmaformal.facts.exact_steps import prove_step
 from mmaformal.instruction import Instruction
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.definitions import (
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import (
     conversion_of,
     grid_value,
     index_below,
@@ -30,9 +33,7 @@ from mmaformal.queries.definitions import (
     is_faithful,
     last_index,
 )
-from mmaformal.queries.exact_steps import prove_step
-from mmaformal.queries.inputs import Codes
-from mmaformal.queries.numerical import NotProvedError, Shown, exact, find_case, run_both
+from mmaformal.proof.proving import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker

@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import Code, Relation, either, same_number, select
+from mmaformal.facts.related import argue
+from mmaformal.facts.settling import settle
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.pairs import Opposite, Pairing, Runs, argue
+from mmaformal.proof.related_runs import Opposite, Pairing, Runs
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import Code, Relation, either, same_number, select, settle
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmaformal.campaign import Campaign
     from mmaformal.instruction import Instruction
-    from mmaformal.queries.campaign import Campaign
     from mmaformal.solver.evidence import EvidenceStore
 
 _PROVED, _REFUTED, _UNKNOWN = 0, 1, 3
@@ -50,7 +50,7 @@ def run(args: Request) -> int:
 
     Raises ValueError for wrong use, EvidenceError, NoSolverError, WitnessError.
     """
-    from mmaformal.queries.campaign import Campaign
+    from mmaformal.campaign import Campaign
     from mmaformal.solver.evidence import EvidenceStore, default_path
 
     if args.evidence is not None and args.no_cache:

@@ -14,25 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Lowered
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import Code, Fact, Relation, both, either, is_finite, magnitude, same_number
+from mmaformal.cases.relations import same as same_code
 from mmaformal.encodings.smt.gps import flush
+from mmaformal.facts.related import argue
+from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.lemmas import Link
-from mmaformal.queries.pairs import Lenient, Pairing, Runs, argue, same
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Lenient, Pairing, Runs, same
 from mmaformal.queries.property import Property
-from mmaformal.queries.relations import (
-    Code,
-    Fact,
-    Relation,
-    both,
-    either,
-    is_finite,
-    magnitude,
-    same_number,
-    settle,
-)
-from mmaformal.queries.relations import same as same_code
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
 

@@ -17,12 +17,12 @@ import pytest
 from random_cases import cases, code, run, same, total, value
 
 from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gdfs, Gps, Lowered
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.laws import first_step
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, zero_padding
 from mmaformal.queries.exactness import examine
-from mmaformal.queries.inputs import Codes
-from mmaformal.queries.symmetries import first_step
 from mmaformal.solver.answers import Holds
 
 Number = Fraction | float | None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mmaformal.queries import symmetries
+from mmaformal.facts import laws
 
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
@@ -72,7 +72,7 @@ def _laws_are_of_these_encodings(request: pytest.FixtureRequest) -> Iterator[Non
     """What was proved of models is not used where encodings are changed, nor the other way round."""
     changes = "monkeypatch" in request.fixturenames
     if changes:
-        symmetries.forget()
+        laws.forget()
     yield
     if changes:
-        symmetries.forget()
+        laws.forget()

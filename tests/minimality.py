@@ -12,10 +12,10 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import Inputs
+from mmaformal.cases.relations import Rows
 from mmaformal.formats import Format
 from mmaformal.queries.constraints import Constraint
-from mmaformal.queries.inputs import Inputs
-from mmaformal.queries.relations import Rows
 
 
 def claims(minimality: Sequence[str]) -> list[tuple[int, bool]]:

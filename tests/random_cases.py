@@ -11,9 +11,9 @@ import exact
 import numpy as np
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import Codes
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.inputs import Codes
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
 

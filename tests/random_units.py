@@ -47,20 +47,20 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
+from mmaformal.cases import smallest
+from mmaformal.cases.descents import Descent
+from mmaformal.cases.evaluate import evaluate
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.relations import RelationWitness, Rows, _smaller
 from mmaformal.encodings import smt
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
-from mmaformal.queries import smallest
+from mmaformal.proof.definitions import conversion_of
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
-from mmaformal.queries.definitions import conversion_of
-from mmaformal.queries.descents import Descent
-from mmaformal.queries.evaluate import evaluate
-from mmaformal.queries.inputs import Codes, symbolic_inputs
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.prove_encodings import prove_encodings
-from mmaformal.queries.relations import RelationWitness, Rows, _smaller
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

@@ -12,10 +12,10 @@ import pytest
 import z3
 
 from mmaformal import hopper
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.numerical import exact, run
+from mmaformal.proof.definitions import conversion_of, is_correct, is_faithful
 from mmaformal.queries import error_bound
-from mmaformal.queries.definitions import conversion_of, is_correct, is_faithful
-from mmaformal.queries.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.queries.numerical import exact, run
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import monolithic

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from mmaformal import find_difference, hopper
+from mmaformal.cases.encodings import WingWitness, compare
 from mmaformal.encodings.executable import fda
-from mmaformal.queries import both_encodings
-from mmaformal.queries.lemmas import Scripts
+from mmaformal.facts import both_encodings
+from mmaformal.facts.equality import argue
+from mmaformal.proof.lemmas import Scripts
 from mmaformal.queries.output_range import NEVER_MINUS_ZERO
-from mmaformal.queries.prove_encodings import argue
-from mmaformal.queries.wings import WingWitness, compare
 from mmaformal.queries.zero_padding import PROPERTY as ZERO_PADDING
 from mmaformal.queries.zero_padding import padding
 from mmaformal.solver.answers import Equal, Fails, Holds, Proof, Unknown
@@ -75,9 +75,7 @@ def test_instructions_with_unequal_encodings_are_not_equal(evidence: Any, one_bi
 
 
 def test_without_time_for_the_encodings_nothing_is_affirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        both_encodings.prove_encodings, "settle", lambda i, *_: Unknown("q", "no time", (), 0.0)
-    )
+    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Unknown("q", "no time", (), 0.0))
     monkeypatch.setattr(both_encodings, "_PROVED", {})
     answer = NEVER_MINUS_ZERO.prove(ONE)
     assert isinstance(answer, Unknown)
@@ -93,7 +91,7 @@ def test_a_long_chain_is_one_of_two_steps() -> None:
 
 
 def test_what_is_not_traced_of_a_long_chain_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(both_encodings.prove_encodings, "settle", lambda i, *_: Holds("q", Proof(()), 0.0))
+    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Holds("q", Proof(()), 0.0))
     monkeypatch.setattr(both_encodings, "_PROVED", {})
     equal = Equal("q", Proof(()), 0.0)
     long, short = (replace(ONE, spec=ONE.spec.replace(k=n * ONE.parameters.step_products)) for n in (128, 64))

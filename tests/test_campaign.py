@@ -20,10 +20,10 @@ import pytest
 from conftest import wait_until
 
 from mmaformal import volta
+from mmaformal.campaign import Campaign, checked
 from mmaformal.cli import main
 from mmaformal.encodings.executable import fda
 from mmaformal.queries import verify
-from mmaformal.queries.campaign import Campaign, checked
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver import pool
 from mmaformal.solver.answers import Holds, Unknown
@@ -163,7 +163,7 @@ def test_what_is_not_settled_is_unknown(
     out = capsys.readouterr().out
     assert "UNKNOWN" in out
     assert "is not settled" in out
-    monkeypatch.setattr("mmaformal.queries.prove_encodings.ARGUMENTS", {})
+    monkeypatch.setattr("mmaformal.facts.equality.ARGUMENTS", {})
     assert run(*arguments) == 3
     assert "no argument for fda" in capsys.readouterr().out
 
@@ -198,7 +198,7 @@ def lie(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, Outcome], Any], 
         wrong = [i for i, script in enumerate(scripts) if digest(script) in digests]
         return answer(str(backend), said[wrong[0]]) if len(said) == 1 and wrong else said
 
-    monkeypatch.setattr("mmaformal.queries.campaign.decide", lying)
+    monkeypatch.setattr("mmaformal.campaign.decide", lying)
 
 
 def check_contradiction(told: dict[str, Any], record: Record) -> None:

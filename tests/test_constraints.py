@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from mmaformal import Different, Equal, ampere, find_difference, hopper
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
+from mmaformal.cases import inputs as terms
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.queries import inputs as terms
 from mmaformal.queries.constraints import (
     Constraint,
     as_constraints,
@@ -28,7 +29,6 @@ from mmaformal.queries.constraints import (
     normal,
     parse,
 )
-from mmaformal.queries.inputs import Inputs, symbolic_inputs
 
 SMALL = [fmt for fmt in FORMATS.values() if fmt.storage_bits <= 8]
 inf = float("inf")

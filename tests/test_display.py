@@ -37,22 +37,22 @@ from mmaformal import (
     volta,
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
+from mmaformal.campaign import Campaign
+from mmaformal.cases.encodings import WingWitness
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.numerical import Shown
+from mmaformal.cases.relations import Relation, RelationWitness
 from mmaformal.display import ShortRepr, clipped, html_table, short_repr
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.compiled import Known
 from mmaformal.kernels.plain import PlainKernel
-from mmaformal.queries.campaign import Campaign
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
-from mmaformal.queries.inputs import Codes, symbolic_inputs
-from mmaformal.queries.numerical import Shown
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
-from mmaformal.queries.relations import Relation, RelationWitness
-from mmaformal.queries.wings import WingWitness
 from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
 from mmaformal.recordings.read import Block, Recording
 from mmaformal.recordings.report import Checks
@@ -169,15 +169,19 @@ def modules() -> Iterator[Any]:
                         yield importlib.import_module(inner.name)
 
 
+#: rooms for proofs, of which a user meets what answers lead to
+ROOMS = tuple(f"mmaformal.{room}" for room in ("queries", "campaign", "facts", "proof", "cases", "lanes"))
+
+
 def public_classes() -> list[type]:
-    """The classes that the modules of mmaformal itself define: those of queries are met if something leads there."""
+    """The classes that the modules of mmaformal itself define: those for proofs are met if something leads there."""
     every = {
         each
         for module in modules()
         for name, each in vars(module).items()
         if inspect.isclass(each) and each.__module__ == module.__name__ and not name.startswith("_")
     }
-    return sorted((x for x in every if not x.__module__.startswith("mmaformal.queries")), key=str)
+    return sorted((x for x in every if not x.__module__.startswith(ROOMS)), key=str)
 
 
 def test_no_repr_is_long(found: dict[type, list[Any]]) -> None:

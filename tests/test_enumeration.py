@@ -32,21 +32,21 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
+from mmaformal.cases.relations import Relation, Rows, both, either, is_finite, negation, run
+from mmaformal.cases.relations import is_nan as nan_of
+from mmaformal.cases.smallest import size
+from mmaformal.facts import orders
+from mmaformal.facts.settling import smallest as smallest_of
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     order_independence,
-    orders,
     output_range,
     power_of_two_scaling,
     sign_symmetry,
     zero_padding,
 )
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
-from mmaformal.queries.relations import Relation, Rows, both, either, is_finite, negation, run
-from mmaformal.queries.relations import is_nan as nan_of
-from mmaformal.queries.relations import smallest as smallest_of
-from mmaformal.queries.smallest import size
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 

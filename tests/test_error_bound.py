@@ -13,17 +13,18 @@ from settling import settled
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.numerical import exact, run, sparse_cases
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda, fdrda
+from mmaformal.facts import error_bound_round_down as round_down
+from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing, composition, prove_scaled, scaled
+from mmaformal.proof.fused import largest_loss
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries import error_bound
-from mmaformal.queries import error_bound_round_down as round_down
-from mmaformal.queries.composition import Composing, composition, prove_scaled, scaled
-from mmaformal.queries.exact_terms import prove_inputs
-from mmaformal.queries.fused import largest_loss
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.numerical import NotProvedError, Proving, exact, run, sparse_cases
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio, Relay

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmaformal import ampere, volta
-from mmaformal.queries.lemmas import Scripts
-from mmaformal.queries.prove_encodings import argue, prove_encodings
+from mmaformal.facts.equality import argue
+from mmaformal.proof.lemmas import Scripts
+from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import (
@@ -97,8 +98,8 @@ def test_what_is_no_question_of_bit_vectors_is_refused() -> None:
 LEMMAS = """
 import sys
 from mmaformal import ARCHITECTURES
-from mmaformal.queries.lemmas import Scripts
-from mmaformal.queries.prove_encodings import argue
+from mmaformal.facts.equality import argue
+from mmaformal.proof.lemmas import Scripts
 from mmaformal.solver.evidence import digest
 scripts = Scripts()
 for arch, name in (("turing", "HMMA.1688.F32"), ("volta", "HMMA.884.F16.F16")):

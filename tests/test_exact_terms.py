@@ -10,14 +10,14 @@ import z3
 from settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
+from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
+from mmaformal.facts.fused_steps import one_step
 from mmaformal.instruction import Instruction
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries import error_bound, exactness, rounding
-from mmaformal.queries.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
-from mmaformal.queries.fused_steps import one_step
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.numerical import NotProvedError, Proving
 from mmaformal.solver.answers import Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

@@ -12,7 +12,7 @@ import z3
 
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
 from mmaformal.encodings.smt import fda, sfma
-from mmaformal.queries.failure import Failure, examine, named
+from mmaformal.proof.failure import Failure, examine, named
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mmaformal.proof.proving import Proving
 from mmaformal.queries import matrix, monotonicity
-from mmaformal.queries.numerical import Proving
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker

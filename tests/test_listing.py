@@ -30,12 +30,12 @@ from mmaformal import (
 from mmaformal.accumulator import SumWidth, in_words, sum_width
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.papers import PAPERS
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.formats import fp16
 from mmaformal.listing import in_words as told
 from mmaformal.listing import instruction_tables, matching
 from mmaformal.queries import accumulator_width
-from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.queries.lossless_width import width_of
 
 EVERY = [i for architecture in ARCHITECTURES.values() for i in architecture]

@@ -14,10 +14,10 @@ from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.algorithms import DotAdd
 from mmaformal.formats import Format, Specials, fp16
 from mmaformal.instruction import Instruction
+from mmaformal.proof.lemmas import Relay
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import fixed, nonzero
 from mmaformal.queries.find_difference import find_difference
-from mmaformal.queries.lemmas import Relay
 from mmaformal.solver.answers import Different, Equal, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import case_size, results_differ

@@ -13,9 +13,9 @@ from mmaformal import cdna1, cdna2, cdna3
 from mmaformal.encodings.smt import blocks, efda, fdrda, gfdrda, gps
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.lemmas import ArgumentError, UnprovedError
+from mmaformal.proof.related_runs import prove
 from mmaformal.queries import output_range
-from mmaformal.queries.lemmas import ArgumentError, UnprovedError
-from mmaformal.queries.pairs import prove
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

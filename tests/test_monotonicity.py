@@ -22,19 +22,15 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
+from mmaformal.cases import descents
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, lowered, sfma
+from mmaformal.facts import monotonicity_groups, monotonicity_rounding
 from mmaformal.formats import e2m1, e3m2, fp16
 from mmaformal.instruction import Instruction
-from mmaformal.queries import (
-    descents,
-    monotonicity,
-    monotonicity_groups,
-    monotonicity_products,
-    monotonicity_rounding,
-)
-from mmaformal.queries.definitions import is_correct, last_index
-from mmaformal.queries.numerical import NotProvedError, Proving
+from mmaformal.proof.definitions import is_correct, last_index
+from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.queries import monotonicity, monotonicity_products
 from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmaformal import ARCHITECTURES
-from mmaformal.queries.correspondence import ARGUMENTS
-from mmaformal.queries.evaluate import evaluate
+from mmaformal.cases.evaluate import evaluate
+from mmaformal.facts.correspondence import ARGUMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))

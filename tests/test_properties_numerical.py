@@ -24,11 +24,12 @@ from mmaformal.algorithms import (
     Conversion,
     Rounding,
 )
+from mmaformal.cases.numerical import exact, run, sparse_cases
 from mmaformal.encodings.smt import blocks, fda, ieee, sfma
+from mmaformal.facts import exact_steps
 from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries import exact_steps, exactness, lossless_width, rounding
-from mmaformal.queries.definitions import (
+from mmaformal.proof.definitions import (
     conversion_of,
     is_correct,
     is_faithful,
@@ -36,7 +37,8 @@ from mmaformal.queries.definitions import (
     rounds_around,
     rounds_between,
 )
-from mmaformal.queries.numerical import NotProvedError, Proving, exact, run, sparse_cases
+from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.queries import exactness, lossless_width, rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio

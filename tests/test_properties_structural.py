@@ -14,10 +14,23 @@ import z3
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.relations import (
+    Relation,
+    RelationWitness,
+    Rows,
+    image_of,
+    random_cases,
+    same,
+    shrink,
+    size,
+)
 from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
+from mmaformal.proof.lemmas import Argument, ArgumentError, UnprovedError
+from mmaformal.proof.related_runs import prove
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
@@ -28,20 +41,7 @@ from mmaformal.queries import (
     sign_symmetry,
     zero_padding,
 )
-from mmaformal.queries.inputs import Codes
-from mmaformal.queries.lemmas import Argument, ArgumentError, UnprovedError
-from mmaformal.queries.pairs import prove
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.relations import (
-    Relation,
-    RelationWitness,
-    Rows,
-    image_of,
-    random_cases,
-    same,
-    shrink,
-    size,
-)
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

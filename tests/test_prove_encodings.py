@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 from mmaformal import cdna1, cdna3, volta
 from mmaformal.encodings.executable import blocks, fda, limbs
 from mmaformal.encodings.smt import blocks as smt
+from mmaformal.facts.equality import argue
 from mmaformal.formats import e2m1
-from mmaformal.queries import stages
-from mmaformal.queries.lanes import INT64, Lane, LaneError, Tracer
-from mmaformal.queries.lemmas import Argument, Lemma, Link, number
-from mmaformal.queries.prove_encodings import argue, prove_encodings
+from mmaformal.lanes import INT64, Lane, LaneError, Tracer
+from mmaformal.proof import encoding_links
+from mmaformal.proof.lemmas import Argument, Lemma, Link, number
+from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Holds
 
 SMALL = volta["HMMA.884.F32.F32"].replace(a_format=e2m1, b_format=e2m1, k=2, L=2)
@@ -283,12 +284,12 @@ def test_a_long_product_is_an_identity_of_polynomials() -> None:
         argument.derive("inputs", "codes", [number(lane, code)], inputs=[code])[0]
         for lane, code in zip((x, y), codes, strict=True)
     )
-    stages.long_product(argument, factors, long, product, 3)  # type: ignore[arg-type]
+    encoding_links.long_product(argument, factors, long, product, 3)  # type: ignore[arg-type]
     by_statement: dict[str, Lemma] = {lemma.statement: lemma for lemma in argument.lemmas.values()}
     assert proved(by_statement["the products of halves add up to the same"].formula)
     swapped = long._replace(parts=(long.parts[3], *long.parts[1:3], long.parts[0]))
     wrong = Argument(tracer)
-    stages.long_product(wrong, factors, swapped, product, 3)  # type: ignore[arg-type]
+    encoding_links.long_product(wrong, factors, swapped, product, 3)  # type: ignore[arg-type]
     statements = {lemma.statement: lemma for lemma in wrong.lemmas.values()}
     assert not proved(statements["products of halves are the same"].formula)
 

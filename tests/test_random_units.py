@@ -17,11 +17,11 @@ from attacks import attack
 from minimality import claims
 
 from mmaformal import Different, ampere, cdna2, cdna3, find_difference
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.executable import fda
 from mmaformal.formats import fp16, fp32
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.exactness import Exactness
-from mmaformal.queries.inputs import Codes
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Holds, Number, Proof
 

@@ -13,9 +13,9 @@ import pytest
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.algorithms import Conversion, DotAdd, Rounding
+from mmaformal.cases.encodings import cases, results
 from mmaformal.formats import Format, bf16, e5m2, fp16, fp32
 from mmaformal.queries.prove_encodings import prove_encodings
-from mmaformal.queries.wings import cases, results
 from mmaformal.solver.answers import Holds
 
 

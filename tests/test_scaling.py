@@ -11,14 +11,14 @@ import z3
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import Rows, magnitude, random_cases
 from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
 from mmaformal.formats import Format, e4m3, fp16, fp32
+from mmaformal.proof.lemmas import ArgumentError, UnprovedError
+from mmaformal.proof.related_runs import prove
 from mmaformal.queries import power_of_two_scaling
-from mmaformal.queries.inputs import symbolic_inputs
-from mmaformal.queries.lemmas import ArgumentError, UnprovedError
-from mmaformal.queries.pairs import prove
 from mmaformal.queries.power_of_two_scaling import answer, argument, group_that_cancels, relation
-from mmaformal.queries.relations import Rows, magnitude, random_cases
 from mmaformal.solver.answers import Fails
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

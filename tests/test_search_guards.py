@@ -26,20 +26,23 @@ from mmaformal.algorithms import (
     Parameters,
     Rounding,
 )
+from mmaformal.cases import relations
+from mmaformal.cases.alike import has_minus_zero, symmetry_classes
+from mmaformal.cases.inputs import Codes, Inputs, is_nan, is_zero, sign_bit, symbolic_inputs
+from mmaformal.cases.relations import Relation, RelationWitness, evaluate, values
+from mmaformal.cases.smallest import Found
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.facts import both_encodings, orders
+from mmaformal.facts.laws import Laws
+from mmaformal.facts.settling import _Smallest as Breaks
 from mmaformal.formats import FORMATS, Format, Specials, e2m1, e2m3, e3m2, e5m2, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries import both_encodings, long_chains, orders, relations
+from mmaformal.proof.lemmas import ArgumentError
+from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, finite, fixed
 from mmaformal.queries.find_difference import _Search as Differences
-from mmaformal.queries.inputs import Codes, Inputs, is_nan, is_zero, sign_bit, symbolic_inputs
-from mmaformal.queries.lemmas import ArgumentError
 from mmaformal.queries.long_chains import LongChains
-from mmaformal.queries.relations import Relation, RelationWitness, evaluate, values
-from mmaformal.queries.relations import _Smallest as Breaks
-from mmaformal.queries.smallest import Found
-from mmaformal.queries.symmetries import Laws, has_minus_zero, symmetry_classes
 from mmaformal.solver.answers import Different, Equal, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import Witness, WitnessError

@@ -14,22 +14,17 @@ from minimality import claims, measures
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
 from mmaformal.algorithms import RNE_FP32, Conversion, DotAdd, Fda, Rounding
+from mmaformal.cases import smallest
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.relations import Relation, Rows, both
 from mmaformal.encodings.smt import blocks, fda
+from mmaformal.facts import laws
+from mmaformal.facts.laws import Laws
+from mmaformal.facts.settling import _Smallest as Smallest
+from mmaformal.facts.settling import smallest as smallest_of
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries import (
-    order_independence,
-    output_range,
-    sign_symmetry,
-    smallest,
-    symmetries,
-    zero_padding,
-)
-from mmaformal.queries.inputs import Codes, symbolic_inputs
-from mmaformal.queries.relations import Relation, Rows, both
-from mmaformal.queries.relations import _Smallest as Smallest
-from mmaformal.queries.relations import smallest as smallest_of
-from mmaformal.queries.symmetries import Laws
+from mmaformal.queries import order_independence, output_range, sign_symmetry, zero_padding
 from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome, Relay
@@ -178,11 +173,11 @@ def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyP
 
     for change, law in ((left, "exchange"), (sign, "signs"), (zero, "zeros")):
         monkeypatch.setattr(fda, "multiply", lambda *args, change=change: change(multiply(*args), *args))
-        symmetries.forget()
+        laws.forget()
         with Relay() as solvers:
             assert not getattr(Laws(Asker(solvers, 60)), law)(spec), law
         monkeypatch.setattr(fda, "multiply", multiply)
-        symmetries.forget()
+        laws.forget()
         with Relay() as solvers:
             assert getattr(Laws(Asker(solvers, 60)), law)(spec), law
 

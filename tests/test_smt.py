@@ -42,10 +42,10 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, gps, ieee, sfma
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, e5m2fnuz, fp16, fp32, fp64
-from mmaformal.queries.inputs import symbolic_inputs
 from mmaformal.solver.asking import smtlib
 from mmaformal.solver.portfolio import Portfolio
 

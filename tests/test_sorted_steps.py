@@ -10,12 +10,12 @@ import z3
 
 from mmaformal import cdna1
 from mmaformal.encodings.smt import blocks, efda
+from mmaformal.facts.exact_steps import prove_step
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import ArgumentError, UnprovedError
+from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.related_runs import prove
 from mmaformal.queries import order_independence
-from mmaformal.queries.composition import Composing
-from mmaformal.queries.exact_steps import prove_step
-from mmaformal.queries.lemmas import ArgumentError, UnprovedError
-from mmaformal.queries.numerical import NotProvedError, Proving
-from mmaformal.queries.pairs import prove
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 

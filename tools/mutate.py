@@ -38,8 +38,13 @@ ENCODINGS = ROOT / "encodings"
 #: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
 _USED = (
     *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
-    *(f"queries/{name}.py" for name in ("correspondence", "stages", "lemmas", "lanes", "prove_encodings")),
-    *(f"queries/{name}.py" for name in ("wings", "inputs", "evaluate")),
+    *(
+        "mmaformal/lanes.py",
+        "mmaformal/proof",
+        "mmaformal/facts/correspondence.py",
+        "mmaformal/facts/equality.py",
+    ),
+    *(f"mmaformal/cases/{name}.py" for name in ("encodings", "inputs", "evaluate")),
 )
 
 

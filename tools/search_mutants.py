@@ -36,15 +36,17 @@ def guards(*tests: str) -> tuple[str, ...]:
 
 
 _WITNESS = "mmaformal/witness.py"
-_INPUTS = "queries/inputs.py"
+_INPUTS = "mmaformal/cases/inputs.py"
 _CONSTRAINTS = "queries/constraints.py"
-_SMALLEST = "queries/smallest.py"
+_SMALLEST = "mmaformal/cases/smallest.py"
 _ALGORITHMS = "mmaformal/algorithms.py"
-_SYMMETRIES = "queries/symmetries.py"
-_ORDERS = "queries/orders.py"
+_CASES_ALIKE = "mmaformal/cases/alike.py"
+_SETTLE = "mmaformal/facts/settling.py"
+_LAW = "mmaformal/facts/laws.py"
+_ORDERS = "mmaformal/facts/orders.py"
 _DIFFERENCE = "queries/find_difference.py"
-_RELATIONS = "queries/relations.py"
-_BOTH = "queries/both_encodings.py"
+_RELATIONS = "mmaformal/cases/relations.py"
+_BOTH = "mmaformal/facts/both_encodings.py"
 _CHAINS = "queries/long_chains.py"
 
 _CODES = constraints("test_what_is_said_of_a_code_is_what_the_format_says")
@@ -304,49 +306,49 @@ MUTANTS: tuple[Mutant, ...] = (
         _CLASSES,
     ),
     Mutant(
-        _SYMMETRIES,
+        _CASES_ALIKE,
         "products of two block scales are alike",
         "(spec.parameters.class_of(k), k // scale)",
         "(spec.parameters.class_of(k), 0)",
         _SCALES,
     ),
     Mutant(
-        _SYMMETRIES,
+        _LAW,
         "a law that is not settled holds",
         "            if holds is None:\n                return False",
         "            if holds is None:\n                return True",
         _UNSETTLED,
     ),
     Mutant(
-        _SYMMETRIES,
+        _LAW,
         "the order law holds without time for it",
         'return None if error.outcome.verdict == "unknown" else False',
         'return error.outcome.verdict == "unknown"',
         _UNSETTLED,
     ),
     Mutant(
-        _SYMMETRIES,
+        _LAW,
         "a law of one product that is not settled is proved",
         'gives the same", claim).verdict\n            if verdict != "unsat":',
         'gives the same", claim).verdict\n            if verdict == "sat":',
         _UNSETTLED,
     ),
     Mutant(
-        _SYMMETRIES,
+        _LAW,
         "what is asserted of a product may change",
         "claims += [z3.Implies(term, moved(term)) for term in sort(self.conditions)]",
         "pass",
         _ALIKE,
     ),
     Mutant(
-        _SYMMETRIES,
+        _CASES_ALIKE,
         "formats without a −0 have one",
         "return fmt.signed and fmt.has_zero and fmt.specials != Specials.FNUZ",
         "return fmt.signed and fmt.has_zero",
         guards("test_which_formats_have_a_minus_zero"),
     ),
     Mutant(
-        _SYMMETRIES,
+        _LAW,
         "more than the sign of a zero product may matter",
         "if any(not constant and not _is_bit(term) for term, _, constant in values.values()):",
         "if False:",
@@ -586,77 +588,77 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # ---- two runs
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "any exchange is one of the second run's",
         "return products(one) == products(other) and rest(one) == rest(other)",
         "return True",
         _RUNS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "only products are compared in the second run",
         " and rest(one) == rest(other)",
         "",
         _RUNS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "products are alike that what is allowed compares",
         "if any(terms.values for terms in allowed):",
         "if False:",
         _RUNS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "what is allowed tells no products apart",
         "key = classes[k], allowed[k].key",
         "key = classes[k]",
         _RUNS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "classes of the second run are those of one step",
         "classes = symmetry_classes(relation.right, relation.right)",
         "classes = [0] * self.spec.k",
         _RUNS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "zero products are alike in the first run",
         "laws.zeros(relation.left) & laws.zeros(relation.right)",
         "laws.zeros(relation.left)",
         _STANDS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "a zero product is one in the second run",
         '"plus" if self._image_keeps_zeros(inputs) else "any"',
         '"plus"',
         _STANDS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "factors are exchanged without a proof",
         'changes_nothing("exchange"), changes_nothing("signs")',
         'True, changes_nothing("signs")',
         _STANDS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "signs are dropped without a proof",
         'changes_nothing("exchange"), changes_nothing("signs")',
         'changes_nothing("exchange"), True',
         _STANDS,
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "no products are not tried",
         "    count = 0\n",
         "    count = 1\n",
         guards("test_no_products_are_tried_before_one"),
     ),
     Mutant(
-        _RELATIONS,
+        _SETTLE,
         "one relation that is settled settles all",
         'set(verdicts) == {"unsat"}',
         '"unsat" in verdicts',

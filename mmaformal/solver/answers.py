@@ -326,7 +326,7 @@ class Evidence(Protocol):
 
 
 class Failed(Protocol):
-    """The claim that a proof ended at (`mmaformal.queries.failure.Failure`)."""
+    """The claim that a proof ended at (`mmaformal.proof.failure.Failure`)."""
 
     def to_json(self) -> dict[str, Any]: ...
 

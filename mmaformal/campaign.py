@@ -1,0 +1,455 @@
+"""Proving that both encodings agree for many instructions at once, on any `concurrent.futures` executor.
+
+    with processes(2) as executor, EvidenceStore("evidence.db") as store:
+        campaign = Campaign(hopper, store)
+        campaign.run(executor, width=2)
+    for instruction, answer in campaign.answers(): ...
+
+Arguments are built in the workers too; only text comes back: lemmas as SMT-LIB 2 scripts, each known by its hash.  A
+script that occurs in several arguments, in any worker, is put to a solver once; one that the store of evidence has
+proved is not put to a solver at all.  What comes of a question is in the store before the next is looked at, so that
+a campaign that was killed goes on where it was.  An instruction is proved when every lemma of its argument is, and
+no solver contradicts another on any of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.encodings import WingWitness
+from mmaformal.display import ShortRepr, counted
+from mmaformal.facts.equality import NoArgumentError, argue, find_witness, question_of
+from mmaformal.instruction import Instruction
+from mmaformal.lanes import LaneError
+from mmaformal.proof.lemmas import ArgumentError, Scripts, name_of
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
+from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
+from mmaformal.solver.pool import decide
+from mmaformal.solver.portfolio import Outcome, Relay
+
+#: Lemmas that go to a worker together; most take a few milliseconds.
+_TOGETHER = 16
+
+#: Tasks handed to the executor, for each of its workers, before one comes back.
+_AHEAD = 3
+
+#: Seconds between two calls of `told` while nothing happens.
+_BEAT = 0.5
+
+
+# ---- in a worker -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Claim(ShortRepr):
+    """A lemma as text."""
+
+    name: str
+    statement: str
+    script: str
+    hard: bool
+
+    @property
+    def digest(self) -> str:
+        return digest(self.script)
+
+
+_scripts = Scripts()
+_terms = threading.Lock()
+
+
+class _OneAtATime:
+    """z3's terms are not for several threads at once, and a garbage collection may release some in any thread."""
+
+    def __enter__(self) -> None:
+        _terms.acquire()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        gc.collect()
+        gc.enable()
+        _terms.release()
+
+
+@dataclass(frozen=True, repr=False)
+class _Failure(ShortRepr):
+    """Why there is no argument; `final`: not for something that an input may show."""
+
+    why: str
+    final: bool
+
+
+def _build(spec: DotAdd) -> list[Claim] | _Failure:
+    with _OneAtATime():
+        try:
+            lemmas = argue(spec).lemmas.values()
+        except (LaneError, ArgumentError, NoArgumentError) as error:
+            return _Failure(str(error), isinstance(error, NoArgumentError))
+        pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
+        return [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
+
+
+def _search(instruction: Instruction, timeout: float, memory: int) -> WingWitness | None:
+    with _OneAtATime(), Relay(memory=memory) as portfolio:
+        return find_witness(Asker(portfolio, timeout), instruction)
+
+
+# ---- the campaign ----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class Goal(ShortRepr):
+    """One dot product-add, and the instructions that compute it."""
+
+    instructions: list[Instruction]
+    claims: list[str] | None = None  #: digests, once the argument is built
+    open: set[str] = field(default_factory=set)  #: those not settled yet
+    why: str | None = None  #: why there is no proof
+    searched: bool = False  #: whether an input was looked for that shows it
+    witness: WingWitness | None = None
+
+    @property
+    def spec(self) -> DotAdd:
+        return self.instructions[0].spec
+
+    @property
+    def label(self) -> str:
+        return self.instructions[0].label
+
+    @property
+    def done(self) -> bool:
+        if self.why is not None:
+            return self.searched
+        return self.claims is not None and not self.open
+
+
+class Campaign:
+    """The instructions to prove, and what is known so far; `run` goes on from there, also after it was broken off.
+
+    `timeout` is in seconds, for each lemma and for each search for a witness; `memory` in megabytes for each solver's
+    process.  `told` is called after everything that happens, and twice a second.
+    """
+
+    def __init__(
+        self,
+        instructions: Iterable[Instruction],
+        store: EvidenceStore | None = None,
+        *,
+        timeout: float = 600.0,
+        memory: int = 2048,
+        told: Callable[[Campaign], None] = lambda _: None,
+    ) -> None:
+        self.store, self.timeout, self.memory, self.told = store, timeout, memory, told
+        self.goals: dict[DotAdd, Goal] = {}
+        for instruction in instructions:
+            goal = self.goals.setdefault(instruction.spec, Goal([]))
+            goal.instructions.append(instruction)
+        self.claims: dict[str, Claim] = {}  #: by digest
+        self.outcomes: dict[str, Outcome] = {}  #: of those that are settled
+        self.confirmed: dict[str, Confirmation] = {}  #: what other solvers say
+        self.contradicted: dict[str, str] = {}  #: who says what of those that solvers do not agree on
+        self.asked = 0  #: questions that were put to a solver
+        self.known = 0  #: obligations that the store of evidence had proved
+        self.running: list[str] = []  #: what the executor is at, the oldest first
+        self._goals_of: dict[str, list[Goal]] = {}
+        self._builds: deque[Goal] = deque()
+        self._open: deque[str] = deque()  #: digests to ask
+        self._searches: deque[Goal] = deque()
+
+    def __repr__(self) -> str:
+        done = sum(goal.done for goal in self.goals.values())
+        return f"<Campaign: {done} of {counted(len(self.goals), 'dot product-add')} done>"
+
+    # ---- what came of it
+
+    def answers(self) -> Iterator[tuple[Instruction, Answer]]:
+        """What is settled; `seconds` are those that the solvers took for its lemmas."""
+        for goal in self.goals.values():
+            if goal.done:
+                for instruction in goal.instructions:
+                    yield instruction, self.answer(goal, instruction)
+
+    def answer(self, goal: Goal, instruction: Instruction) -> Answer:
+        proved = tuple(
+            self.obligation(sha256)
+            for sha256 in goal.claims or ()
+            if sha256 in self.outcomes and self.outcomes[sha256].verdict == "unsat"
+        )
+        question, seconds = question_of(instruction), sum(o.seconds for o in proved)
+        if goal.why is None and goal.claims and len(proved) == len(goal.claims):
+            return Holds(question, Proof(proved), seconds)
+        if goal.witness is not None:
+            witness = replace(goal.witness, instruction=instruction)
+            return Fails(question, witness, f"The proof failed: {goal.why}", seconds)
+        return Unknown(question, goal.why or "not all of its lemmas were asked", proved, seconds)
+
+    def obligation(self, sha256: str) -> Obligation:
+        """A claim that was proved."""
+        claim, by = self.claims[sha256], self.outcomes[sha256]
+        cost = by.solver, by.version, by.seconds, by.memory
+        return Obligation(claim.name, claim.statement, claim.script, *cost)
+
+    # ---- running
+
+    def run(self, executor: Executor, width: int) -> None:
+        """Settle what is open; `width` is the number of the executor's workers.
+
+        Raises what the executor raises when it breaks, and WitnessError if a solver's model does not hold.
+        """
+        self._builds = deque(g for g in self.goals.values() if g.claims is None and g.why is None)
+        self._open = deque(sha256 for sha256 in self.claims if sha256 not in self.outcomes)
+        self._searches = deque(g for g in self.goals.values() if g.why is not None and not g.searched)
+        self._work(executor, width, self._next)
+
+    def confirm(
+        self, executor: Executor, width: int, solver: str | None = None, timeout: float = 300.0
+    ) -> None:
+        """Put every obligation that was proved to other solvers (see `confirming`): `solver`, if another one proved it.
+
+        `timeout` is in seconds of theirs, for each obligation.  What is quick comes first.  Raises NoSolverError if
+        there is no other solver, and what the executor raises when it breaks.
+        """
+        asking: list[_Asking] = []
+        for sha256, outcome in self.outcomes.items():
+            if outcome.verdict == "unsat" and self.confirmed.get(sha256, _NONE).verdict == "unknown":
+                self.confirmed.pop(sha256, None)
+                solvers = others(outcome.solver, solver)
+                script = self.claims[sha256].script
+                asking.append(_Asking(len(asking), sha256, confirming(script, solvers, timeout)))
+        ready = [one for one in asking if self._ask_next(one, None)]
+        heapq.heapify(ready)
+
+        def answered(one: _Asking, outcomes: Any) -> None:
+            outcome = self._heard(one, outcomes)
+            if one.sha256 not in self.contradicted and self._ask_next(one, outcome):
+                heapq.heappush(ready, one)
+
+        def following() -> _Task | None:
+            if not ready:
+                return None
+            one = heapq.heappop(ready)
+            question = one.question
+            arguments = [question.script], question.limit, question.solver, self.memory
+            label = (
+                f"{self.claims[one.sha256].name}: {question.solver}{question.about and f', {question.about}'}"
+            )
+            return _Task(label, partial(answered, one), decide, arguments)
+
+        self._work(executor, width, following)
+
+    def _ask_next(self, one: _Asking, outcome: Outcome | None) -> bool:
+        """Go on with what was answered, as far as the store knows the answers; whether a question is left to ask."""
+        try:
+            while True:
+                one.question = next(one.asking) if outcome is None else one.asking.send(outcome)
+                outcome = self._known(digest(one.question.script), one.question.solver)
+                if outcome is None:
+                    return True
+                outcome = replace(outcome, seconds=0.0)  # what is known takes none of the time given
+        except StopIteration as stop:
+            self.confirmed[one.sha256] = stop.value
+            if stop.value.verdict == "sat":
+                claim = self.claims[one.sha256]
+                first, by = self.outcomes[one.sha256].solver, ", ".join(stop.value.solvers)
+                where = stop.value.why and f" {stop.value.why}"
+                self._contradict(
+                    one.sha256,
+                    f"solvers contradict each other on {one.sha256} ({claim.name}: {claim.statement}): {first} says "
+                    f"unsat, {by} sat{where}; one of them is wrong, so nothing is proved",
+                )
+            return False
+
+    def _heard(self, one: _Asking, outcomes: Any) -> Outcome:
+        """The answer to a question of a confirmation, once it is recorded."""
+        (outcome,) = checked(outcomes, 1, one.question.solver)
+        claim, question = self.claims[one.sha256], one.question
+        self.asked += 1
+        if self.store is not None:
+            statement = f"{claim.statement}{question.about and f', {question.about}'}"
+            try:
+                self.store.add(digest(question.script), claim.name, statement, outcome)
+            except ContradictionError as error:
+                self._contradict(one.sha256, str(error))
+                return replace(outcome, verdict="unknown", why=str(error))
+        return outcome
+
+    def _known(self, sha256: str, solver: str | None = None) -> Outcome | None:
+        """What the store knows: a proof, by `solver`; or that solvers contradict each other, which settles nothing."""
+        if self.store is None:
+            return None
+        try:
+            record = self.store.proof(sha256, solver)
+        except ContradictionError as error:
+            if sha256 in self.claims:
+                self._contradict(sha256, str(error))
+            return Outcome("unknown", "", "", 0.0, why=str(error))
+        return None if record is None else record.outcome
+
+    def _contradict(self, sha256: str, why: str) -> None:
+        """Nothing rests on this lemma any more."""
+        self.contradicted[sha256] = why
+        self.outcomes[sha256] = Outcome("unknown", "", "", 0.0, why=why)
+        for goal in self._goals_of.get(sha256, ()):
+            if goal.claims is not None:
+                self._fail(goal, why, final=True)
+
+    def _work(self, executor: Executor, width: int, following: Callable[[], _Task | None]) -> None:
+        at: dict[Future[Any], _Task] = {}
+        while True:
+            while len(at) < _AHEAD * width and (task := following()) is not None:
+                at[executor.submit(task.function, *task.arguments)] = task
+            self.running = [task.label for task in at.values()][:width]
+            if not at:
+                return
+            finished, _ = wait(at, _BEAT, FIRST_COMPLETED)
+            for future in finished:
+                at.pop(future).done(future.result())
+            self.told(self)
+
+    def _next(self) -> _Task | None:
+        if self._open:
+            first = self._open.popleft()
+            together = [first]
+            while self._open and not self.claims[first].hard and len(together) < _TOGETHER:
+                if self.claims[self._open[0]].hard:
+                    break
+                together.append(self._open.popleft())
+            claims = [self.claims[sha256] for sha256 in together]
+            scripts = [claim.script for claim in claims]
+            label = f"{self._goals_of[first][0].label}: {claims[0].name.rpartition(' ')[0]}"
+            return _Task(
+                label, partial(self._answered, together), decide, (scripts, self.timeout, None, self.memory)
+            )
+        if self._builds:
+            goal = self._builds.popleft()
+            return _Task(f"{goal.label}: building", partial(self._built, goal), _build, (goal.spec,))
+        if self._searches:
+            goal = self._searches.popleft()
+            arguments = goal.instructions[0], self.timeout, self.memory
+            return _Task(
+                f"{goal.label}: looking for a witness", partial(self._sought, goal), _search, arguments
+            )
+        return None
+
+    # ---- what tasks come to
+
+    def _built(self, goal: Goal, result: list[Claim] | _Failure) -> None:
+        if isinstance(result, _Failure):
+            self._fail(goal, result.why, result.final)
+            return
+        claims = {claim.digest: claim for claim in result}
+        new = [sha256 for sha256 in claims if sha256 not in self.claims]
+        # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
+        known = {sha256: self._known(sha256) for sha256 in new}
+        for sha256, outcome in known.items():
+            self.claims[sha256], self._goals_of[sha256] = claims[sha256], []
+            if outcome is None:
+                self._open.append(sha256)
+                continue
+            self.outcomes[sha256] = outcome
+            if outcome.verdict == "unsat":
+                self.known += 1
+            else:
+                self.contradicted[sha256] = outcome.why
+        for sha256 in claims:
+            if goal not in self._goals_of[sha256]:
+                self._goals_of[sha256].append(goal)
+        goal.open = {sha256 for sha256 in claims if sha256 not in self.outcomes}
+        goal.claims = list(claims)
+        for sha256 in claims:
+            if sha256 in self.outcomes:
+                self._settled(goal, sha256)
+
+    def _answered(self, sha256s: Sequence[str], outcomes: Any) -> None:
+        for sha256, outcome in zip(sha256s, checked(outcomes, len(sha256s)), strict=True):
+            claim = self.claims[sha256]
+            self.asked += 1
+            self.outcomes[sha256] = outcome
+            if self.store is not None:
+                try:
+                    self.store.add(sha256, claim.name, claim.statement, outcome)
+                except ContradictionError as error:
+                    self._contradict(sha256, str(error))
+            for goal in self._goals_of[sha256]:
+                self._settled(goal, sha256)
+
+    def _settled(self, goal: Goal, sha256: str) -> None:
+        outcome, claim = self.outcomes[sha256], self.claims[sha256]
+        if sha256 in self.contradicted:
+            self._fail(goal, self.contradicted[sha256], final=True)
+        elif outcome.verdict == "sat":
+            self._fail(goal, f"{claim.name}: that {claim.statement} does not hold")
+        elif outcome.verdict != "unsat":
+            self._fail(goal, f"{claim.name}: that {claim.statement} is not settled ({outcome.why})")
+        goal.open.discard(sha256)
+
+    def _fail(self, goal: Goal, why: str, final: bool = False) -> None:
+        """There is no proof; `final`: nor is there anything to look for."""
+        if goal.why is None:
+            goal.why, goal.searched = why, final
+            if not final:
+                self._searches.append(goal)
+
+    def _sought(self, goal: Goal, witness: WingWitness | None) -> None:
+        goal.searched, goal.witness = True, witness
+        if witness is None:
+            goal.why = f"{goal.why}; no input was found that shows it"
+
+
+@dataclass(frozen=True, repr=False)
+class _Task(ShortRepr):
+    label: str  #: what it is about, for a person
+    done: Callable[[Any], None]  #: takes its result
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+@dataclass(order=True)
+class _Asking:
+    """A confirmation under way; the one whose question takes least is asked first."""
+
+    limit: float = field(init=False, default=0.0)
+    number: int
+    sha256: str = field(compare=False)
+    asking: Confirming = field(compare=False)
+    _question: Question | None = field(init=False, default=None, compare=False)
+
+    @property
+    def question(self) -> Question:
+        assert self._question is not None
+        return self._question
+
+    @question.setter
+    def question(self, question: Question) -> None:
+        self._question, self.limit = question, question.limit
+
+
+#: Of what was not put to other solvers yet.
+_NONE = Confirmation("unknown")
+
+
+def checked(outcomes: Any, count: int, solver: str | None = None) -> list[Outcome]:
+    """What a worker says, if it can be: so many outcomes, by `solver`.  Anything else is no answer."""
+    try:
+        if not isinstance(outcomes, list) or len(outcomes) != count:
+            raise ValueError(f"not {count} answers but {str(outcomes)[:40]!r}")
+        for outcome in outcomes:
+            if not isinstance(outcome, Outcome):
+                raise ValueError(f"no answer but {str(outcome)[:40]!r}")
+            outcome.check()
+            if solver is not None and outcome.solver not in ("", solver):
+                raise ValueError(f"an answer of {outcome.solver}, when {solver} was asked")
+    except ValueError as error:
+        return [Outcome("unknown", "", "", 0.0, why=f"a worker gave {error}")] * count
+    return outcomes

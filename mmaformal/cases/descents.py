@@ -1,0 +1,126 @@
+"""The order of codes, and two inputs in order whose results are not: the witness against monotonicity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import inputs_text, run, run_both
+from mmaformal.encodings.smt.blocks import negate_if
+from mmaformal.explain import code_text
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.witness import WitnessError
+
+# ---- order ------------------------------------------------------------------------------------------------------
+
+
+def order(code: z3.BitVecRef) -> z3.BitVecRef:
+    """A number that orders the codes of an IEEE format as their values; both zeros are 0."""
+    top = code.size() - 1
+    return negate_if(z3.Extract(top, top, code), z3.ZeroExt(1, z3.Extract(top - 1, 0, code)))
+
+
+def position(code: int, fmt: Format) -> int | None:
+    """The same of a code; None for a NaN."""
+    if fmt.is_nan(code):
+        return None
+    magnitude = code & (fmt.sign_mask - 1)
+    return -magnitude if code & fmt.sign_mask else magnitude
+
+
+def in_order(sign: z3.BitVecRef, smaller: z3.BitVecRef, larger: z3.BitVecRef) -> z3.BoolRef:
+    """Whether results are in order for two c of one sign, the smaller and the larger in magnitude."""
+    x, y = order(smaller), order(larger)
+    return z3.If(sign == 0, x <= y, y <= x)
+
+
+# ---- witnesses --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Two inputs, in order, whose results are not."""
+
+    instruction: Instruction
+    first: Codes
+    second: Codes
+    results: tuple[int, int]
+    what: str  #: what is larger in the second
+    minimality: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        def codes(x: Codes) -> dict[str, Any]:
+            sides = {"a": x.a, "b": x.b, "scale_a": x.scale_a, "scale_b": x.scale_b}
+            return {**{name: [hex(v) for v in side] for name, side in sides.items() if side}, "c": hex(x.c)}
+
+        return {
+            "instruction": self.instruction.label,
+            "first": codes(self.first),
+            "second": codes(self.second),
+            "results": [hex(x) for x in self.results],
+            "what": self.what,
+            "minimality": list(self.minimality),
+        }
+
+    def __str__(self) -> str:
+        spec = self.instruction.spec
+        lines = inputs_text(spec, self.first)
+        lines.append(f"  d         {code_text(self.results[0], spec.d_format)}")
+        lines += ["", f"with {self.what}"]
+        lines.append(f"  d         {code_text(self.results[1], spec.d_format)}")
+        lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
+        return "\n".join(lines)
+
+
+def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:
+    x, y = (position(d, instruction.d_format) for d in run(instruction, [first, second]))
+    return x is not None and y is not None and x > y
+
+
+def shown(
+    instruction: Instruction, first: Codes, second: Codes, what: str, minimality: tuple[str, ...]
+) -> Descent:
+    """The witness, its results given by both wings.  Raises WitnessError."""
+    results = run_both(instruction, first), run_both(instruction, second)
+    places = [position(d, instruction.d_format) for d in results]
+    if places[0] is None or places[1] is None or places[0] <= places[1]:
+        raise WitnessError(f"{instruction.label}: {first} and {second} were to give results out of order")
+    return Descent(instruction, first, second, results, what, minimality)
+
+
+def codes_of_number(value: Fraction, spec: DotAdd) -> tuple[int, int] | None:
+    """Codes of a and b with a·b = value > 0, both normal and of exponents near each other; None if there are none."""
+    numerator, denominator = value.numerator, value.denominator
+    shift = -(denominator.bit_length() - 1)
+    while numerator % 2 == 0:
+        numerator, shift = numerator // 2, shift + 1
+    for odd in sorted((d for d in range(1, numerator + 1, 2) if numerator % d == 0), reverse=True):
+        half = shift // 2
+        for e in sorted(range(half - 12, half + 13), key=lambda e: abs(e - half)):
+            x, y = (
+                normal_code(Fraction(n) * Fraction(2) ** at, fmt)
+                for n, at, fmt in ((odd, e, spec.a_format), (numerator // odd, shift - e, spec.b_format))
+            )
+            if x is not None and y is not None:
+                return x, y
+    return None
+
+
+def any_code(value: Fraction, fmt: Format) -> int | None:
+    """The code of a number; None if the format does not have it."""
+    try:
+        return fmt.code(str(value))
+    except ValueError:
+        return None
+
+
+def normal_code(value: Fraction, fmt: Format) -> int | None:
+    """The same of a number that is normal there."""
+    code = any_code(value, fmt)
+    return code if code is not None and fmt.fields(code)[1] else None

@@ -1,0 +1,1 @@
+"""What proofs need to know of each algorithm."""

@@ -1,0 +1,123 @@
+"""An answer is about both encodings: what was proved of the SMT wing's terms is proved of the executable wing too.
+
+Properties and differences are settled on terms of the SMT wing.  `Holds` and `Equal` are said of an instruction, not of
+one way to write it down, so they rest on `prove_encodings` as well, for every specification that the answer is about:
+its obligations become the answer's.  Those that the store of evidence has are not asked again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings import executable, smt
+from mmaformal.facts import equality
+from mmaformal.instruction import Instruction
+from mmaformal.proof.lemmas import Ledger
+from mmaformal.solver.answers import Answer, Equal, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.solver.asking import Asker
+
+Affirmed = TypeVar("Affirmed", Holds, Equal)
+
+#: A chain of more steps than this is a chain of two, for the equality of the encodings.
+LONG_CHAIN = 64
+IN_WORDS = (
+    "each encoding of so long a chain is a loop of the steps whose equality was proved, of a chain of two: what the "
+    "executable one does at each later step was not traced"
+)
+
+#: What was proved in this process.  It is about the encodings that there were: a function put in another's place (as
+#: tests do, to see a proof fail) makes other encodings.
+_PROVED: dict[DotAdd, tuple[tuple[Any, ...], Proof]] = {}
+
+
+def _encodings() -> tuple[Any, ...]:
+    """Everything that the two wings are made of, by identity."""
+    names = (executable.__name__, smt.__name__)
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(names)]
+    return tuple(value for module in modules for value in vars(module).values())
+
+
+def _proof(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
+    """The answer of `prove_encodings`, from memory if it was `Holds`."""
+    now = _encodings()
+    before, proof = _PROVED.get(instruction.spec, ((), None))
+    if (
+        proof is not None
+        and len(before) == len(now)
+        and all(x is y for x, y in zip(before, now, strict=True))
+    ):
+        return Holds(equality.question_of(instruction), proof, 0.0)
+    answer = equality.settle(instruction, asker, ledger)
+    if isinstance(answer, Holds):
+        _PROVED[instruction.spec] = now, answer.proof
+    return answer
+
+
+def proved_for(spec: DotAdd) -> DotAdd:
+    """The specification whose encodings are proved equal where an answer is about `spec`.
+
+    A long chain counts as one of two steps: each encoding is a loop that gives every step but the first the result of
+    the one before, and the first and the second are what the loop has.
+    """
+    step = spec.parameters.step_products
+    if spec.k <= LONG_CHAIN * step:
+        return spec
+    # Block scales go along with their products, whole steps of them.
+    period = step if not spec.scale_block else max(step, spec.scale_block)
+    return spec.replace(k=2 * period) if spec.k % (2 * period) == 0 else spec
+
+
+def of_both_encodings(
+    answer: Affirmed, instruction: Instruction, specs: Iterable[DotAdd], asker: Asker
+) -> Affirmed | Fails | Unknown:
+    """The answer with the proof that both encodings of each specification are equal put before its own.
+
+    `Fails` with an input on which they are not, `Unknown` if that is not settled in the time that the asker has left.
+    """
+    ledger, specs = Ledger(), tuple(specs)
+    before: list[Obligation] = []
+    for spec in dict.fromkeys(map(proved_for, specs)):
+        name = (
+            instruction.name if spec == instruction.spec else f"{instruction.name} ({spec.types}, K={spec.k})"
+        )
+        equal = _proof(replace(instruction, spec=spec, name=name), asker, ledger)
+        if isinstance(equal, Fails):
+            why = (
+                f"The two encodings of {equal.witness.instruction.label} differ, so that nothing holds of both: "  # type: ignore[attr-defined]
+                f"the statement was proved of the SMT encoding alone.  {equal.why}"
+            )
+            return Fails(answer.question, equal.witness, why, asker.elapsed)
+        if not isinstance(equal, Holds):
+            assert isinstance(equal, Unknown)
+            why = (
+                f"it is proved of the SMT encoding, but not that both encodings are equal: {equal.why}; "
+                f"`mmaformal verify` takes longer over that, and what it proved is remembered"
+            )
+            return Unknown(answer.question, why, (*before, *answer.proof.obligations), asker.elapsed)
+        before += equal.proof.obligations
+    if any(proved_for(spec) != spec for spec in specs) and IN_WORDS not in answer.words:
+        answer = replace(answer, words=(*answer.words, IN_WORDS))
+    own = {o.digest for o in answer.proof.obligations}
+    first: dict[str, Obligation] = {o.digest: o for o in before if o.digest not in own}
+    return replace(answer, proof=Proof((*first.values(), *answer.proof.obligations)), seconds=asker.elapsed)
+
+
+def equal_in_both_encodings(
+    answer: Equal, instructions: Iterable[Instruction], asker: Asker
+) -> Equal | Unknown:
+    """An `Equal` of terms as one of instructions; `Unknown` where the encodings of one differ or are not settled."""
+    for instruction in instructions:
+        settled = of_both_encodings(answer, instruction, [instruction.spec], asker)
+        if isinstance(settled, Fails):
+            return Unknown(answer.question, f"{settled.why}\n{settled.witness}", (), asker.elapsed)
+        if isinstance(settled, Unknown):
+            return settled
+        answer = settled
+    return answer
+
+
+__all__ = ["equal_in_both_encodings", "of_both_encodings", "proved_for"]

@@ -1,0 +1,214 @@
+"""The steps of the fused algorithms in the SMT wing, seen alike: terms, the unit they are aligned to, a sum, ρ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.encodings.smt import fda, gdfs
+from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range
+from mmaformal.proof.definitions import fit, is_rounded
+from mmaformal.proof.fused import Summand, prove_largest, prove_sum
+from mmaformal.proof.proving import Proving
+from mmaformal.proof.sticky_sums import magnitude_of
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A step of fda or gdfs: all terms, c the last of them, are aligned to one unit u = 2^(e_max - F)."""
+
+    step: Any
+    summands: tuple[Summand, ...]
+    exponents: ExponentRange
+    low: tuple[int, ...]  #: of each summand, the least exponent it has where it is not zero
+    high: tuple[int, ...]  #: and the largest one of finite inputs
+    least: int  #: a lower bound of e_max
+    F: int
+    rho: Conversion
+    bounds: tuple[int, ...]  #: of each aligned magnitude
+
+
+def one_step(spec: DotAdd) -> DotAdd:
+    """The same of K = one step."""
+    step = spec.parameters.step_products
+    if spec.k == step:
+        return spec
+    return spec.replace(k=step, **({"scale_block": step} if spec.scale_block > step else {}))
+
+
+def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
+    """The step of an fda or gdfs model on symbolic inputs."""
+    p = spec.parameters
+    x = symbolic_inputs(one_step(spec)) if inputs is None else inputs
+    c = exponent_range(spec.c_format)
+    c_high = spec.c_format.max_exponent
+    if isinstance(p, Fda):
+        scales = (per_product(spec, x.scale_a), per_product(spec, x.scale_b))
+        step: Any = fda.step(spec, p, x.a, x.b, x.c, *scales)
+        f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+        low = spec.a_format.min_exponent + spec.b_format.min_exponent
+        high = spec.a_format.max_exponent + spec.b_format.max_exponent
+        if spec.scale_format is not None:
+            low, high = low + 2 * spec.scale_format.min_exponent, high + 2 * spec.scale_format.max_exponent
+        factors = [(u.significand, v.significand) for u, v in zip(step.a, step.b, strict=True)]
+        terms, exponents = step.products, fda.exponents_of(spec, p)
+    else:
+        assert isinstance(p, Gdfs)
+        assert spec.scale_format is not None
+        blocks = slice(0, p.L, p.G)
+        scales = (per_product(spec, x.scale_a)[blocks], per_product(spec, x.scale_b)[blocks])
+        step = gdfs.step(spec, p, x.a, x.b, x.c, *scales)
+        m = spec.scale_format.fraction_bits
+        f = 2 + 2 * m
+        low, high = 2 * spec.scale_format.min_exponent, 2 * spec.scale_format.max_exponent
+        pairs = zip(step.scale_a, step.scale_b, strict=True)
+        significands = [(u.significand, v.significand) if m else () for u, v in pairs]
+        factors = [(total, *pair) for total, pair in zip(step.sums, significands, strict=True)]
+        terms, exponents = step.groups, gdfs.exponents_of(spec, p)
+    names = ["product" if isinstance(p, Fda) else "group"] * len(terms)
+    summands = [
+        Summand(name, term, aligned, f, tuple(pair))
+        for name, term, aligned, pair in zip(names, terms, step.aligned, factors, strict=True)
+    ]
+    bounds = [(1 << aligned.size()) - 1 for aligned in (*step.aligned, step.aligned_c)]
+    if isinstance(p, Gdfs):
+        bounds[:-1] = [gdfs.group_bound(spec, p) << (p.F - f)] * len(terms)
+    M = spec.c_format.fraction_bits
+    summands.append(Summand("c", step.addend, step.aligned_c, M, (step.c.significand,)))
+    return Fused(
+        step,
+        tuple(summands),
+        exponents,
+        (low,) * len(terms) + (c.low,),
+        (high,) * len(terms) + (c_high,),
+        fda.lowest_e_max(spec, p.e_zero),
+        p.F,
+        p.rho,
+        tuple(bounds),
+    )
+
+
+def per_product(spec: DotAdd, scales: Sequence[z3.BitVecRef]) -> list[z3.BitVecRef]:
+    one = one_step(spec)
+    return [scales[k // one.scale_block] for k in range(one.k)] if spec.scale_format is not None else []
+
+
+# ---- what is proved of each --------------------------------------------------------------------------------------
+
+
+def prove_e_max(proving: Proving, x: Fused) -> tuple[list[z3.BoolRef], z3.BoolRef]:
+    """(each term's exponent is at most e_max; one of them is it)."""
+    return prove_largest(proving, "exponents", x.step.e_max, [s.term.exponent for s in x.summands])
+
+
+def prove_total(proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
+    """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
+    small = [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
+    prove_sum(proving, x.step.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
+
+
+#: The largest product of two e2m1 numbers, in units of its last place.
+E2M1_PRODUCT = 144
+
+
+def _within(proving: Proving, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef:
+    """That the k-th aligned magnitude is at most its bound."""
+    summand, bound = x.summands[k], x.bounds[k]
+    small = z3.ULE(summand.aligned, bound)
+    if bound == (1 << summand.aligned.size()) - 1:
+        return small
+    # gdfs: products of e2m1, their sum, that with its scales, and that aligned.
+    products = x.step.products[k * len(x.step.products) // (len(x.summands) - 1) :]
+    products = products[: len(x.step.products) // (len(x.summands) - 1)]
+    each = [
+        proving.claim("e2m1 product", "a product of e2m1 is at most 36", z3.ULE(magnitude, E2M1_PRODUCT))
+        for _, magnitude in products
+    ]
+    sigma = x.step.sums[k]
+    reach = len(products) * E2M1_PRODUCT
+    prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
+    of_sum = proving.claim(
+        "sum of a group",
+        "so a group's sum is at most 36 G",
+        z3.And(sigma <= reach, sigma >= -reach),
+        each,
+        [magnitude for _, magnitude in products],
+    )
+    largest = bound >> max(x.F - summand.fraction_bits, 0)
+    scaled = proving.claim(
+        "scaled group",
+        "and with its scales, at most that times the largest of them",
+        z3.ULE(summand.term.significand, largest),
+        [of_sum],
+        summand.factors,
+    )
+    cut = [summand.term.significand, summand.term.exponent, x.step.e_max]
+    return proving.claim("aligned group", "and no more when aligned", small, [scaled, below], cut)
+
+
+def unit_exponent(e_max: z3.BitVecRef, exponents: ExponentRange, F: int) -> z3.BitVecRef:
+    """e_max - F in two's complement, wide enough for `is_rounded`."""
+    bits = exponents.bits + max(abs(exponents.low - F), 1).bit_length() + 3
+    return fit(e_max, bits) + (exponents.low - F)
+
+
+def prove_highest(
+    proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef], some: z3.BoolRef
+) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """(e_max is in its range; it is at least `x.least`), from what `prove_e_max` gives."""
+    e_max, high, least = x.step.e_max, x.exponents.constant(x.exponents.high), x.exponents.constant(x.least)
+    each = [
+        proving.claim(f"{s.name} in range", "no exponent is above its range", z3.ULE(s.term.exponent, high))
+        for s in x.summands
+    ]
+    cut = [e_max, *(s.term.exponent for s in x.summands)]
+    highest = proving.claim(
+        "e_max in range", "so e_max is not above its range", z3.ULE(e_max, high), [*each, some], cut
+    )
+    c = x.summands[-1].term.exponent
+    lowest = proving.claim("c's exponent", f"c's exponent is at least {x.least}", z3.UGE(c, least))
+    text = f"so e_max is at least {x.least}"
+    return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]], [e_max, c])
+
+
+def prove_rounding(proving: Proving, x: Fused, e_max_range: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """Where no input is special, d is ρ(total · 2^(e_max - F)), by the definition of rounding.
+
+    `e_max_range` is what `prove_highest` gives.
+    """
+    e_max, total, special = x.step.e_max, x.step.total, x.step.special
+    reach = sum(x.bounds)
+    t = unit_exponent(e_max, x.exponents, x.F)
+    return prove_rounded(proving, x.step.result, total, t, x.rho, special, [*e_max_range], [e_max], reach)
+
+
+def prove_rounded(
+    proving: Proving,
+    code: z3.BitVecRef,
+    total: z3.BitVecRef,
+    t: z3.BitVecRef,
+    rho: Conversion,
+    special: Sequence[z3.BoolRef],
+    premises: Sequence[z3.BoolRef],
+    cut: Sequence[z3.ExprRef],
+    reach: int,
+) -> z3.BoolRef:
+    """Where nothing is special, `code` is ρ(total · 2^t), for |total| ≤ reach."""
+    negative, m = magnitude_of(total)
+    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
+    zero = z3.Extract(code.size() - 2, 0, code) == 0
+    return proving.claim(
+        f"rounded by {rho}",
+        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
+        z3.Implies(
+            z3.Not(z3.Or(*special)),
+            z3.And(is_rounded(m, t, code, rho, negative), z3.Or(zero, sign == negative)),
+        ),
+        [*premises, total <= reach, total >= -reach],
+        [*cut, total, *special],
+    )

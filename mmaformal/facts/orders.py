@@ -1,0 +1,83 @@
+"""Permutations of the products of a model that its result does not depend on, and the argument that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.alike import symmetry_classes
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings import smt
+from mmaformal.facts.related import argue
+from mmaformal.proof.related_runs import Pairing, Runs, Same, same
+
+Order = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
+
+
+def blocks(spec: DotAdd) -> list[list[int]]:
+    """The products that are summed together: those of one step, of one group of it, and with the same scales."""
+    members: dict[Hashable, list[int]] = {}
+    for k, key in enumerate(symmetry_classes(spec, spec)):
+        members.setdefault(key, []).append(k)
+    return list(members.values())
+
+
+def within_blocks(spec: DotAdd) -> list[Order]:
+    """Permutations that generate all those of each block."""
+    orders = []
+    for block in blocks(spec):
+        if len(block) > 1:
+            orders.append(_moved(spec, block[:2], [block[1], block[0]]))
+        if len(block) > 2:
+            orders.append(_moved(spec, block, [*block[1:], block[0]]))
+    return orders
+
+
+def across_blocks(spec: DotAdd) -> list[Order]:
+    """Exchanges of two products that, with those within blocks, generate all permutations there are."""
+    orders, every = [], blocks(spec)
+    for one, other in pairwise(every):
+        if spec.scale_format is None or one[0] // spec.scale_block == other[0] // spec.scale_block:
+            orders.append(_moved(spec, [one[0], other[0]], [other[0], one[0]]))
+    if spec.scale_format is not None:
+        S = spec.scale_block
+        for first in range(0, spec.k - S, S):
+            both = list(range(first, first + 2 * S))
+            orders.append(_moved(spec, both, [*both[S:], *both[:S]]))
+    return orders
+
+
+def _moved(spec: DotAdd, places: Sequence[int], products: Sequence[int]) -> Order:
+    order = list(range(spec.k))
+    for place, product in zip(places, products, strict=True):
+        order[place] = product
+    return tuple(order)
+
+
+def reordered(spec: DotAdd, order: Order) -> Callable[[Any], Any]:
+    """Inputs with the products, and the scales that blocks of them share, in another order."""
+
+    def image(x: Any) -> Any:
+        changes: dict[str, Any] = {side: tuple(getattr(x, side)[k] for k in order) for side in ("a", "b")}
+        if spec.scale_format is not None:
+            S = spec.scale_block
+            for side in ("scale_a", "scale_b"):
+                changes[side] = tuple(getattr(x, side)[order[i * S] // S] for i in range(spec.scales))
+        return replace(x, **changes)
+
+    return image
+
+
+def argument(spec: DotAdd, order: Order) -> Pairing:
+    """That a permutation within blocks leaves the result as it is."""
+    pairing, inputs = Pairing(), symbolic_inputs(spec)
+    other = reordered(spec, order)(inputs)
+    left, right = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, other))
+    runs = Runs(Same(), spec, spec, left.steps, right.steps, order)
+    c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
+        0
+    ]
+    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))

@@ -1,0 +1,319 @@
+"""What doubling a and c does to a step of sfma and efda: sums with a sticky last place (`doubled`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt.blocks import exponent_range, product_range
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import ArgumentError, Link, at_most
+from mmaformal.proof.related_runs import magnitude_and_sign, operand_codes, same, together
+from mmaformal.proof.scaling import Two, is_up, moves, one_up, rounded_up, up_or
+
+# ---- sums with a sticky last place: sfma, efda --------------------------------------------------------------------
+
+
+def jammed_half(x: z3.BitVecRef) -> z3.BitVecRef:
+    """x / 2 of an unsigned x, with a sticky last place."""
+    return z3.LShR(x, 1) | (x & 1)
+
+
+def _half(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], Link]:
+    """That two sums have one sign, and the magnitude of the first is half that of the second, with a sticky place."""
+    (m, s), (n, t) = magnitude_and_sign(left, True), magnitude_and_sign(right, True)
+    half = jammed_half(n)
+    zero = n == 0
+    facts = [z3.ULT(n, 1 << (n.size() - 1)), m == half, s == t, (left == 0) == zero, (right == 0) == zero]
+    return facts, Link(z3.And(facts), (n, t), ((m, half), (s, t), (left == 0, zero), (right == 0, zero)))
+
+
+def of_sfma(two: Two) -> Link:
+    """The larger exponent goes up by one, or is c's least one in both runs: then c is zero, and the product, whose
+    exponent is below, is cut at one place more in the first run, with a sticky place.
+    """
+    left, right, pairing, fmt = two.left, two.right, two.pairing, two.spec.d_format
+    x, y = left.sum, right.sum
+    least = sfma.exponents_of(fmt).constant(fmt.min_exponent)
+    term = two.product(None, least, *two.factors())
+    addend, low = two.addend(least)
+    at_least = z3.And(x.e_max == least, y.e_max == least)
+    e_max = up_or(x.e_max, y.e_max, at_least)
+    text = "the larger exponent goes up by one, or is c's least one"
+    two.derive("align", text, e_max, [term, addend, low])
+    orders = two.ordered("sum.e_max", "product.exponent", "addend.exponent")
+    up, still = is_up(x.e_max, y.e_max), Link(at_least, (x.e_max, y.e_max))
+    pairing.split_given(text, e_max, up, still)
+    in_range = two.in_range()
+    signs = together(same(left.product.sign, right.product.sign), same(left.addend.sign, right.addend.sign))
+    two.derive("multiply", "signs are the same", signs, [term, addend])
+
+    text = "where the larger exponent goes up, aligned terms are the same"
+    aligned = [
+        two.derive("align", text, same(u, v), [link, up, *orders])
+        for u, v, link in ((x.x, y.x, term), (x.y, y.y, addend))
+    ]
+    total = two.derive("accumulate", "equal terms, equal sums", same(x.total, y.total), [*aligned, signs])
+    rounded_up(two, total, up, [*in_range, signs])
+
+    text = "where it is c's least one, c is zero"
+    nothing = z3.BitVecVal(0, x.y.size())
+    none = Link(z3.And(x.y == 0, y.y == 0), (), ((x.y, nothing), (y.y, nothing)))
+    two.derive("align", text, none, [addend, low, still, *orders])
+    text = "and the product is cut at one place more in the first run"
+    half = Link(x.x == jammed_half(y.x), (y.x,), ((x.x, jammed_half(y.x)),))
+    two.derive("align", text, half, [term, still, *orders])
+    text = "the first sum is half the second, with a sticky place"
+    _, total = _half(x.total, y.total)
+    two.derive("accumulate", text, total, [half, none, signs])
+    text = "half a sum, with a sticky place, is rounded to half the number"
+    two.derive("round", text, two.result, [total, still, *in_range, signs])
+    return two.result
+
+
+# ---- efda in fixed point -----------------------------------------------------------------------------------------
+
+
+def _twice(x: z3.BitVecRef, y: z3.BitVecRef, bound: int) -> Link:
+    """That y = 2x in two's complement, and x is within ±bound."""
+    return Link(z3.And(y == x + x, x <= bound, x >= -bound), (x,), ((y, x + x),))
+
+
+def _fixed_point(two: Two) -> Link:
+    """The sum of products doubles, at the same exponent `top`; c's exponent goes up by one.  If the larger exponent is
+    c's, it is as elsewhere.  If it is `top`, c is cut at one place more in the first run, with a sticky place, far
+    below the sum's leading bit.
+    """
+    pairing, spec, left, right = two.pairing, two.spec, two.left, two.right
+    p: Any = spec.parameters
+    own, n = product_range(spec.a_format, spec.b_format), len(left.products)
+    c_bits = spec.c_format.fraction_bits
+    frame = left.sum.y.size() - 1  # c has one integer bit
+    bits = frame - efda.places_below(efda.precision(spec, p))
+    highest = own.low - efda.fraction_bits(spec) + bits
+    exponents = exponent_range(spec.c_format).union(highest)
+    least, top = exponents.constant(spec.c_format.min_exponent), exponents.constant(highest)
+
+    xs, ys = summands(left.dot, n), summands(right.dot, n)
+    if len(xs) != n or len(ys) != n:
+        raise ArgumentError("the sum is not made of its products")
+    most = (1 << (left.placed[0].size() - 1)) - 1
+    last = z3.BitVecVal(own.high - own.low, own.bits)
+    running: Link | None = None
+    x = y = None
+    for k in range(n):
+        product = two.product(k, None, *two.factors(k))
+        e = right.products[k].exponent
+        codes = operand_codes(right.a[k], right.b[k])
+        reach = two.derive("multiply", "exponents are in range", at_most(e, last), [], codes)
+        u, v = left.placed[k], right.placed[k]
+        place = Link(z3.And(v == u << 1, z3.ULE(u, most)), (u,), ((v, u << 1),))
+        two.derive("align", "a doubled product is placed one higher", place, [product, reach])
+        signs = same(left.products[k].sign, right.products[k].sign)
+        two.derive("multiply", "signs are the same", signs, [product])
+        link = _twice(xs[k], ys[k], most)
+        two.derive("align", "terms are doubled", link, [place, signs])
+        x, y = (xs[k], ys[k]) if x is None or y is None else (x + xs[k], y + ys[k])
+        before, running = running, _twice(x, y, (k + 1) * most)
+        text = "the sum of doubled terms is doubled"
+        two.derive("accumulate", text, running, [link] if before is None else [before, link])
+    assert running is not None
+
+    s, t = left.term, right.term
+    doubled_term = z3.And(
+        t.sign == s.sign,
+        t.exponent == s.exponent,
+        t.significand == s.significand << 1,
+        z3.ULT(s.significand, 1 << (s.significand.size() - 1)),
+        z3.If(s.significand == 0, s.exponent == least, s.exponent == top),
+    )
+    term = Link(
+        doubled_term,
+        tuple(s),
+        ((t.sign, s.sign), (t.exponent, s.exponent), (t.significand, s.significand << 1)),
+    )
+    two.derive("align", "the sum of products is doubled, at the same exponent", term, [running])
+    addend, low = two.addend(least)
+    orders = two.ordered("sum.e_max", "term.exponent", "addend.exponent")
+    f, g = left.sum, right.sum
+    same_top = z3.And(g.e_max == f.e_max, z3.If(s.significand == 0, f.e_max == least, f.e_max == top))
+    text = "the larger exponent goes up by one, or is that of the sum of products, or all is zero"
+    e_max = two.derive("align", text, up_or(f.e_max, g.e_max, same_top, s.significand), [term, addend, low])
+    up = is_up(f.e_max, g.e_max)
+    still = Link(same_top, (f.e_max, s.significand), ((g.e_max, f.e_max),))
+    pairing.split_given(text, e_max, up, still)
+    in_range = two.in_range()
+    signs = together(same(s.sign, t.sign), same(left.addend.sign, right.addend.sign))
+    two.derive("multiply", "signs are the same", signs, [term, addend])
+
+    text = "where the larger exponent goes up, aligned terms are the same"
+    aligned = [
+        two.derive("align", text, same(u, v), [link, up, *orders])
+        for u, v, link in ((f.x, g.x, term), (f.y, g.y, addend))
+    ]
+    total = two.derive("accumulate", "equal terms, equal sums", same(f.total, g.total), [*aligned, signs])
+    rounded_up(two, total, up, in_range)
+
+    nothing = s.significand == 0
+    places = frame - bits
+    x_twice = z3.And(
+        g.x == f.x << 1,
+        z3.ULT(f.x, 1 << (f.x.size() - 1)),
+        z3.Extract(places - 1, 0, f.x) == 0,
+        (f.x == 0) == nothing,
+    )
+    x_link = Link(x_twice, (f.x, s.significand), ((g.x, f.x << 1),))
+    text = "where it is that of the sum of products, this is not cut"
+    two.derive("align", text, x_link, [term, still, *orders])
+    cut = z3.And(z3.ULT(g.y, 2 << c_bits), z3.Not(nothing))
+    y_half = z3.And(
+        f.y == jammed_half(g.y), z3.Or(z3.Extract(0, 0, g.y) == 0, cut), z3.Implies(nothing, g.y == 0)
+    )
+    y_link = Link(y_half, (g.y, s.significand), ((f.y, jammed_half(g.y)),))
+    text = "and c is cut at one place more in the first run; if it loses bits, it is far below"
+    two.derive("align", text, y_link, [term, addend, low, still, *orders])
+    text = "the first sum is half the second, with a sticky place that is far below"
+    _, half = _half(f.total, g.total)
+    magnitude_, _ = half.free
+    room = z3.Or(z3.Extract(0, 0, magnitude_) == 0, z3.UGE(magnitude_, 8 << c_bits))
+    total = Link(z3.And(half.claim, room, z3.Implies(nothing, magnitude_ == 0)), half.free, half.defined)
+    two.derive("accumulate", text, total, [x_link, y_link, signs])
+    text = "half a sum, with a sticky place, is rounded to half the number"
+    two.derive("round", text, two.result, [total, still, *in_range])
+    return two.result
+
+
+# ---- efda of three sorted terms ----------------------------------------------------------------------------------
+
+_CLEAR = 4  #: how far above the exponent of a zero that of every other term is
+
+
+def _sorted(two: Two) -> Link:
+    """Normalised, sorted, added: the exponents of what is not zero go up by one, at every stage, and the exponent
+    that zeros have is well below.  Last, the sum is jammed to d's least exponent: at one place more in the first run.
+    """
+    spec, left, right = two.spec, two.left, two.right
+    own, exponents = product_range(spec.a_format, spec.b_format), efda.exponents_of(spec)
+    zero = exponents.constant(efda.lowest(spec))
+    clear = exponents.constant(efda.lowest(spec) + _CLEAR)
+    first = exponents.constant(own.low)
+    last = exponents.constant(exponents.high - 1)
+    least = exponents.constant(spec.c_format.min_exponent)
+
+    def moved(x: Any, y: Any) -> Link:
+        """That a normalised term's exponent goes up by one, or it is zero."""
+        nothing = z3.And(x.exponent == zero, y.exponent == zero)
+        some = z3.And(one_up(x.exponent, y.exponent), z3.UGE(x.exponent, clear), z3.ULE(y.exponent, last))
+        claim = z3.If(x.significand == 0, nothing, some)
+        link = moves(x, y)
+        return Link(z3.And(link.claim, claim), link.free, link.defined)
+
+    links, n = [], len(left.products)
+    text = "a normalised term's exponent goes up by one, unless it is zero"
+    for k in range(n):
+        factor, field = two.factors(k)
+        product = two.product(k, None, factor, field)
+        x = left.products[k]
+        codes = operand_codes(left.a[k], left.b[k])
+        low = two.derive("multiply", "exponents are in range", at_most(first, x.exponent), [], codes)
+        codes_ = operand_codes(right.a[k], right.b[k])
+        high = at_most(right.products[k].exponent, exponents.constant(own.high))
+        two.derive("multiply", "exponents are in range", high, [], codes_)
+        a, b, M = left.a[k], left.b[k], spec.a_format.fraction_bits
+        normal = Link(z3.Or(a.significand == 0, z3.UGE(a.significand, 1 << M)), (a.significand,))
+        given = [two.assumed[code.get_id()] for code in codes]
+        two.derive("decode", "a is zero or normal", normal, given, codes)
+        size = Link(z3.Or(x.significand == 0, z3.UGE(x.significand, 1 << M)), (x.significand,))
+        two.derive("multiply", "a product is zero or not below a", size, [normal], [b.significand])
+        link = moved(left.terms[k], right.terms[k])
+        links.append(two.derive("align", text, link, [product, low, high, size]))
+    for k in range(n, 2):
+        links.append(two.derive("align", text, moved(left.terms[k], right.terms[k])))
+    addend, low = two.addend(least)
+    normal = Link(
+        z3.Or(
+            left.addend.significand == 0, z3.UGE(left.addend.significand, 1 << spec.c_format.fraction_bits)
+        ),
+        (left.addend.significand,),
+    )
+    two.derive("decode", "c is zero or normal", normal, [two.c])
+    high = at_most(right.addend.exponent, last)
+    two.derive("multiply", "c's exponent is in range", high, [two.c])
+    link = moved(left.terms[-1], right.terms[-1])
+    links.append(two.derive("align", text, link, [addend, low, normal, high]))
+
+    text = "terms are sorted alike"
+    terms = [
+        two.derive("align", text, moved(x, y), links) for x, y in zip(left.sorted, right.sorted, strict=True)
+    ]
+    order = []
+    for step in (left, right):
+        one, two_, three = (x.exponent for x in step.sorted)
+        link = Link(z3.And(z3.UGE(one, two_), z3.UGE(two_, three)), (one, two_, three))
+        exps = [x.exponent for x in step.terms]
+        others = [y for x in step.terms for y in (x.sign, x.significand)]
+        order.append(two.derive("align", "terms are sorted by their exponents", link, [], [*exps, *others]))
+
+    f, g = left.partial, right.partial
+    partial = two.derive("accumulate", "partial sums are the same", same(f.total, g.total), [*terms, *order])
+    none = z3.And(f.e_max == zero, g.e_max == zero, f.total == 0)
+    clear_ = z3.Or(f.total == 0, z3.And(z3.UGE(f.e_max, clear), z3.ULE(g.e_max, last)))
+    e_partial = Link(z3.And(z3.Or(one_up(f.e_max, g.e_max), none), clear_), (f.e_max, g.e_max, f.total))
+    text = "the exponent of the partial sum goes up by one, unless that is zero"
+    two.derive("accumulate", text, e_partial, [*terms, *order])
+    normal = moves(left.normal, right.normal, zero)
+    text = "normalised, the partial sum's exponent goes up by one, unless it is zero"
+    two.derive("accumulate", text, normal, [partial, e_partial, _fits(two, left, "partial")])
+
+    # Where the third term is zero, the larger exponent may be its.
+    f, g = left.sum, right.sum
+    s, t = (z3.Extract(x.size() - 1, x.size() - 1, x) for x in (f.total, g.total))
+    stuck = z3.And(f.e_max == zero, g.e_max == zero, s == t, (f.total == 0) == (g.total == 0))
+    both_up = z3.And(one_up(f.e_max, g.e_max), g.total == f.total)
+    sums = Link(z3.Or(both_up, stuck), (f.e_max, g.e_max, f.total, g.total))
+    text = "the sum is the same, its exponent one higher; or it is far below all numbers of d"
+    two.derive("accumulate", text, sums, [normal, *terms, *order])
+    fits = [_fits(two, step, "sum") for step in (left, right)]
+
+    f, g = left.jammed, right.jammed
+    equal = Link(f.e_max == g.e_max, (f.e_max, g.e_max))
+    other = Link(f.e_max != g.e_max, (f.e_max, g.e_max))
+    two.pairing.split("exponents are equal, or not", [f.e_max, g.e_max], equal, other)
+    one_higher = z3.And(one_up(f.e_max, g.e_max), g.total == f.total)
+    apart = Link(z3.Or(equal.claim, one_higher), (f.e_max, g.e_max, f.total, g.total))
+    text = "at d's least exponent or above, the sum is the same, its exponent one higher"
+    two.derive("round", text, apart, [sums, *fits])
+    at_least = z3.And(f.e_max == least, g.e_max == least)
+    facts, half = _half(f.total, g.total)
+    together_ = Link(
+        z3.Or(other.claim, z3.And(at_least, *facts)),
+        (f.e_max, g.e_max, *half.free, *(x for x, _ in half.defined)),
+    )
+    text = "below it, the sum is cut at one place more in the first run"
+    two.derive("round", text, together_, [sums, *fits])
+    in_range = two.in_range()
+    up, total = is_up(f.e_max, g.e_max), same(f.total, g.total)
+    two.derive("cases", "the exponent goes up by one", up, [apart, other])
+    two.derive("cases", "the sum is the same", total, [apart, other])
+    rounded_up(two, total, up, in_range)
+    still = Link(at_least, (f.e_max, g.e_max))
+    two.derive("cases", "the exponent is d's least", still, [together_, equal])
+    two.derive("cases", "the first sum is half the second, with a sticky place", half, [together_, equal])
+    text = "half a sum, with a sticky place, is rounded to half the number"
+    two.derive("round", text, two.result, [half, still, *in_range])
+    return two.result
+
+
+def _fits(two: Two, step: Any, name: str) -> Link:
+    """That a sum of two aligned terms is not the least number of its width, whose magnitude has one more bit."""
+    sum_ = getattr(step, name)
+    link = Link(sum_.total != 1 << (sum_.total.size() - 1), (sum_.total,))
+    inputs = [sum_.x, sum_.y, step.normal.sign, *(x for y in step.sorted for x in y[:2])]
+    text = "a sum is not the least number of its width"
+    return two.derive("accumulate", text, link, [], inputs)
+
+
+def of_efda(two: Two) -> Link:
+    return _fixed_point(two) if hasattr(two.left, "placed") else _sorted(two)

@@ -1,0 +1,312 @@
+"""Proof that a step of efda of three sorted terms is its exact sum rounded once.
+
+Two of the terms t1, t2, t3, sorted by exponent, are added to P, and P to the third; the number T·u that is rounded has
+been jammed up to three times, each time into its last place (`encodings/smt/efda.py`).  Say that an integer A *stands
+for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.  Then
+
+1. *terms*:    normalised terms are the products and c, with their leading bits, and sorting only permutes them;
+2. *near*:     if t2 is at most 2 binades below t1, P = t1 + t2 exactly, and it is added to t3 as any two terms are;
+3. *far*:      if not, P stands for t2 + t3 at its own unit, P's exponent is at least 2 below that of t1, and where P is
+               odd, the last alignment takes at least one place from it: what it gives is odd, and at most one coarser
+               unit from all that P stands for;
+4. *room*:     where anything was lost, ρ's boundaries are even multiples of the last unit;
+5. *jam*:      so is the last jamming, to the least exponent at which ρ has places;
+6. *rounding*: d is ρ(T·u) by definition; and where T is odd and has room, ρ of all strictly between (T ± 1)·u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.encodings.smt import efda
+from mmaformal.encodings.smt.blocks import Term, exponent_range, product_range
+from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.proving import Proving
+from mmaformal.proof.sticky_sums import (
+    e_max_in_range,
+    has_room,
+    is_around,
+    is_larger,
+    is_odd,
+    is_sharp,
+    magnitude_of,
+    prove_parity,
+    prove_rounded,
+    wide_enough,
+)
+
+
+def prove_sorted(proving: Proving, spec: DotAdd, step: efda.SortedStep) -> None:
+    """Prove that a step of sorted terms is correctly rounded.  Raises NotProvedError."""
+    p = spec.parameters
+    assert isinstance(p, Efda)
+    rho, ex = p.rho, efda.exponents_of(spec)
+    w, bits = step.sorted[0].significand.size(), step.normal.significand.size()
+    wide = wide_enough(ex, bits, rho)
+
+    def place(exponent: z3.BitVecRef, fraction_bits: int) -> z3.BitVecRef:
+        """The exponent of the last place, in two's complement."""
+        return fit(exponent, wide) + (ex.low - fraction_bits)
+
+    bounds = _prove_terms(proving, spec, step, place)
+    one, two, three = step.sorted
+    exponents = [term.exponent for term in step.sorted]
+    parts = [*exponents, *(term.significand for term in step.sorted), *(term.sign for term in step.sorted)]
+    near = z3.ULE(one.exponent - two.exponent, efda.NEAR)
+
+    # The sum of two: x is t1 or t3, y is t2.
+    partial, frame = step.partial, w - 1 + efda.NEAR
+    e1, u1 = partial.e_max, place(partial.e_max, frame)
+    P_negative, P = magnitude_of(partial.total)
+    x = efda.select(near, one, three)
+    x_place, y_place = place(x.exponent, w - 1), place(two.exponent, w - 1)
+    top = proving.claim(
+        "exponent of two",
+        "the sum of two has the exponent of the first, or of the second where it is far below",
+        e1 == z3.If(near, one.exponent, two.exponent),
+        bounds,
+        parts,
+    )
+    sharp_x, sharp_y = (
+        is_sharp(partial.x, u1, x.significand, x_place),
+        is_sharp(partial.y, u1, two.significand, y_place),
+    )
+    proving.claim(
+        "near",
+        "the first two are aligned exactly if they are at most 2 binades apart",
+        z3.Implies(near, z3.And(sharp_x, sharp_y)),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    proving.claim(
+        "far",
+        "if not, the second is aligned exactly and even; the third exactly, or odd and less than one unit off",
+        z3.Or(
+            near,
+            z3.And(
+                sharp_y,
+                z3.Not(is_odd(partial.y)),
+                z3.Or(sharp_x, z3.And(is_odd(partial.x), is_around(partial.x, u1, x.significand, x_place))),
+            ),
+        ),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    apart = fit(one.exponent - two.exponent, P.size())
+    multiple = proving.claim(
+        "near multiples",
+        "the sum of the first two is a multiple of the second one's last place",
+        z3.Implies(near, ((P >> (efda.NEAR - apart)) << (efda.NEAR - apart)) == P),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    P_small = prove_parity(proving, partial, [x.sign, two.sign])
+
+    # Its normalised form.
+    normal = step.normal
+    lost = fit(e1 + 1 - normal.exponent, bits)
+    below = ex.constant(efda.lowest(spec))
+    normalised = proving.claim(
+        "normalised sum",
+        "the sum of two, normalised, is the same number, with its leading bit, or zero with the least exponent",
+        z3.And(
+            z3.Implies(P != 0, normal.sign == z3.If(P_negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))),
+            z3.If(
+                P == 0,
+                z3.And(normal.significand == 0, normal.exponent == below),
+                z3.And(
+                    z3.ULE(normal.exponent, e1 + 1),
+                    z3.ULE(e1 + 1 - normal.exponent, bits - 1),
+                    normal.significand == P << lost,
+                    z3.LShR(normal.significand, lost) == P,
+                    z3.UGE(normal.significand, 1 << (bits - 1)),
+                ),
+            ),
+        ),
+        [P_small, *bounds, top],
+        [partial.total, e1, *parts],
+    )
+    invariants = [*bounds, top, multiple, normalised]
+
+    # The sum of all: of P and the rest, t3 or t1.
+    rest, sum_ = efda.select(near, three, one), step.sum
+    e2, u2 = sum_.e_max, place(sum_.e_max, bits)
+    inside = [partial.total, e1, *normal, *parts]
+    larger = proving.claim(
+        "larger exponent",
+        "e_max is the larger exponent",
+        is_larger(sum_, normal, rest),
+        (),
+        [normal.exponent, *parts],
+    )
+    n_place, r_place = place(normal.exponent, bits - 1), place(rest.exponent, w - 1)
+    invariants.append(larger)
+    cut = [e2, *inside]
+    far_below = proving.claim(
+        "far below",
+        "a sum of the last two is zero, or at least two binades below the first term, which e_max is",
+        z3.Or(near, z3.And(e2 == one.exponent, z3.Or(P == 0, z3.ULE(normal.exponent, one.exponent - 2)))),
+        invariants,
+        cut,
+    )
+    parts_of_sum = []
+    for name, text, aligned, term, its_place in (
+        ("rest", "the third term is", sum_.y, rest, r_place),
+        ("sum of two", "and so, where it is exact, is the sum of two:", sum_.x, normal, n_place),
+    ):
+        sharp, odd = is_sharp(aligned, u2, term.significand, its_place), is_odd(aligned)
+        around = z3.And(odd, is_around(aligned, u2, term.significand, its_place))
+        at_top = z3.Implies(term.exponent == e2, z3.And(sharp, z3.Not(odd)))
+        text = f"{text} aligned exactly, or odd and less than one unit off; exactly and even if it has e_max"
+        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants, cut)
+        parts_of_sum.append(sharp)
+    proving.claim(
+        "odd sum of two",
+        "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
+        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), _covers(sum_.x, u2, P, u1))),
+        [*invariants, far_below],
+        cut,
+    )
+    T_small = prove_parity(proving, sum_, [normal.sign, rest.sign])
+    kept = z3.And(*parts_of_sum, z3.Or(near, z3.Not(is_odd(P))))
+    proving.claim(
+        "room",
+        "where anything was lost, ρ's boundaries are even multiples of the last place",
+        z3.Or(kept, has_room(sum_.total, e2, ex, bits, rho)),
+        [*invariants, far_below],
+        cut,
+    )
+
+    # Jammed to the least exponent at which ρ has places.
+    e_total, total = step.jammed
+    m = magnitude_of(sum_.total)[1]
+    after, least = magnitude_of(total)[1], ex.constant(rho.format.min_exponent)
+    u3 = place(e_total, bits)
+    in_range = proving.claim(
+        "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants, cut
+    )
+    jammed = proving.claim(
+        "jammed",
+        "below ρ's least exponent the sum is jammed to it, exactly or odd, around what it stands for; else it stays",
+        z3.If(
+            z3.UGE(e2, least),
+            z3.And(e_total == e2, total == sum_.total),
+            z3.And(
+                e_total == least,
+                z3.Or(
+                    z3.And(is_sharp(after, u3, m, u2), z3.Not(is_odd(sum_.total))),
+                    z3.And(is_odd(total), _covers(after, u3, m, u2)),
+                ),
+                z3.Or(
+                    after == 0,
+                    z3.Extract(bits + 2, bits + 2, total) == z3.Extract(bits + 2, bits + 2, sum_.total),
+                ),
+            ),
+        ),
+        [T_small, in_range],
+        [e2, sum_.total],
+    )
+    proving.claim(
+        "room after",
+        "the jammed sum has room where the sum has, and where it was jammed",
+        z3.Or(
+            z3.And(z3.UGE(e2, least), z3.Not(has_room(sum_.total, e2, ex, bits, rho))),
+            has_room(total, e_total, ex, bits, rho),
+        ),
+        [jammed, T_small, in_range],
+        [e2, sum_.total, e_total, total],
+    )
+    reach = 2 * ((1 << (total.size() - 2)) - 1)
+    small = proving.claim(
+        "jammed range",
+        "the jammed sum is not beyond its width, nor its exponent beyond the range",
+        z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, rho)),
+        [T_small, in_range],
+        [e2, sum_.total],
+    )
+    prove_rounded(proving, (total, e_total, bits), ex, rho, (step.special, step.result), [small], [])
+
+
+def _prove_terms(
+    proving: Proving, spec: DotAdd, step: efda.SortedStep, place: Callable[[z3.BitVecRef, int], z3.BitVecRef]
+) -> list[z3.BoolRef]:
+    """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
+    ex, lowest = efda.exponents_of(spec), efda.lowest(spec)
+    w = step.sorted[0].significand.size()
+    a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
+    own = product_range(a, b)
+    f, M = efda.fraction_bits(spec), spec.c_format.fraction_bits
+    operands = [*step.a, *step.b, step.c]
+    finite = z3.Not(z3.Or([flag for x in operands for flag in (x.infinite, x.nan)]))
+    proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
+    high = max(own.high, c.high)
+    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
+    known = []
+
+    def usual(term: Term) -> z3.BoolRef:
+        """Normalised, or zero with the least exponent; a number's exponent is in its range."""
+        zero = z3.And(term.significand == 0, term.exponent == ex.constant(lowest))
+        in_range = z3.And(
+            z3.UGE(term.exponent, ex.constant(lowest)), z3.ULE(term.exponent, ex.constant(high + 1))
+        )
+        return z3.And(in_range, z3.Or(zero, z3.UGE(term.significand, 1 << (w - 1))))
+
+    for k, (x, t) in enumerate(
+        zip((*step.products, step.addend), (*step.terms[: len(step.products)], step.terms[-1]), strict=True)
+    ):
+        product = k < len(step.products)
+        name, places = (f"product {k}", f) if product else ("c", M)
+        low, top = (own.low, own.high) if product else (c.low, c.high)
+        inputs = [step.a[k], step.b[k]] if product else [step.c]
+        one_finite = z3.Not(z3.Or([flag for y in inputs for flag in (y.infinite, y.nan)]))
+        ranges = proving.claim(
+            f"{name} range",
+            "the exponent of a finite number is in its range",
+            z3.Implies(
+                one_finite, z3.And(z3.UGE(x.exponent, ex.constant(low)), z3.ULE(x.exponent, ex.constant(top)))
+            ),
+        )
+        reach = proving.claim(
+            f"{name} reach",
+            "a significand is not above the largest",
+            z3.ULE(x.significand, largest if product else (2 << M) - 1),
+            (),
+            [y.significand for y in inputs],
+        )
+        same = is_sharp(t.significand, place(t.exponent, w - 1), x.significand, place(x.exponent, places))
+        proving.claim(
+            f"{name} normalised",
+            "a term is the number itself, normalised, or zero with the least exponent",
+            z3.And(same, z3.Or(x.significand == 0, t.sign == x.sign), usual(t)),
+            [ranges.arg(1), reach],
+            [x.exponent, x.significand, x.sign],
+        )
+        known.append(usual(t))
+    for t in step.terms[len(step.products) : -1]:
+        known.append(proving.claim("no product", "a missing product is zero", usual(t)))
+    permuted = [
+        z3.And(
+            [
+                z3.And([u == v for u, v in zip(x, y, strict=True)])
+                for x, y in zip(step.sorted, order, strict=True)
+            ]
+        )
+        for order in permutations(step.terms)
+    ]
+    cut = [part for term in step.terms for part in term]
+    one, two, three = step.sorted
+    ordered = z3.And(z3.UGE(one.exponent, two.exponent), z3.UGE(two.exponent, three.exponent))
+    proving.claim("sorted", "sorting permutes the terms", z3.Or(permuted), (), cut)
+    kept = z3.And(ordered, *(usual(term) for term in step.sorted))
+    proving.claim("order", "sorted terms are in order, and normalised", kept, known, cut)
+    return [kept]
+
+
+def _covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitVecRef) -> z3.BoolRef:
+    """Whether (A ± 1) · 2^coarse is around (P ± 1) · 2^fine; neither A nor P is 0."""
+    a, p = fit(A, A.size() + 1), fit(P, P.size() + 1)
+    return z3.And(at_least(p - 1, fine, a - 1, coarse), at_least(a + 1, coarse, p + 1, fine))

@@ -1,0 +1,1 @@
+"""Proofs: lemmas with cuts, premises, what follows from them, and what every proof of sums has in common."""

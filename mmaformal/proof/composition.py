@@ -1,0 +1,340 @@
+"""Putting together what was proved: the last obligation of a proof is that its claims give the conclusion.
+
+A claim is proved under premises, and with terms cut away, so each is a question of its own; that every premise is
+itself a claim proved before, and that all of them together give what is to be shown, would be left to the reader.
+`Composing` remembers what was proved from what.  In the last obligation every claim is a letter of its own, but for
+and, or, not and implies between them: "if each letter follows from those that it was proved from, the conclusion
+holds".  A lemma forgotten, or a premise never proved, is a letter that nothing gives, and the solver finds it.
+
+Numbers are integers of one fixed point, in two's complement wide enough that nothing wraps: the exact value of a term
+is one too, so an error is a difference, and a bound a comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import z3
+
+from mmaformal.encodings.smt.blocks import negate_if, resize
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.proving import Proving
+
+_CONNECTIVES = {
+    z3.Z3_OP_AND: z3.And,
+    z3.Z3_OP_OR: z3.Or,
+    z3.Z3_OP_NOT: z3.Not,
+    z3.Z3_OP_IMPLIES: z3.Implies,
+}
+
+
+class _Letters:
+    """Claims as letters, and their connectives as they are; but for some that are one letter as a whole."""
+
+    def __init__(self, whole: Sequence[z3.BoolRef]) -> None:
+        self._of: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}
+        for claim in whole:
+            self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
+
+    def __call__(self, claim: z3.BoolRef) -> z3.BoolRef:
+        if z3.is_true(claim) or z3.is_false(claim):
+            return claim
+        if claim.get_id() not in self._of:
+            make = _CONNECTIVES.get(claim.decl().kind())
+            said = z3.Bool(f"p{len(self._of)}") if make is None else make(*map(self, claim.children()))
+            self._of[claim.get_id()] = claim, said
+        return self._of[claim.get_id()][1]
+
+
+@dataclass
+class Composing(Proving):
+    """Proves claims, remembers them, and proves that they give a conclusion."""
+
+    steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = field(
+        default_factory=dict
+    )  #: by the claim's id
+
+    def claim(
+        self,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        using: Sequence[z3.BoolRef] = (),
+        cut: Sequence[z3.ExprRef] = (),
+    ) -> z3.BoolRef:
+        if claim.get_id() not in self.steps:
+            super().claim(name, statement, claim, using, cut)
+            self.steps[claim.get_id()] = tuple(using), claim
+        return claim
+
+    def conclude(self, statement: str, conclusion: z3.BoolRef, whole: Sequence[z3.BoolRef] = ()) -> None:
+        """That the conclusion follows from what was proved; `whole` are one letter each.  Raises NotProvedError."""
+        text = f"from all of these, {statement}"
+        super().claim("composition", text, composition(self.steps.values(), conclusion, whole))
+
+    def conclude_all(self, given: z3.BoolRef) -> None:
+        """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
+        claims = z3.And([claim for _, claim in self.steps.values()])
+        self.conclude("where every input is a number, each claim holds", z3.Implies(given, claims))
+
+
+def composition(
+    steps: Iterable[tuple[Sequence[z3.BoolRef], z3.BoolRef]],
+    conclusion: z3.BoolRef,
+    whole: Sequence[z3.BoolRef] = (),
+) -> z3.BoolRef:
+    """That a conclusion follows if each claim follows from its premises, (premises, claim), in letters."""
+    letter = _Letters(whole)
+    derived = [z3.Implies(z3.And([*map(letter, using)]), letter(claim)) for using, claim in steps]
+    return z3.Implies(z3.And(derived), letter(conclusion))
+
+
+# ---- numbers of one fixed point ------------------------------------------------------------------------------------
+
+
+def wide(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    """x, two's complement, sign-extended to `bits`."""
+    return z3.SignExt(bits - x.size(), x) if bits > x.size() else x
+
+
+def between(low: int, x: z3.BitVecRef, high: int) -> z3.BoolRef:
+    bits = max(x.size(), *(abs(bound).bit_length() + 1 for bound in (low, high)))
+    return z3.And(wide(x, bits) >= z3.BitVecVal(low, bits), wide(x, bits) <= z3.BitVecVal(high, bits))
+
+
+def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
+    return between(-bound, x, bound)
+
+
+def where(condition: z3.BoolRef, yes: z3.BoolRef, no: z3.BoolRef) -> z3.BoolRef:
+    """`yes` if the condition holds, `no` if not; with connectives alone."""
+    return z3.And(z3.Implies(condition, yes), z3.Implies(z3.Not(condition), no))
+
+
+def _doubled(x: z3.BitVecRef, times: int) -> z3.BitVecRef:
+    """x · 2^times."""
+    return x * (1 << times)
+
+
+def scaled(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
+    """x · 2^amount."""
+    for i in range(amount.size()):
+        x = z3.If(z3.Extract(i, i, amount) == 1, _doubled(x, 1 << i), x)
+    return x
+
+
+def prove_scaled(
+    proving: Proving, x: z3.BitVecRef, y: z3.BitVecRef, amount: z3.BitVecRef
+) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+    """x, y and d = x − y, each scaled by 2^amount; of these too, the last is the difference."""
+    d, text = x - y, "a difference scaled is the difference of both scaled"
+    proving.claim("difference", "x = y + (x − y)", x == y + d, (), [x, y])
+    letters = [x, y]  # d is made of them
+    for i in range(amount.size()):
+        known, chosen = x == y + d, z3.Extract(i, i, amount) == 1
+        larger = [_doubled(v, 1 << i) for v in (x, y, d)]
+        of_sum = _doubled(y + d, 1 << i) == larger[1] + larger[2]
+        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum, (), [y, d])
+        of_x = larger[0] == larger[1] + larger[2]
+        proving.claim(f"doubled {i}", text, of_x, [known, of_sum], [x, y + d, larger[1], larger[2]])
+        after = [z3.If(chosen, u, v) for u, v in zip(larger, (x, y, d), strict=True)]
+        goal = after[0] == after[1] + after[2]
+        cut = [*larger, *letters, chosen]
+        cases = [
+            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x], cut),
+            proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known], cut),
+        ]
+        proving.claim("scaled", text, goal, cases, [*after, chosen])
+        x, y, d = after
+        letters = after
+    proving.claim("scaled difference", text, x - y == d, [x == y + d], [x, y, d])
+    return x, y, d
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A term of a sum in a fixed point of `bits` bits, `places` of them below the unit that it is aligned to."""
+
+    name: str
+    sign: z3.BitVecRef
+    exact: z3.BitVecRef  #: its magnitude
+    aligned: z3.BitVecRef  #: its magnitude in units, as the accumulator has it
+    places: int
+
+    @property
+    def kept(self) -> z3.BitVecRef:
+        """The aligned magnitude in the same fixed point."""
+        return fit(self.aligned, self.exact.size()) << self.places
+
+    @property
+    def signed_exact(self) -> z3.BitVecRef:
+        return negate_if(self.sign, self.exact)
+
+    @property
+    def signed_kept(self) -> z3.BitVecRef:
+        return negate_if(self.sign, self.kept)
+
+    @property
+    def error(self) -> z3.BitVecRef:
+        return self.signed_kept - self.signed_exact
+
+
+def place(
+    name: str,
+    sign: z3.BitVecRef,
+    significand: z3.BitVecRef,
+    below: z3.BitVecRef,
+    aligned: z3.BitVecRef,
+    places: int,
+    bits: int,
+    lift: int,
+) -> Placed:
+    """A term whose last place is 2^lift units, divided by 2^below."""
+    assert (1 << below.size()) - 1 <= places + lift, "an exact value has a bit below the fixed point"
+    amount = max(below.size(), (places + abs(lift)).bit_length()) + 1
+    up = z3.BitVecVal(places + lift, amount) - fit(below, amount)
+    return Placed(name, sign, fit(significand, bits) << fit(up, bits), aligned, places)
+
+
+def prove_cut_error(
+    proving: Proving, before: z3.BitVecRef, exact: z3.BitVecRef, error: z3.BitVecRef, after: z3.BitVecRef
+) -> z3.BoolRef:
+    """From error = before − exact, claimed: after − exact = error − lost, where lost = before − after."""
+    text = "an error after a cut is that before it, less what was cut off"
+    both = after - exact == (before - exact) - (before - after)
+    identity = proving.claim("identity", text, both, (), [after, exact, before])
+    claim = after - exact == error - (before - after)
+    inside = [after - exact, before - exact, before - after, error]
+    return proving.claim("error after a cut", text, claim, [identity, before - exact == error], inside)
+
+
+# ---- sums ----------------------------------------------------------------------------------------------------------
+
+
+def prove_error(
+    proving: Proving,
+    x: Placed,
+    most: int,
+    when: z3.BoolRef,
+    premises: Sequence[z3.BoolRef],
+    cut: Sequence[z3.ExprRef],
+    why: str,
+) -> z3.BoolRef:
+    """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign."""
+    kept, exact = x.kept, x.exact
+    loss = exact - kept
+    cut_off = proving.claim(
+        f"{x.name} loss",
+        f"{why}, what is cut off a term is at most {most} · 2^-{x.places} units",
+        z3.Implies(when, z3.ULE(loss, most)),
+        premises,
+        cut,
+    )
+    text = "a term's error is what is cut off its magnitude, with its sign or the other"
+    small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
+    proving.claim("size of an error", text, small, [cut_off], [loss, when])
+    signed = [
+        proving.claim(
+            f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same), (), [x.sign, exact, kept]
+        )
+        for s, same in ((0, -loss), (1, loss))
+    ]
+    claim = z3.Implies(when, within(x.error, most))
+    return proving.claim("signed error", text, claim, [small, *signed], [x.sign, x.error, loss, when])
+
+
+def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
+    return reduce(lambda x, y: x + y, xs)
+
+
+def prove_errors_add_up(
+    proving: Proving,
+    terms: Sequence[Placed],
+    facts: Sequence[Sequence[z3.BoolRef]],
+    bound: Callable[[int, z3.BitVecRef], z3.BoolRef],
+    flags: Sequence[Sequence[z3.ExprRef]],
+) -> z3.BoolRef:
+    """`bound(n, D)`, D the sum of all n errors, term by term.
+
+    `facts` are claims of each term's error; `bound(i, D)` is about the first i terms.  `flags[i]` are the conditions
+    in the facts of the i-th, and in the bound of those before it: cut away.
+    """
+    running = terms[0].error
+    known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0], [running, *flags[0]])
+    for i, x in enumerate(terms[1:], 1):
+        after, error = running + x.error, x.error
+        cut = [running, error, *flags[i]]
+        known = proving.claim(f"errors of {i + 1}", _ADD_UP, bound(i + 1, after), [known, *facts[i]], cut)
+        running = after
+    return known
+
+
+_ADD_UP = "errors of terms add up to no more than the sum of their bounds"
+
+
+def prove_accumulated(
+    proving: Proving, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
+) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds).
+
+    `bounds` are of the aligned magnitudes, each claimed before, or all ones.
+    """
+    bits, places, size = total.size(), terms[0].places, terms[0].exact.size()
+
+    def placed(x: z3.BitVecRef) -> z3.BitVecRef:
+        return wide(x, size) << places
+
+    small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
+    for x, bound, claim in zip(terms, bounds, small, strict=True):
+        if bound == (1 << x.aligned.size()) - 1:
+            proving.claim(
+                f"{x.name} width", "a magnitude is no more than its bits hold", claim, (), [x.aligned]
+            )
+    parts = [negate_if(x.sign, resize(x.aligned, bits)) for x in terms]
+    kept = [x.signed_kept for x in terms]
+    running, target, reach = parts[0], kept[0], bounds[0]
+    text = "no partial sum of the accumulator wraps"
+    known = proving.claim(
+        "first summand",
+        text,
+        z3.And(placed(running) == target, within(running, reach)),
+        [small[0]],
+        [terms[0].sign, terms[0].aligned],
+    )
+    for k, x in enumerate(terms[1:], 1):
+        after, reach_after = running + parts[k], reach + bounds[k]
+        step = proving.claim(
+            f"partial sum {k}",
+            text,
+            z3.And(placed(after) == placed(running) + kept[k], within(after, reach_after)),
+            [within(running, reach), small[k]],
+            [running, x.sign, x.aligned],
+        )
+        same = z3.And(placed(after) == target + kept[k], within(after, reach_after))
+        text_same = "so the accumulator is the sum of the aligned terms"
+        known = proving.claim(
+            "sum so far",
+            text_same,
+            same,
+            [known, step],
+            [placed(after), placed(running), after, running, target, kept[k]],
+        )
+        running, target, reach = after, target + kept[k], reach_after
+    order = running == total
+    if not running.eq(total):
+        text = "the accumulator's order of summation does not matter"
+        proving.claim("sum", text, order, (), [cut for x in terms for cut in (x.sign, x.aligned)])
+    exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
+    text = "the difference of two sums is the sum of the differences"
+    difference = target - total_of(exact) == total_of(errors)
+    proving.claim("difference", text, difference, (), [*kept, *exact])
+    link = z3.And(placed(total) - total_of(exact) == total_of(errors), within(total, reach))
+    given = [known, difference, *([] if running.eq(total) else [order])]
+    text = "so the accumulator's error is the sum of the terms' errors"
+    cut = [running, total, target, total_of(exact), total_of(errors)]
+    if running.eq(total):
+        cut = [placed(total), *cut[1:]]
+    proving.claim("error of the sum", text, link, given, cut)
+    return link.arg(0), link.arg(1)

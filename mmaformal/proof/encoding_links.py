@@ -1,0 +1,369 @@
+"""What the interfaces of single stages have to say to each other in the two wings; `correspondence` puts them together.
+
+No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import z3
+
+from mmaformal.algorithms import Conversion
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import blocks as executable
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.smt import ieee
+from mmaformal.formats import Format
+from mmaformal.lanes import BITS, Lane, fit
+from mmaformal.proof.lemmas import Argument, Idle, Link, at_most, condition, number
+
+
+class CodeLinks(NamedTuple):
+    a: list[Link]
+    b: list[Link]
+    c: Link
+    scale_a: list[Link]
+    scale_b: list[Link]
+
+
+class OperandLinks(NamedTuple):
+    sign: Link
+    exponent: Link
+    significand: Link
+    infinite: Link
+    nan: Link
+
+
+class TermLinks(NamedTuple):
+    sign: Link
+    exponent: Link
+    significand: Link
+
+
+def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
+    """That a lane holds a code; one of 64 bits as a signed number."""
+    return number(lane, code, signed=code.size() == BITS)
+
+
+def inputs(argument: Argument, traces: Traces) -> CodeLinks:
+    """Both wings read the same codes."""
+
+    def link(lane: Lane, code: z3.BitVecRef) -> Link:
+        return argument.derive(
+            "inputs", "both wings read the same codes", [same_code(lane, code)], inputs=[code]
+        )[0]
+
+    def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
+        return [link(*pair) for pair in zip(lanes, codes, strict=True)]
+
+    x, y = traces.lanes, traces.inputs
+    return CodeLinks(
+        links(x.a, y.a),
+        links(x.b, y.b),
+        link(x.c, y.c),
+        links(x.scale_a, y.scale_a),
+        links(x.scale_b, y.scale_b),
+    )
+
+
+def decode(
+    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format, what: str = ""
+) -> OperandLinks:
+    """An operand of `fmt`, from the link of the code that it is decoded from (or `what` it is made from)."""
+    links = OperandLinks(
+        number(mine.sign, other.sign),
+        number(mine.exponent, other.field, low=-fmt.bias),
+        number(mine.significand, other.significand),
+        condition(mine.infinite, other.infinite),
+        condition(mine.nan, other.nan),
+    )
+    argument.derive("decode", what or f"{fmt} codes are decoded alike", links, [code])
+    return links
+
+
+def decode_flushed(
+    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format
+) -> list[Link]:
+    """An operand with subnormals flushed: all its links, and that its significand is zero or has a leading one."""
+    links = decode(argument, code, mine, other, fmt, f"{fmt} codes are flushed alike")
+    significand = other.significand
+    normal = Link(z3.Or(significand == 0, z3.UGE(significand, 1 << fmt.fraction_bits)), ())
+    return [*links, *argument.derive("decode", f"no flushed {fmt} is subnormal", [normal], [code])]
+
+
+def classify(
+    argument: Argument,
+    given: Sequence[Link],
+    mine: executable.Special,
+    other: smt.Special,
+) -> Link:
+    """The three flags in one link, which says too that at most one of them is set."""
+    same = [condition(x, y) for x, y in zip(mine, other, strict=True)]
+    at_most_one = z3.And([z3.Not(z3.And(x, y)) for x, y in combinations(other, 2)])
+    link = Link(
+        z3.And(at_most_one, *(each.claim for each in same)),
+        tuple(other),
+        tuple(pair for each in same for pair in each.defined),
+    )
+    argument.derive("classify", "special values are the same, and at most one", [link], given)
+    return link
+
+
+def flags_and_zeros(operands: Sequence[OperandLinks]) -> list[Link]:
+    """What special values depend on."""
+    return [link for x in operands for link in (x.sign, x.significand, x.infinite, x.nan)]
+
+
+def multiply(
+    argument: Argument,
+    operands: Sequence[OperandLinks],
+    mine: executable.Term,
+    other: smt.Term,
+    low: int,
+    zero_exponent: int | None = None,
+) -> TermLinks:
+    """A product, of two factors and maybe scales; or c as a term.  Exponents are `low` + the SMT wing's.
+
+    If `zero_exponent` is not None, the executable gives it to a product that is zero, and the SMT wing `low`.
+    """
+    exponent = number(mine.exponent, other.exponent, low=low)
+    if zero_exponent is not None:
+        exponent = number(
+            mine.exponent, other.exponent, low=low, idle=(other.significand == 0, zero_exponent)
+        )
+    links = TermLinks(number(mine.sign, other.sign), exponent, number(mine.significand, other.significand))
+    given = [link for x in operands for link in (x.sign, x.exponent, x.significand)]
+    what = "products are the same" if len(operands) > 1 else "c is the same term"
+    argument.derive("multiply", what, links, given)
+    return links
+
+
+def summands(total: z3.BitVecRef, count: int) -> list[z3.BitVecRef]:
+    """The terms of a sum that was added up from the left; fewer if it was not."""
+    terms: list[z3.BitVecRef] = []
+    while len(terms) < count - 1 and z3.is_app_of(total, z3.Z3_OP_BADD) and total.num_args() == 2:
+        terms.append(total.arg(1))
+        total = total.arg(0)
+    return [total, *reversed(terms)]
+
+
+def addends(total: Lane, count: int) -> list[Lane]:
+    """The lanes of a sum that was added up from the left; fewer if it was not."""
+    lanes: list[Lane] = []
+    while len(lanes) < count and total.op == "+":
+        total, lane = total.operands  # type: ignore[assignment]
+        lanes.append(lane)  # type: ignore[arg-type]
+    return lanes[::-1]
+
+
+def align(
+    argument: Argument,
+    terms: Sequence[TermLinks],
+    e_max: Link,
+    below: Sequence[Link],
+    lanes: Sequence[Lane],
+    aligned: Sequence[z3.BitVecRef],
+    idle: Idle | None = None,
+) -> list[Link]:
+    """Each aligned lane is the two's complement summand of the SMT wing's sum."""
+    links = []
+    all_idle = [] if idle is None else [idle.all]
+    for k, (term, order, lane, summand) in enumerate(zip(terms, below, lanes, aligned, strict=True)):
+        link = number(lane, summand, signed=True)
+        given = [e_max, order, *term]
+        if idle is not None:
+            one = Link(z3.Implies(idle.all, idle.flags[k]), ())
+            argument.derive("align", "if all are idle, each is", [one], inputs=idle.flags)
+            given.append(one)
+        argument.derive("align", "aligned terms are the same", [link], given, all_idle)
+        links.append(link)
+    return links
+
+
+def rounded_number(mine: executable.Rounded, other: smt.Rounded, rho: Conversion) -> Link:
+    """The fields of the executable's number are `(exponent - least) · 2^p + significand`: the leading bit of a normal
+    number adds one to the exponent field, and so does a carry of rounding."""
+    p, least = rho.fraction_bits, rho.format.min_exponent
+    bits = max(mine.significand.term.size(), mine.exponent.term.size() + p, other.code.size()) + 2
+    exponent, significand = mine.exponent.fit(bits), mine.significand.fit(bits)
+    fields = ((exponent - least) << p) + significand
+    sign = number(mine.sign, other.sign)
+    return Link(
+        z3.And(
+            fields == fit(other.code, False, bits),
+            exponent >= least,
+            significand <= 2 << p,
+            z3.Or(significand >= 1 << p, exponent == least),
+            sign.claim,
+        ),
+        (mine.exponent.term, mine.significand.term, other.sign),
+        ((other.code, fit(fields, True, other.code.size())), *sign.defined),
+        (mine.exponent, mine.significand, mine.sign),
+    )
+
+
+def round_and_encode(
+    argument: Argument,
+    total: Sequence[Link],
+    special: Link,
+    mine: executable.Rounded,
+    other: smt.Rounded,
+    rho: Conversion,
+    results: tuple[Lane, z3.BitVecRef],
+) -> Link:
+    """From the links of the sum and its exponent to that of the result."""
+    rounded = rounded_number(mine, other, rho)
+    argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
+    result = same_code(*results)
+    argument.derive(
+        "encode", f"{rho}: equal numbers and specials give the same code", [result], [rounded, special]
+    )
+    return result
+
+
+# ---- IEEE addition of two codes ---------------------------------------------------------------------------------
+
+
+def signed_total(mine: executable.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+    """That the executable's total is a magnitude with a sign."""
+    total = mine.total
+    bits = max(total.term.size(), magnitude.size()) + 2
+    wide = fit(magnitude, False, bits)
+    right = z3.If(sign == 1, -wide, wide)
+    return Link(
+        total.fit(bits) == right,
+        (sign, magnitude),
+        ((total.term, fit(right, True, total.term.size())),),
+        (total,),
+    )
+
+
+def add_codes(
+    argument: Argument,
+    codes: Sequence[Link],
+    mine: executable.Addition,
+    other: ieee.Addition,
+    rho: Conversion,
+) -> Link:
+    """The link of `x + y`, from those of the two codes, or of what they are made from.
+
+    The SMT wing sorts the two by magnitude, the executable aligns both to the larger exponent; the sum of the aligned
+    magnitudes is the same, for there is the same number of bits below.
+    """
+    fmt = rho.format
+    special = classify(argument, codes, mine.special, other.special)
+    total = signed_total(mine.total, other.big.sign, other.total)
+    unit = number(mine.total.unit, other.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
+    signs = mine.x.sign, mine.y.sign
+    zero_sign = signs[0].term & signs[1].term
+    zero = Link(
+        zero_sign == other.zero_sign, (signs[0].term, signs[1].term), ((other.zero_sign, zero_sign),), signs
+    )
+    argument.derive("align", f"{fmt}: the aligned operands have the same sum", [total, unit, zero], codes)
+    return round_and_encode(
+        argument, [total, unit, zero], special, mine.rounded, other.rounded, rho, (mine.result, other.result)
+    )
+
+
+def least_excluded(total: z3.BitVecRef) -> Link:
+    """That a two's complement sum is not the least number of its width, whose negation would not fit."""
+    return Link(total != 1 << (total.size() - 1), (total,))
+
+
+# ---- numbers of two limbs ---------------------------------------------------------------------------------------
+
+
+def wide_number(mine: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, below: int = 0) -> Link:
+    """That two limbs hold the number `term · 2^below`."""
+    high, low = mine
+    bits = max(high.term.size() + limbs.BITS, term.size() + below) + 2
+    right = fit(term, signed, bits) << below
+    low_part = fit(z3.Extract(limbs.BITS - 1, 0, right), False, low.term.size())
+    high_part = fit(right >> limbs.BITS, True, high.term.size())
+    return Link(
+        z3.And((high.fit(bits) << limbs.BITS) + low.fit(bits) == right, low.fit(bits) >= 0),
+        (term,),
+        ((high.term, high_part), (low.term, low_part)),
+        (high, low),
+    )
+
+
+def signed_wide(mine: limbs.Wide, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+    """That two limbs hold a magnitude with a sign."""
+    high, _ = mine
+    bits = max(high.term.size() + limbs.BITS, magnitude.size()) + 2
+    wide = fit(magnitude, False, bits)
+    link = wide_number(mine, z3.If(sign == 1, -wide, wide), signed=True)
+    return Link(link.claim, (sign, magnitude), link.defined, link.lanes)
+
+
+def long_product(
+    argument: Argument,
+    factors: tuple[Link, Link],
+    mine: limbs.LongProduct,
+    product: z3.BitVecRef,
+    shift: int,
+) -> Link:
+    """That two limbs hold `product · 2^shift`, where `product` is the bit-vector product of the extended factors.
+
+    No solver multiplies: the halves of the factors are cut, and their products are then too, so that what is left is
+    an identity of polynomials, and sums.  It is written with multiplications by powers of two, not with shifts: z3
+    and Bitwuzla both expand those.
+    """
+    half, bits = mine.x.low.term.size(), product.size()
+    base = z3.BitVecVal(1 << half, bits)
+    halves = []
+    for link, lanes, factor in zip(factors, (mine.x, mine.y), product.children(), strict=True):
+        cut = z3.Extract(link.term.size() - 1, half, link.term), z3.Extract(half - 1, 0, link.term)
+        high, low = (z3.ZeroExt(bits - part.size(), part) for part in cut)
+        whole = Link(factor == high * base + low, (high, low), ((factor, high * base + low),))
+        each = [number(lanes.high, cut[0]), number(lanes.low, cut[1]), whole]
+        halves.append(argument.derive("multiply", "factors are cut in halves alike", each, [link]))
+    parts: list[Link] = []
+    for lane, (u, v) in zip(mine.parts, itertools.product(*(pair[:2] for pair in halves)), strict=True):
+        x, y = (z3.ZeroExt(bits - z.term.size(), z.term) for z in (u, v))
+        part = number(lane, x * y)
+        text = "products of halves are the same"
+        parts += argument.derive("multiply", text, [part], [u, v], alone=True)
+    high, *middle, low = (part.term for part in parts)
+    sum_ = high * (base * base) + (middle[0] + middle[1]) * base + low
+    expanded = Link(product == sum_, tuple(part.term for part in parts), ((product, sum_),))
+    wholes = [pair[2] for pair in halves]
+    text = "the product is the sum of the products of halves"
+    argument.derive("multiply", text, [expanded], wholes, alone=True)
+    link = wide_number(mine.product, product, below=shift)
+    return argument.derive(
+        "multiply", "the products of halves add up to the same", [link], [*parts, expanded]
+    )[0]
+
+
+def add_long(
+    argument: Argument,
+    x: Sequence[Link],
+    y: Sequence[Link],
+    mine: limbs.WideSum,
+    signs: tuple[z3.BitVecRef, z3.BitVecRef],
+    other: smt.StickySum,
+    low: int,
+) -> list[Link]:
+    """The links of the sum of two terms and of its exponent, from those of sign, exponent and significand of each."""
+    e_max = number(mine.e_max, other.e_max, low=low)
+    exponents = [x[1], y[1]]
+    argument.derive("align", "the larger exponents are equal", [e_max], exponents)
+    below = [at_most(each.term, other.e_max) for each in exponents]
+    text = "neither exponent is above the larger"
+    argument.derive("align", text, below, inputs=[each.term for each in exponents])
+    aligned: list[Link] = []
+    for term, sign, lanes, magnitude, order in zip(
+        (x, y), signs, (mine.x, mine.y), (other.x, other.y), below, strict=True
+    ):
+        link = signed_wide(lanes, sign, magnitude)
+        aligned += argument.derive("align", "the aligned terms are the same", [link], [*term, e_max, order])
+    total = [wide_number(mine.total, other.total, signed=True), least_excluded(other.total)]
+    argument.derive("accumulate", "the sums of two limbs are equal", total, aligned)
+    return [*total, e_max]

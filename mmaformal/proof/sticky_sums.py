@@ -1,0 +1,124 @@
+"""What a sum with a sticky last place is worth, as claims: an integer that is exact, or odd and less than one unit off.
+
+Rounding by ρ cannot tell such an integer from the number it stands for, wherever ρ's boundaries, midpoints among them,
+are even multiples of the unit (`has_room`): Goldberg's sticky bit, here as lemmas about bit-vectors.
+"""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.algorithms import Conversion
+from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term
+from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.proof.proving import Proving
+
+
+def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:
+    """Bits of two's complement for any difference of exponents that a step compares."""
+    reaches = (exponents.low - frame, exponents.high, 1 << (rho.format.exponent_bits + 1), exponents.bits)
+    return max(exponents.bits, *(abs(e).bit_length() for e in reaches)) + 3
+
+
+def is_larger(sum_: StickySum, x: Term, y: Term) -> z3.BoolRef:
+    """That e_max is the larger of two exponents."""
+    e_max = sum_.e_max
+    return z3.And(
+        z3.ULE(x.exponent, e_max),
+        z3.ULE(y.exponent, e_max),
+        z3.Or(x.exponent == e_max, y.exponent == e_max),
+    )
+
+
+def is_odd(x: z3.BitVecRef) -> z3.BoolRef:
+    return z3.Extract(0, 0, x) == 1
+
+
+def is_sharp(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVecRef) -> z3.BoolRef:
+    """Whether A · 2^unit = m · 2^t."""
+    return z3.And(at_least(A, unit, m, t), at_least(m, t, A, unit))
+
+
+def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVecRef) -> z3.BoolRef:
+    """Whether (A − 1) · 2^unit < m · 2^t < (A + 1) · 2^unit; A is not 0."""
+    B = fit(A, A.size() + 1)
+    return z3.And(z3.Not(at_least(B - 1, unit, m, t)), z3.Not(at_least(m, t, B + 1, unit)))
+
+
+def prove_parity(proving: Proving, sum_: StickySum, signs: list[z3.BitVecRef]) -> z3.BoolRef:
+    """That a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its width."""
+    total = sum_.total
+    reach = 2 * ((1 << (total.size() - 2)) - 1)
+    small = z3.And(total <= reach, total >= -reach)
+    parities = z3.Extract(0, 0, sum_.x) ^ z3.Extract(0, 0, sum_.y)
+    proving.claim(
+        "sum",
+        "the sum does not wrap, and is odd if one of the two is",
+        z3.And(small, z3.Extract(0, 0, total) == parities),
+        (),
+        [sum_.x, sum_.y, *signs],
+    )
+    return small
+
+
+def e_max_in_range(e_max: z3.BitVecRef, exponents: ExponentRange, rho: Conversion) -> z3.BoolRef:
+    return z3.And(
+        z3.UGE(e_max, exponents.constant(rho.format.min_exponent)),
+        z3.ULE(e_max, exponents.constant(exponents.high)),
+    )
+
+
+def prove_rounded(
+    proving: Proving,
+    sum_: tuple[z3.BitVecRef, z3.BitVecRef, int],
+    exponents: ExponentRange,
+    rho: Conversion,
+    outcome: tuple[Special, z3.BitVecRef],
+    premises: list[z3.BoolRef],
+    signs: list[z3.BitVecRef],
+) -> None:
+    """That d is ρ of a sum (total, e_max, frame), and of what is around it where it is odd and has room.
+
+    `outcome` is what is special of the step, and the code of d.
+    """
+    (total, e_max, frame), (special, code) = sum_, outcome
+    unit = fit(e_max, wide_enough(exponents, frame, rho)) + (exponents.low - frame)
+    room = has_room(total, e_max, exponents, frame, rho)
+    negative, m = magnitude_of(total)
+    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
+    zero = z3.Extract(code.size() - 2, 0, code) == 0
+    none = z3.Not(z3.Or(*special))
+    inside = [total, e_max, *signs, *special]
+    proving.claim(
+        f"rounded by {rho}",
+        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
+        z3.Implies(
+            none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative))
+        ),
+        premises,
+        inside,
+    )
+    proving.claim(
+        f"rounded by {rho} around",
+        "and where the sum is odd and there is room, of all that is less than one unit off",
+        z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho, negative)),
+        premises,
+        inside,
+    )
+
+
+def has_room(
+    total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: ExponentRange, frame: int, rho: Conversion
+) -> z3.BoolRef:
+    """Whether a sum has at least two places below the last one that ρ keeps, or u is two below the least of all."""
+    p = rho.fraction_bits + 1
+    _, m = magnitude_of(total)
+    least = rho.format.min_exponent - rho.fraction_bits - 2 + frame
+    return z3.Or(z3.UGE(m, 1 << (p + 1)), z3.ULE(e_max, exponents.constant(least)))
+
+
+def magnitude_of(total: z3.BitVecRef) -> tuple[z3.BoolRef, z3.BitVecRef]:
+    """(whether it is negative, its magnitude) of a two's complement number that is not the least one."""
+    top = total.size() - 1
+    negative = z3.Extract(top, top, total) == 1
+    return negative, z3.Extract(top - 1, 0, z3.If(negative, -total, total))
