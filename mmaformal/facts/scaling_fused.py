@@ -1,4 +1,4 @@
-"""What doubling a and c does to a step of fda, fdrda and gfdrda (`doubled`)."""
+"""What doubling a and c does to a step of fda, fdrda and gfdrda (`proof/scaling`)."""
 
 from __future__ import annotations
 

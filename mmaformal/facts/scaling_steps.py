@@ -1,4 +1,4 @@
-"""What doubling a and c does to each step of a chain, of every algorithm (`doubled`); here, gps and lowered."""
+"""What doubling a and c does to each step of a chain, of every algorithm (`proof/scaling`); here, gps and lowered."""
 
 from __future__ import annotations
 

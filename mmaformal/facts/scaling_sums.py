@@ -1,4 +1,4 @@
-"""What doubling a and c does to a step of sfma and efda: sums with a sticky last place (`doubled`)."""
+"""What doubling a and c does to a step of sfma and efda: sums with a sticky last place (`proof/scaling`)."""
 
 from __future__ import annotations
 
