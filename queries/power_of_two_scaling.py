@@ -9,8 +9,8 @@ within range.
 What doubles: each nonzero term's exponent goes up by one and its significand stays; zero terms keep theirs.  Either
 the largest exponent goes up by one: then shifts, aligned terms and sum are the same.  Or it is one that zeros have, in
 both runs: then the sum is zero, or so small that it is cut at the least exponent, where rounding still doubles.  So at
-every stage that aligns (`proof/scaling`).  It fails where a product is flushed (gps on bf16), and in gdfs, whose groups take
-their exponents from the scales: those of products stay where c's goes up.
+every stage that aligns (`proof/scaling`).  It fails where a product is flushed (gps on bf16), and in gdfs, whose
+groups take their exponents from the scales: those of products stay where c's goes up.
 """
 
 from __future__ import annotations
