@@ -54,7 +54,7 @@ from mmaformal.cases import smallest
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import fda as smt_fda
-from mmaformal.facts import e_zero
+from mmaformal.facts.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero
@@ -649,7 +649,7 @@ class TestStaged:
     ) -> None:
         x = hopper[name].replace(k=2, L=2)
         y = x.replace(e_zero=e_zero)
-        assert e_zero.applies(x.spec, y.spec)
+        assert applies(x.spec, y.spec)
         a, b = map(x.a_format.code, factors)
         answer = find_difference(x, y, where=fixed(a={0: a}, b={0: b}, c=0), backends="bitwuzla")
         assert isinstance(answer, Different)
@@ -663,12 +663,12 @@ class TestStaged:
 
     def test_it_applies_to_nothing_else(self) -> None:
         x = hopper["HMMA.16816.F32"].spec
-        assert e_zero.applies(x, x.replace(e_zero=None))
+        assert applies(x, x.replace(e_zero=None))
         for other in (x.replace(F=24), x.replace(L=8), x.replace(rho=RZ_E8M13), x.replace(e_zero=-134, F=24)):
-            assert not e_zero.applies(x, other)
+            assert not applies(x, other)
         scaled = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"].spec
-        assert not e_zero.applies(scaled, scaled.replace(e_zero=-150))
-        assert not e_zero.applies(x, ampere["DMMA.884"].spec)
+        assert not applies(scaled, scaled.replace(e_zero=-150))
+        assert not applies(x, ampere["DMMA.884"].spec)
 
     #: one stage's interface of the second model → what it is made to be
     BROKEN: ClassVar[dict[str, Callable[[Any], dict[str, Any]]]] = {
@@ -693,9 +693,9 @@ class TestStaged:
 
         with Portfolio("z3") as portfolio:
             inputs = symbolic_inputs(x)
-            assert e_zero.prove_equal(Asker(portfolio, 60), x, y, inputs, 30)
+            assert prove_equal(Asker(portfolio, 60), x, y, inputs, 30)
             monkeypatch.setattr(smt_fda, "step", broken)
-            assert not e_zero.prove_equal(Asker(portfolio, 60), x, y, inputs, 30)
+            assert not prove_equal(Asker(portfolio, 60), x, y, inputs, 30)
 
 
 # ---- an encoding that is wrong

@@ -33,7 +33,7 @@ from mmaformal.cases.relations import Relation, RelationWitness, evaluate, value
 from mmaformal.cases.smallest import Found
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
-from mmaformal.facts import both_encodings, orders
+from mmaformal.facts import both_encodings, orders, settling
 from mmaformal.facts.laws import Laws
 from mmaformal.facts.settling import _Smallest as Breaks
 from mmaformal.formats import FORMATS, Format, Specials, e2m1, e2m3, e3m2, e5m2, fp32
@@ -410,7 +410,7 @@ def test_no_products_are_tried_before_one() -> None:
     relation = replace(related(), related=lambda x, _: x != e5m2.code("1"))
     codes = Codes((1, 0), (1, 0), 0)
     assert evaluate(relation.left, codes) == e5m2.code("1")
-    found, minimality = relations.smallest(Forgetful(), relation, codes)
+    found, minimality = settling.smallest(Forgetful(), relation, codes)
     assert found.c == e5m2.code("1")
     assert minimality[0] == "0 nonzero products: proved minimal"
 
@@ -431,10 +431,10 @@ def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
     def no_argument() -> Iterator[Any]:
         raise ArgumentError("there is no argument")
 
-    monkeypatch.setattr(relations, "sample", lambda *_: None)
+    monkeypatch.setattr(settling, "sample", lambda *_: None)
     monkeypatch.setattr(Breaks, "ask", ask)
     one = Instruction("X", "test", 16, 8, tiny())
-    return relations.settle(one, Forgetful(), "q", [related() for _ in verdicts], no_argument)
+    return settling.settle(one, Forgetful(), "q", [related() for _ in verdicts], no_argument)
 
 
 def test_relations_hold_if_each_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -478,7 +478,7 @@ def test_the_encodings_of_both_instructions_have_to_be_equal(monkeypatch: pytest
         def settle(i: Instruction, *_: Any, open_: Instruction = open_) -> Any:
             return Unknown("q", "no time", (), 0.0) if i.spec == open_.spec else Holds("q", Proof(()), 0.0)
 
-        monkeypatch.setattr(both_encodings.prove_encodings, "settle", settle)
+        monkeypatch.setattr(both_encodings.equality, "settle", settle)
         settled = both_encodings.equal_in_both_encodings(Equal("q", Proof(()), 0.0), (x, y), Forgetful())
         assert isinstance(settled, Unknown)
     answer = both_encodings.of_both_encodings(Holds("q", Proof(()), 0.0), x, [x.spec, y.spec], Forgetful())
@@ -500,7 +500,7 @@ def test_what_was_proved_of_other_encodings_is_proved_again(monkeypatch: pytest.
         return Holds("q", Proof(()), 0.0)
 
     monkeypatch.setattr(both_encodings, "_PROVED", {})
-    monkeypatch.setattr(both_encodings.prove_encodings, "settle", settle)
+    monkeypatch.setattr(both_encodings.equality, "settle", settle)
     x = PAIR[0]
 
     def again() -> int:
