@@ -123,7 +123,7 @@ def test_a_smaller_loss_is_refuted(proving: Composing, monkeypatch: pytest.Monke
     "instruction",
     [
         blackwell["UTCQMMA.SF.F32.E2M1.E2M1.E8"].replace(k=4, L=4, scale_block=2),
-        blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"],
+        pytest.param(blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"], marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -334,7 +334,13 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+#: of those whose like are in tests/test_enumeration.py, or that take long
+LONG = {"pairwise against exact", "exact against fda", "round down"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SMALL]
+)
 def test_answers_are_those_of_looking_at_every_input(name: str) -> None:
     check(SMALL[name])
 
@@ -639,7 +645,7 @@ class TestStaged:
         ("name", "e_zero", "factors", "p"),
         [
             # A sum of half the least fp16 number and more is rounded up if e_zero lets the more be seen.
-            ("HMMA.1688.F16", -24, ("0x1p-10", "0x1p-15"), "0x1p-48"),
+            pytest.param(*("HMMA.1688.F16", -24, ("0x1p-10", "0x1p-15"), "0x1p-48"), marks=pytest.mark.slow),
             # The least fp32 number less a little is cut to 0 if e_zero lets the little be seen.
             ("HMMA.1688.F32.BF16", -134, ("0x1p-100", "0x1p-49"), "-0x1p-159"),
         ],

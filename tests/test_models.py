@@ -37,11 +37,15 @@ def test_a_model_is_an_architecture_as_the_others_while_the_command_runs(
     assert "0x1.21p+0" in out
 
 
-def test_a_model_is_compared_proved_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_a_model_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("diff", "--model", ACME, "hopper", "acme", "HMMA.16816.F32", "DOT.16.F16", "--json")
     status, out, _ = told(capsys, *words)
     answer = json.loads(out)
     assert (status, answer["answer"]) == (0, "different")
+
+
+def test_a_model_is_verified(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = told(capsys, "verify", "--model", ACME, "acme", "DOT.32.E3M4")
     assert (status, "1 proved" in out) == (0, True), err
 

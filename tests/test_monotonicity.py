@@ -320,7 +320,7 @@ def test_a_grid_with_a_gap_is_not_proved(proving: Proving, monkeypatch: pytest.M
 # ---- gdfs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("e_zero", [None, -139])
+@pytest.mark.parametrize("e_zero", [None, pytest.param(-139, marks=pytest.mark.slow)])
 def test_gdfs_is_monotone_in_its_products(e_zero: int | None, proving: Proving) -> None:
     monotonicity_groups.prove_groups(proving, GROUPS.replace(e_zero=e_zero))
     assert any(each.name == "composition" for each in proving.obligations)

@@ -37,7 +37,7 @@ def test_random_units_compute_what_exact_arithmetic_does(seed: int) -> None:
 
 def test_answers_about_random_units_are_right() -> None:
     plan = random_units.Plan(cases=5, properties=1, timeout=0.7)
-    for number, unit in itertools.islice(random_units.units(101), 4):
+    for number, unit in itertools.islice(random_units.units(101), 2):
         wrong, _ = random_units.try_unit(number, unit, plan)
         assert not wrong, unit.spec
 

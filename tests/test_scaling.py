@@ -49,7 +49,11 @@ def proved(solvers: Relay, spec: DotAdd) -> bool:
 
 @pytest.mark.parametrize(
     "spec",
-    [FDRDA, FDRDA_BF16, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED],
+    [
+        *(FDRDA, FDRDA_BF16, GFDRDA, SFMA),
+        *(pytest.param(spec, marks=pytest.mark.slow) for spec in (FIXED_POINT, SORTED)),
+        *(GPS, LOWERED),
+    ],
     ids=["fdrda", "bf16", "gfdrda", "sfma", "fixed-point", "sorted", "gps", "lowered"],
 )
 def test_doubling_is_proved(solvers: Relay, spec: DotAdd) -> None:
@@ -78,7 +82,10 @@ def cleared(code: Any, fmt: Format, places: int = 1) -> Any:
 
 @pytest.mark.parametrize(
     ("module", "spec"),
-    [(fdrda, FDRDA), (fdrda, GFDRDA), (sfma, SFMA), (efda, FIXED_POINT), (efda, SORTED)],
+    [
+        *((fdrda, FDRDA), (fdrda, GFDRDA), (sfma, SFMA), (efda, FIXED_POINT)),
+        pytest.param(efda, SORTED, marks=pytest.mark.slow),
+    ],
     ids=["fdrda", "gfdrda", "sfma", "fixed-point", "sorted"],
 )
 def test_rounding_that_knows_the_exponent(

@@ -147,6 +147,7 @@ def test_laws(
     assert laws.zeros(spec) == zeros
 
 
+@pytest.mark.slow
 def test_a_zero_product_of_gps_is_not_any_zero_product(solvers: Relay) -> None:
     laws = Laws(Asker(solvers, 100))
     spec = cdna2["f32_32x32x4bf16"].spec.replace(k=2)

@@ -1016,7 +1016,7 @@ def counterexample(claim: z3.BoolRef) -> bool:
     [
         pytest.param(lambda: fma_claim(rounding_to(small_format(3, 2))), id="fma of 6 bits"),
         pytest.param(lambda: add_claim(IEEE_FP16), id="add fp16"),
-        pytest.param(lambda: flushed_product_claim(bf16), id="product bf16"),
+        pytest.param(lambda: flushed_product_claim(bf16), id="product bf16", marks=pytest.mark.slow),
     ],
 )
 def test_proof_for_all_inputs(claim: Callable[[], tuple[list[z3.BitVecRef], z3.BoolRef]]) -> None:
