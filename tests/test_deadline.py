@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import z3
 
 from mmaformal.solver.deadline import Deadline, TimeUpError, check, shielded
 
@@ -53,6 +56,29 @@ def test_work_is_broken_off(work: Callable[[], object], capsys: pytest.CaptureFi
     assert deadline.expired
     assert 0.1 <= time.monotonic() - start < GENEROUS
     assert "ignored" not in capsys.readouterr().err
+
+
+def test_an_object_of_z3_is_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `__del__` fails where its `__init__` was broken off."""
+    get_context, dropped = z3.z3._get_ctx, []
+    made = False
+
+    def slow(context: Any) -> Any:
+        nonlocal made
+        if sys._getframe(1).f_code.co_name == "__init__":
+            while not deadline.at < time.monotonic() - 0.02:  # the signal comes here
+                len("")
+            made = True
+        return get_context(context)
+
+    x = z3.BitVec("x", 8)
+    monkeypatch.setattr(z3.z3, "_get_ctx", slow)
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    with Deadline(0.1) as deadline:
+        forever(lambda: x + 1)
+    assert deadline.expired
+    assert made
+    assert not dropped
 
 
 @pytest.mark.parametrize("work", [Released, with_callback])

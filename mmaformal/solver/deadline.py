@@ -9,7 +9,8 @@ are built, written and released in Python, a few microseconds each, by the milli
 raises `TimeUpError` wherever the work is, and Ctrl-C raises KeyboardInterrupt there.  Python drops an exception that is
 raised in a `__del__` or a callback, and z3 releases each of its terms in one; so nothing is raised inside of those,
 and what was dropped all the same is raised again.  Neither is raised inside of what must not stay half-done:
-functions that are `shielded`, and the `__enter__` and `__exit__` of whatever is entered.
+functions that are `shielded`, the `__enter__` and `__exit__` of whatever is entered, and the `__init__` of z3's
+objects, whose `__del__` fails where that was broken off.
 
 In other threads, and where there are no such signals (Windows), the time is looked at where `check` is called, which
 `Asker` does before every question.
@@ -188,7 +189,10 @@ class _Watch:
 
 def _is_shielded(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_name in _SHIELDED_NAMES or frame.f_code in _shielded:
+        name = frame.f_code.co_name
+        if name in _SHIELDED_NAMES or frame.f_code in _shielded:
+            return True
+        if name == "__init__" and frame.f_globals.get("__name__", "").startswith("z3."):
             return True
         frame = frame.f_back
     return False
