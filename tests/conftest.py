@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,11 @@ from mmaformal.facts import laws
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
 settings.load_profile("mmaformal")
+
+
+# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests send one to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def solver_processes(parent: int) -> list[int]:
