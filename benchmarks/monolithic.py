@@ -18,7 +18,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_range, resize
 from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.instruction import Instruction
-from mmaformal.proof.definitions import at_least, conversion_of, is_rounded, read
+from mmaformal.proof.definitions import at_least, is_rounded, read
 from mmaformal.proof.fused import keeps
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.queries import (
@@ -98,7 +98,7 @@ def exact_sum(i: Instruction, x: Inputs) -> tuple[z3.BoolRef, z3.BitVecRef, int]
 
 def rounding(i: Instruction, faithful: bool = False) -> z3.BoolRef:
     """Whether d is not ρ of the exact sum; or not one of its two neighbours in the grid."""
-    x, rho = symbolic_inputs(i.spec), conversion_of(i.spec)
+    x, rho = symbolic_inputs(i.spec), i.spec.parameters.last_rounding
     finite, total, unit = exact_sum(i, x)
     d = smt.dot_add(i.spec, x.a, x.b, x.c).result
     return z3.And(finite, z3.Not(_rounds(total, unit, d, rho, faithful)))

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import z3
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.relations import Rows, run_trace, values
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import StickySum
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.facts.accumulator import largest_aligned, widest, within
+from mmaformal.facts.accumulator import within
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.proof.encoding_links import summands
@@ -105,14 +105,14 @@ def _sums(spec: DotAdd, step: Any, product: int | None = None) -> list[Sum]:
             assert spec.scale_format is not None
             fraction = 2 + 2 * spec.scale_format.fraction_bits
             largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2  # type: ignore[attr-defined]
-        parts = [(t, largest, largest_aligned(largest, fraction, p.F)) for t in terms]  # type: ignore[attr-defined]
+        parts = [(t, largest, aligned(largest, fraction, p.F)) for t in terms]  # type: ignore[attr-defined]
         c = widest(spec.c_format)
-        parts.append((step.addend, c, largest_aligned(c, spec.c_format.fraction_bits, p.F)))  # type: ignore[attr-defined]
+        parts.append((step.addend, c, aligned(c, spec.c_format.fraction_bits, p.F)))  # type: ignore[attr-defined]
         return [_sum(step, "products and c", step.total, parts, step.e_max)]
     if name in ("fdrda", "gfdrda"):
         fraction = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-        aligned = largest_aligned(product, fraction, p.F)  # type: ignore[attr-defined]
-        parts = [(t, product, aligned) for t in step.products]
+        most = aligned(product, fraction, p.F)  # type: ignore[attr-defined]
+        parts = [(t, product, most) for t in step.products]
         if name == "fdrda":
             return [_sum(step, "products", step.dot, parts, step.e_products)]
         count = len(step.groups)

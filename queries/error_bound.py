@@ -63,7 +63,7 @@ from mmaformal.proof.composition import (
     total_of,
     within,
 )
-from mmaformal.proof.definitions import conversion_of, fit
+from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
@@ -650,8 +650,8 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     case = max(cases_of(spec, x), key=lambda case: case.n)
     n = Number("n", case.n, f"what the sum of a step is off at most, in units of 2^(e_max − {x.F})")
     question = (
-        f"{instruction.label}: in each step d = {conversion_of(spec)}(S) with |S − exact| ≤ n · 2^(e_max − {x.F}),"
-        f" {n.text}, and no smaller n will do"
+        f"{instruction.label}: in each step d = {spec.parameters.last_rounding}(S) with "
+        f"|S − exact| ≤ n · 2^(e_max − {x.F}), {n.text}, and no smaller n will do"
     )
     try:
         ordinary, terms = prove_terms(proving, spec, x.step)
@@ -683,7 +683,7 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
     )
     notes: list[str] = []
     question = (
-        f"{instruction.label}: in each step d = {conversion_of(x.spec)}(S) with"
+        f"{instruction.label}: in each step d = {x.spec.parameters.last_rounding}(S) with"
         f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do,"
         " products below 2^128"
     )

@@ -45,7 +45,7 @@ from mmaformal.facts.round_down import prove_ranges
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import conversion_of, fit
+from mmaformal.proof.definitions import fit
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
 from mmaformal.queries.property import Property
@@ -465,9 +465,9 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
                 else:
                     prove_lowered(proving, spec)
                     prove_chain(proving, spec)
-                prove_addition(proving, conversion_of(spec))
-                prove_grid(proving, conversion_of(spec))
-                prove_special_addition(proving, conversion_of(spec))
+                prove_addition(proving, spec.parameters.last_rounding)
+                prove_grid(proving, spec.parameters.last_rounding)
+                prove_special_addition(proving, spec.parameters.last_rounding)
         except NotProvedError as error:
             return Unknown(question, str(error), proving.obligations, asker.elapsed)
         return Holds(question, Proof(proving.obligations), asker.elapsed, words=(IN_WORDS,))

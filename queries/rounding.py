@@ -26,7 +26,6 @@ from mmaformal.facts.exact_steps import prove_step
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import (
-    conversion_of,
     grid_value,
     index_below,
     is_correct,
@@ -69,11 +68,11 @@ def neighbours_text(x: Fraction, rho: Conversion) -> str:
 
 def _breaks(spec: DotAdd, judge: Judge, codes: Codes, result: int) -> bool:
     x = exact(spec, codes)
-    return x is not None and not judge(result, x, conversion_of(spec))
+    return x is not None and not judge(result, x, spec.parameters.last_rounding)
 
 
 def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> Answer:
-    spec, rho = instruction.spec, conversion_of(instruction.spec)
+    spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
     question = f"{instruction.label}: {what}"
     single = spec.k == spec.parameters.step_products
     if isinstance(spec.parameters, (Sfma, Efda)) and single:

@@ -56,7 +56,6 @@ from mmaformal.encodings import smt
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
-from mmaformal.proof.definitions import conversion_of
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.properties import PROPERTIES
@@ -283,7 +282,7 @@ def _changed_parameters(unit: Instruction, rng: random.Random) -> list[dict[str,
 
 def _other_algorithms(spec: DotAdd) -> list[dict[str, Any]]:
     """Parameters of other algorithms, some of which may take the same types."""
-    n, rho = spec.parameters.step_products, conversion_of(spec)
+    n, rho = spec.parameters.step_products, spec.parameters.last_rounding
     others: list[Parameters] = []
     made: list[Callable[[], Parameters]] = [
         lambda: Fda(30, n, rho, -200),

@@ -14,7 +14,7 @@ import z3
 from mmaformal import hopper
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.numerical import exact, run
-from mmaformal.proof.definitions import conversion_of, is_correct, is_faithful
+from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.queries import error_bound
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -57,7 +57,7 @@ def test_the_exact_sum_is_that() -> None:
 @pytest.mark.parametrize("faithful", [False, True])
 def test_rounding_is_broken_where_it_is(faithful: bool) -> None:
     formula, x = monolithic.rounding(FOUR, faithful), symbolic_inputs(FOUR.spec)
-    judge, rho = is_faithful if faithful else is_correct, conversion_of(FOUR.spec)
+    judge, rho = is_faithful if faithful else is_correct, FOUR.spec.parameters.last_rounding
     cancelling = Codes(
         (0x7800, 0xF800, 0, 0), (0x7800, 0x7800, 0, 0), 0x3A800000
     )  # 2^30 − 2^30 + 2^-10 gives 0

@@ -6,18 +6,8 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.formats import Format
+from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.proof.lemmas import ArgumentError, Link
-
-
-def widest(fmt: Format) -> int:
-    """The largest significand, as an integer."""
-    return (2 << fmt.fraction_bits) - 1
-
-
-def largest_aligned(significand: int, fraction_bits: int, F: int) -> int:
-    return significand << F - fraction_bits if fraction_bits <= F else significand >> fraction_bits - F
 
 
 def within(x: z3.BitVecRef, bound: int) -> Link:
@@ -36,4 +26,4 @@ def bound_of_sum(spec: DotAdd) -> Bound:
     """The bounds of a product of fda."""
     fraction = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     product = widest(spec.a_format) * widest(spec.b_format)
-    return Bound(product, largest_aligned(product, fraction, spec.parameters.F))  # type: ignore[attr-defined]
+    return Bound(product, aligned(product, fraction, spec.parameters.F))  # type: ignore[attr-defined]

@@ -13,15 +13,10 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Rounding
+from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format
 
 # ---- in rationals ------------------------------------------------------------------------------------------------
-
-
-def conversion_of(spec: DotAdd) -> Conversion:
-    """The rounding that a result has gone through last."""
-    return spec.parameters.last_rounding
 
 
 def grid_value(index: int, rho: Conversion) -> Fraction:

@@ -154,7 +154,7 @@ def _value(term: z3.ExprRef, value: int) -> str:
     if isinstance(term, z3.BoolRef):
         return "true" if value else "false"
     bits = term.size() if isinstance(term, z3.BitVecRef) else 1
-    signed = value - (1 << bits) if value >> (bits - 1) else value
+    signed = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
     return f"{value:#x} = {value}" + (f" ({signed} in two's complement)" if signed < 0 else "")
 
 
