@@ -27,7 +27,8 @@ from typing import Any
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import WingWitness
 from mmaformal.display import ShortRepr, counted
-from mmaformal.facts.equality import NoArgumentError, argue, find_witness, question_of
+from mmaformal.facts.equality import argue, find_witness, question_of
+from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
 from mmaformal.proof.lemmas import ArgumentError, Scripts, name_of
@@ -94,7 +95,7 @@ def _build(spec: DotAdd) -> list[Claim] | _Failure:
     with _OneAtATime():
         try:
             lemmas = argue(spec).lemmas.values()
-        except (LaneError, ArgumentError, NoArgumentError) as error:
+        except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, NoArgumentError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
         return [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]

@@ -24,7 +24,7 @@ from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.relations import Code, Fact, Relation, Rows, as_codes, both, is_finite, run_trace
 from mmaformal.cases.relations import same as same_code
 from mmaformal.encodings import smt
-from mmaformal.facts.scaling_steps import chain
+from mmaformal.facts.scaling import chain
 from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Link

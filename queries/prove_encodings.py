@@ -5,7 +5,7 @@
     print(prove_encodings(hopper["HMMA.16816.F32"]))
 
 The executable wing is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are linked to
-those of the SMT wing stage by stage (`correspondence`), by lemmas over fresh constants (`lemmas`).  docs/proofs.md
+those of the SMT wing stage by stage (`facts/*/equal.py`), by lemmas over fresh constants (`lemmas`).  docs/proofs.md
 has the argument.  Where it fails, an input is looked for on which the wings differ or an operation wraps; it is
 re-run in both wings before anyone sees it.
 """

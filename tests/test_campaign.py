@@ -23,6 +23,8 @@ from mmaformal import volta
 from mmaformal.campaign import Campaign, checked
 from mmaformal.cli import main
 from mmaformal.encodings.executable import fda
+from mmaformal.facts.fda import FdaFacts
+from mmaformal.facts.protocol import Facts
 from mmaformal.queries import verify
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver import pool
@@ -163,7 +165,7 @@ def test_what_is_not_settled_is_unknown(
     out = capsys.readouterr().out
     assert "UNKNOWN" in out
     assert "is not settled" in out
-    monkeypatch.setattr("mmaformal.facts.equality.ARGUMENTS", {})
+    monkeypatch.setattr(FdaFacts, "equal", Facts.equal)
     assert run(*arguments) == 3
     assert "no argument for fda" in capsys.readouterr().out
 

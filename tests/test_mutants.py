@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mmaformal import ARCHITECTURES
 from mmaformal.cases.evaluate import evaluate
-from mmaformal.facts.correspondence import ARGUMENTS
+from mmaformal.facts.registry import found
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -45,7 +45,7 @@ def test_mutants_are_of_both_wings_and_of_every_algorithm() -> None:
     wings = Counter(m.file.partition("/")[0] for m in MUTANTS)
     assert min(wings["executable"], wings["smt"]) >= 30
     instructions = [m.instruction.split(" ", 1) for m in MUTANTS]
-    assert {ARCHITECTURES[arch][name].algorithm for arch, name in instructions} == set(ARGUMENTS)
+    assert {ARCHITECTURES[arch][name].algorithm for arch, name in instructions} == set(found())
 
 
 def test_only_what_was_expected_is_no_miss() -> None:

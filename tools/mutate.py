@@ -38,12 +38,8 @@ ENCODINGS = ROOT / "encodings"
 #: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
 _USED = (
     *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
-    *(
-        "mmaformal/lanes.py",
-        "mmaformal/proof",
-        "mmaformal/facts/correspondence.py",
-        "mmaformal/facts/equality.py",
-    ),
+    *("mmaformal/lanes.py", "mmaformal/proof", "mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("mmaformal/facts/*/equal.py")),
     *(f"mmaformal/cases/{name}.py" for name in ("encodings", "inputs", "evaluate")),
 )
 

@@ -10,7 +10,8 @@ import z3
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import WingWitness, cases, codes_of, compare, results, trace
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.facts.correspondence import ARGUMENTS
+from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError, Tracer
 from mmaformal.proof.encoding_links import same_code
@@ -29,10 +30,6 @@ _CASES = (500, 20_000)
 _PATIENCE = (5.0, 30.0, 1e9)
 
 
-class NoArgumentError(Exception):
-    """There is no argument for an algorithm as yet."""
-
-
 def question_of(instruction: Instruction) -> str:
     return f"both encodings of {instruction.label} give the same code for every input, and nothing wraps"
 
@@ -42,9 +39,6 @@ def argue(spec: DotAdd) -> Argument:
 
     Raises NoArgumentError; LaneError or ArgumentError if the encodings do not have the structure to argue about.
     """
-    algorithm = spec.parameters.algorithm
-    if algorithm not in ARGUMENTS:
-        raise NoArgumentError(f"there is no argument for {algorithm} yet")
     tracer = Tracer()
     traces = trace(spec, symbolic_inputs(spec), tracer)
     argument = Argument(tracer)
@@ -52,7 +46,7 @@ def argue(spec: DotAdd) -> Argument:
         *named("executable", traces.executable),
         *named("smt", traces.smt),
     )
-    ARGUMENTS[algorithm](argument, traces)
+    facts_of(spec).equal(argument, traces)
     # Whatever an argument ends with: it is the code of d that has to be the same.
     argument.conclude(same_code(traces.executable.result, traces.smt.result))
     return argument

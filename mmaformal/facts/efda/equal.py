@@ -1,0 +1,124 @@
+"""Why both wings' steps of efda give the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import blocks as executable
+from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.smt import efda as smt_efda
+from mmaformal.facts.operands import step_operands
+from mmaformal.proof.encoding_links import (
+    TermLinks,
+    add_long,
+    classify,
+    flags_and_zeros,
+    inputs,
+    least_excluded,
+    multiply,
+    round_and_encode,
+    summands,
+    wide_number,
+)
+from mmaformal.proof.lemmas import Argument, Link, number
+
+
+def derive(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Efda)
+    rho = parameters.rho
+    a, b, c, *_ = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        products = range(i * parameters.L, (i + 1) * parameters.L)
+        x, y, z = step_operands(argument, spec, (a, b, c), products, mine, other)
+        special = classify(argument, flags_and_zeros([*x, *y, z]), mine.special, other.special)
+        fixed = isinstance(other, smt_efda.FixedStep)
+        own = smt.product_range(spec.a_format, spec.b_format)
+        low = own.low if fixed else smt_efda.exponents_of(spec).low
+        terms = [
+            multiply(argument, pair, u, v, low)
+            for pair, u, v in zip(zip(x, y, strict=True), mine.products, other.products, strict=True)
+        ]
+        c_low = spec.c_format.min_exponent if fixed else low
+        addend = multiply(argument, [z], mine.addend, other.addend, c_low)
+        total = (_fixed_sum if fixed else _sorted_sum)(argument, spec, terms, addend, mine, other, low)
+        rounding = mine.rounded, other.rounded, rho, (mine.result, other.result)
+        c = round_and_encode(argument, total, special, *rounding)
+
+
+def _fixed_sum(
+    argument: Argument,
+    spec: DotAdd,
+    terms: Sequence[TermLinks],
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+) -> list[Link]:
+    """Products in fixed point.  The executable's unit lies below the SMT wing's by the places that c may need."""
+    assert isinstance(spec.parameters, Efda)
+    fixed, below = mine.sum, smt_efda.places_below(smt_efda.precision(spec, spec.parameters))
+    placed: list[Link] = []
+    bits = other.placed[0].size()
+    for term, lanes, summand in zip(terms, fixed.placed, summands(other.dot, len(terms)), strict=True):
+        link = wide_number(lanes, summand, signed=True, below=below)
+        inside = Link(z3.And(summand < 1 << bits, summand > -(1 << bits)), (summand,))
+        text = "products in fixed point are the same"
+        placed += argument.derive("align", text, [link, inside], term)
+    dot = wide_number(fixed.dot, other.dot, signed=True, below=below)
+    sums = argument.derive(
+        "accumulate", "the sums of products are equal", [dot, least_excluded(other.dot)], placed
+    )
+    u, v, least = fixed.term, other.term, spec.c_format.min_exponent
+    significand = wide_number(u.significand, v.significand, below=below)
+    product = [number(u.sign, v.sign), number(u.exponent, v.exponent, low=least), significand]
+    argument.derive("accumulate", "the sum of products is the same term", product, sums)
+    signs = v.sign, other.addend.sign
+    return add_long(argument, product, addend, fixed.wide, signs, other.sum, least)
+
+
+def _sorted_sum(
+    argument: Argument,
+    spec: DotAdd,
+    terms: Sequence[TermLinks],
+    addend: TermLinks,
+    mine: Any,
+    other: Any,
+    low: int,
+) -> list[Link]:
+    exponents = smt_efda.exponents_of(spec)
+    zero = exponents.constant(smt_efda.lowest(spec))
+
+    def link(u: executable.Term, v: smt.Term) -> list[Link]:
+        exponent = number(u.exponent, v.exponent, low=low)
+        above = Link(z3.UGE(v.exponent, zero), (v.exponent,))
+        return [number(u.sign, v.sign), exponent, number(u.significand, v.significand), above]
+
+    def sum_links(u: executable.Sum, v: smt.StickySum, frame: int) -> list[Link]:
+        total, unit = number(u.total, v.total, signed=True), number(u.unit, v.e_max, low=low - frame)
+        return [total, unit, least_excluded(v.total), Link(z3.UGE(v.e_max, zero), (v.e_max,))]
+
+    sum_, p = mine.sum, spec.parameters["rho"].fraction_bits
+    none = argument.derive("align", "both wings have the same zero", [Link(z3.BoolVal(True), ())])
+    normal: list[Link] = []
+    given = [*terms, *[none] * (2 - len(terms)), addend]
+    for term, u, v in zip(given, sum_.terms, other.terms, strict=True):
+        normal += argument.derive("align", "terms are normalised alike", link(u, v), term)
+    links = [link(u, v) for u, v in zip(sum_.sorted, other.sorted, strict=True)]
+    first, second, _ = (term.exponent for term in other.sorted)
+    in_order = [each for term in links for each in term] + [Link(z3.ULE(second, first), ())]
+    argument.derive("align", "terms are sorted alike", in_order, normal)
+    partial = sum_links(sum_.partial, other.partial, p + smt_efda.NEAR)
+    argument.derive("accumulate", "partial sums are equal", partial, in_order)
+    carried = link(sum_.normal, other.normal)[
+        :3
+    ]  # far below all terms, if not for what the terms are made of
+    argument.derive("accumulate", "partial sums are normalised alike", carried, partial)
+    total = sum_links(sum_.total, other.sum, p + smt_efda.NEAR + 2)[:3]
+    argument.derive("accumulate", "the sums are equal", total, [*carried, *in_order])
+    return total

@@ -1,0 +1,25 @@
+"""Facts of fdrda."""
+
+from __future__ import annotations
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.facts.fdrda import equal, related
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.scaling_fused import of_fdrda
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step
+from mmaformal.proof.scaling import Two
+
+
+class FdrdaFacts(Facts):
+    def equal(self, argument: Argument, traces: Traces) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: Step) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two) -> Link:
+        return of_fdrda(two)
+
+
+FACTS = FdrdaFacts("fdrda")

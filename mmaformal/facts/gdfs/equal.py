@@ -1,0 +1,87 @@
+"""Why both wings' steps of gdfs give the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmaformal.algorithms import Gdfs
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.smt import gdfs as smt_gdfs
+from mmaformal.facts.fda.equal import fused_sum
+from mmaformal.proof.encoding_links import (
+    OperandLinks,
+    TermLinks,
+    addends,
+    classify,
+    decode,
+    flags_and_zeros,
+    inputs,
+    multiply,
+    summands,
+)
+from mmaformal.proof.lemmas import Argument, Link, number
+
+
+def derive(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Gdfs)
+    assert spec.scale_format is not None
+    G, low = parameters.G, smt_gdfs.exponents_of(spec, parameters).low
+    a, b, c, *scales = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        first = i * parameters.L
+        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        s = [
+            [
+                decode(argument, codes[(first + g * G) // spec.scale_block], u, v, spec.scale_format)
+                for g, (u, v) in enumerate(zip(us, vs, strict=True))
+            ]
+            for codes, us, vs in zip(
+                scales, (mine.scale_a, mine.scale_b), (other.scale_a, other.scale_b), strict=True
+            )
+        ]
+        given = [link for each in s for x in each for link in (x.nan,)]
+        special = classify(argument, [*given, *flags_and_zeros([z])], mine.special, other.special)
+        terms = [multiply(argument, [z], mine.addend, other.addend, low)]
+        for g, (scale_a, scale_b) in enumerate(zip(*s, strict=True)):
+            terms.append(_group(argument, a, b, first, g, G, (scale_a, scale_b), mine, other, low))
+        c = fused_sum(argument, parameters, terms, low, special, mine, other)
+
+
+def _group(
+    argument: Argument,
+    a: Sequence[Link],
+    b: Sequence[Link],
+    first: int,
+    g: int,
+    G: int,
+    scales: tuple[OperandLinks, OperandLinks],
+    mine: Any,
+    other: Any,
+    low: int,
+) -> TermLinks:
+    """Term g, from the codes of its products and the links of its scales."""
+    lanes, sum_ = addends(mine.group_sums[g], G), other.sums[g]
+    links, zeros = [], []
+    for k, lane, summand in zip(range(g * G, (g + 1) * G), lanes, summands(sum_, G), strict=True):
+        significand, magnitude = mine.products[k].significand, other.products[k][1]
+        link = number(lane, summand, signed=True)
+        zero = Link(
+            (significand.term == 0) == (magnitude == 0), (significand.term, magnitude), (), (significand,)
+        )
+        codes = [a[first + k], b[first + k]]
+        argument.derive("multiply", "products in fixed point are the same", [link, zero], codes)
+        links.append(link)
+        zeros.append(zero)
+    total = argument.add_up("multiply", "products of a group", mine.group_sums[g], sum_, links)
+    u, v = mine.groups[g], other.groups[g]
+    term = TermLinks(
+        number(u.sign, v.sign), number(u.exponent, v.exponent, low=low), number(u.significand, v.significand)
+    )
+    given = [link for scale in scales for link in (scale.exponent, scale.significand)]
+    # σ·s_α·s_β and σ·(s_α·s_β) are hard to see equal unless one factor is known; it has a few bits.
+    few = scales[1].significand.term if scales[1].significand.term.size() > 1 else None
+    text = "scaled sums of groups are the same"
+    argument.derive("multiply", text, term, [total, *zeros, *given], each_value_of=few)
+    return term

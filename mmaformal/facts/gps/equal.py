@@ -1,0 +1,43 @@
+"""Why both wings' steps of gps give the same code."""
+
+from __future__ import annotations
+
+from mmaformal.algorithms import IEEE_FP32, Gps
+from mmaformal.cases.encodings import Traces
+from mmaformal.proof.encoding_links import (
+    add_codes,
+    decode_flushed,
+    inputs,
+    same_code,
+)
+from mmaformal.proof.lemmas import Argument, Link
+
+
+def derive(argument: Argument, traces: Traces) -> None:
+    """Codes from the products on.  Flushing them is part of what is made of them next."""
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Gps)
+    a, b, d, *_ = inputs(argument, traces)
+    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        level: list[Link] = []
+        for k, product in enumerate(mine.products):
+            operands = (
+                (a, product.a, other.a[k], spec.a_format),
+                (b, product.b, other.b[k], spec.b_format),
+            )
+            given = [
+                link
+                for codes, u, v, fmt in operands
+                for link in decode_flushed(argument, codes[i * parameters.G + k], u, v, fmt)
+            ]
+            rounded = same_code(product.result, other.products[k])
+            level += argument.derive("multiply", "rounded products are the same", [rounded], given)
+        sums = iter(zip(mine.sums, other.sums, strict=True))
+        while len(level) > 1:
+            level = [
+                add_codes(argument, [x, y], *next(sums), IEEE_FP32)
+                for x, y in zip(level[::2], level[1::2], strict=True)
+            ]
+        d = add_codes(argument, [d, level[0]], mine.addition, other.addition, IEEE_FP32)
+    result = same_code(traces.executable.result, traces.smt.result)
+    argument.derive("encode", "results are flushed alike", [result], [d])

@@ -1,0 +1,42 @@
+"""Why both wings' steps of lowered instructions give the same code."""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.algorithms import Fda, Lowered
+from mmaformal.cases.encodings import Traces
+from mmaformal.facts.fda.equal import fda_step
+from mmaformal.proof.encoding_links import (
+    add_codes,
+    decode,
+    inputs,
+)
+from mmaformal.proof.lemmas import Argument, Link
+
+
+def derive(argument: Argument, traces: Traces) -> None:
+    spec, parameters = traces.spec, traces.spec.parameters
+    assert isinstance(parameters, Lowered)
+    inner, width = parameters.inner_dot_add(spec), len(parameters.order)
+    assert isinstance(inner.parameters, Fda)
+    a, b, c, *_ = inputs(argument, traces)
+    stride = width // parameters.L + 1  # the executable's steps: those of the fda, then the addition
+    for i, other in enumerate(traces.smt.steps):
+        *fused, addition = traces.executable.steps[i * stride : (i + 1) * stride]
+        (dot,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
+        for n, (mine, step) in enumerate(zip(fused, other.inner, strict=True)):
+            order = [i * width + k for k in parameters.order[n * parameters.L : (n + 1) * parameters.L]]
+            x, y = (
+                [
+                    decode(argument, codes[k], u, v, inner.a_format, f"{fmt} codes are converted alike")
+                    for k, u, v in zip(order, us, vs, strict=True)
+                ]
+                for codes, us, vs, fmt in (
+                    (a, mine.a, step.a, spec.a_format),
+                    (b, mine.b, step.b, spec.b_format),
+                )
+            )
+            z = decode(argument, dot, mine.c, step.c, inner.c_format)
+            dot = fda_step(argument, inner, inner.parameters, [x, y], z, mine, step)
+        c = add_codes(argument, [dot, c], addition, other.addition, parameters.addition)

@@ -1,0 +1,102 @@
+"""What steps of several algorithms have in common, in two runs on related inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.encodings.smt.blocks import (
+    StickySum,
+)
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import (
+    Opposite,
+    Step,
+    same,
+)
+
+
+def products(step: Step, factors: Sequence[Link]) -> list[Link]:
+    left, right = step.left, step.right
+    return [
+        step.product(
+            left.products[i],
+            right.products[j],
+            [left.a[i], left.b[i], right.a[j], right.b[j]],
+            [factors[j]] if factors else [],
+        )
+        for j, i in enumerate(step.order)
+    ]
+
+
+def fused(
+    step: Step,
+    lefts: Any,
+    rights: Any,
+    terms: list[Link],
+    c: Link,
+    special: Link,
+    order: Sequence[int],
+    zeros: Mapping[int, Link] | None = None,
+) -> Link:
+    """Align, accumulate and round terms and c."""
+    left, right, zeros = step.left, step.right, zeros or {}
+    addend = step.addend(c)
+    exponents = [[*(t.exponent for t in ts), s.addend.exponent] for ts, s in ((lefts, left), (rights, right))]
+    below = [
+        step.not_largest(
+            i,
+            lefts[i],
+            left.addend.exponent,
+            zero,
+            [step.c],
+            *left.scale_a[i : i + 1],
+            *left.scale_b[i : i + 1],
+        )
+        for i, zero in zeros.items()
+    ]
+    e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend], below)
+    nothing = dropped_terms(step, zeros, left.e_max)
+    total = step.sum_of(
+        left.total,
+        right.total,
+        [*order, len(lefts)],
+        [[t] for t in (*terms, addend)],
+        [e_max],
+        nothing=nothing,
+    )
+    return step.result(total, [e_max, special], (left.total, right.total))
+
+
+def dropped_terms(
+    step: Step,
+    zeros: Mapping[int, Link],
+    e_max: z3.BitVecRef | None,
+    place: Callable[[int], int] = lambda i: i,
+) -> dict[int, Callable[[z3.BitVecRef], Link]]:
+    """For dropped products, by the places of their summands, the link that these are zero."""
+
+    def make(i: int, zero: Link) -> Callable[[z3.BitVecRef], Link]:
+        return lambda x: step.nothing(i, x, e_max, zero)
+
+    return {place(i): make(i, zero) for i, zero in zeros.items()}
+
+
+def rounded(step: Step, x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]) -> Link:
+    """The link of the results, from the links of two terms that are added."""
+    e_max = step.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms)
+    total = step.kind.summand(x.total, y.total, x.total.size() - 1)
+    if isinstance(step.kind, Opposite):
+        aligned = []
+        for mine, other, term in ((x.x, y.x, terms[0]), (x.y, y.y, terms[1])):
+            signs = term.free[:2]  # of `Opposite.term`
+            flip = z3.Or(signs[0] != signs[1], mine == 0)
+            link = Link(z3.And(mine == other, flip), (mine, *signs), ((other, mine),))
+            aligned.append(step.derive("align", "aligned terms are opposite", link, [term, e_max]))
+        step.derive("accumulate", "the sums are related", total, aligned)
+    else:
+        step.derive("accumulate", "the sums are related", total, [*terms, e_max])
+    sizes = step.sizes(x.total, y.total, total, bounded=True)
+    return step.result(sizes, [e_max, *terms, *given])

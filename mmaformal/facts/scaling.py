@@ -1,0 +1,26 @@
+"""What doubling a and c does to each step of a chain (`proof/scaling`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.facts.registry import facts_of
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.scaling import Two
+
+
+def chain(
+    pairing: Pairing,
+    spec: DotAdd,
+    steps: tuple[Sequence[Any], Sequence[Any]],
+    c: Link,
+    assumed: dict[int, Link],
+) -> Link:
+    """From the link of c, step by step, to that of d; `assumed`: what is known of a, b and scales, by their codes."""
+    facts = facts_of(spec)
+    for left, right in zip(*steps, strict=True):
+        c = facts.scaled(Two(pairing, spec, left, right, c, assumed))
+    return c

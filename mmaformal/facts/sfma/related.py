@@ -1,0 +1,25 @@
+"""Why a step of sfma has related results in two runs on related inputs."""
+
+from __future__ import annotations
+
+from mmaformal.facts.related_parts import rounded
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import (
+    Opposite,
+    Step,
+    operand_codes,
+)
+
+
+def derive(step: Step) -> Link:
+    left, right = step.left, step.right
+    c = step.operand_c()
+    given = []
+    if isinstance(step.kind, Opposite):
+        codes = operand_codes(left.a, right.a)
+        text = "negated codes are decoded to related operands"
+        given.append(step.derive("decode", text, step.kind.operand(left.a, right.a), [], codes))
+    operands = [left.a, left.b, right.a, right.b]
+    product = step.product(left.product, right.product, operands, given)
+    special = step.special([c, *given, product], operands)
+    return rounded(step, left.sum, right.sum, [product, step.addend(c)], [special])
