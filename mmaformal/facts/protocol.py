@@ -12,10 +12,14 @@ from mmaformal.proof.lemmas import ArgumentError
 from mmaformal.proof.proving import NotProvedError
 
 if TYPE_CHECKING:
+    from mmaformal.algorithms import DotAdd
     from mmaformal.cases.encodings import Traces
+    from mmaformal.instruction import Instruction
+    from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Step
     from mmaformal.proof.scaling import Two
+    from mmaformal.solver.answers import Answer
 
 
 class NoArgumentError(ArgumentError, NotProvedError):
@@ -53,3 +57,19 @@ class Facts:
     def scaled(self, two: Two) -> Link:
         """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
         self.lack("what doubling a and c does")
+
+    # ---- one run, against the exact sum
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> None:
+        """Prove that where the conditions of `exactness_on_codes` hold, d is the exact sum, rounded once."""
+        self.lack("when d is the exact sum")
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        """What each step's sum is off at most before it is rounded, and an input that reaches that."""
+        self.lack("what its sums are off")
+
+    # ---- two runs in order
+
+    def monotone_in_c(self, instruction: Instruction, proving: Composing) -> Answer:
+        """Whether c ≤ c' gives d ≤ d'."""
+        self.lack("whether d follows c")
