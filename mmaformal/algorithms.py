@@ -7,7 +7,7 @@ all that the two encodings (`encodings/smt`, `encodings/executable`) know: not w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import Any, ClassVar
@@ -182,6 +182,12 @@ class Parameters:
     summary: ClassVar[str]
     #: whether a NaN result is one known code; if not, its payload is unspecified and only "a NaN" is modelled
     nan_is_canonical: ClassVar[bool] = False
+    #: whether a and b may have block scales
+    takes_scales: ClassVar[bool] = False
+    #: whether its rule is IEEE 754's or correct rounding, so that exact rational arithmetic can say what is right
+    rounds_correctly: ClassVar[bool] = False
+    #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
+    meanings: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -240,6 +246,21 @@ class Parameters:
     def keeps(self, spec: DotAdd) -> str:
         """What the accumulator keeps of its terms, in words: how the sentence "the accumulator …" goes on."""
         raise NotImplementedError
+
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        """The specification with one product less in each step, and the places of those; None if there is none."""
+        return None
+
+    def _one_less(self, spec: DotAdd, group: int, **less: int) -> tuple[DotAdd, tuple[int, ...]]:
+        """The same, where each `group` of consecutive products loses its last."""
+        last = tuple(range(group - 1, spec.k, group))
+        if spec.scale_format is not None:
+            less["scale_block"] = spec.scale_block // group * (group - 1)
+        return spec.replace(k=spec.k - len(last), **less), last
+
+    def made_of(self, spec: DotAdd) -> DotAdd | None:
+        """The steps that one step is made of, where those are another algorithm's."""
+        return None
 
     #: what `sum_bounds` are of
     summed: ClassVar[str] = "the exact sum of what is kept"
@@ -309,6 +330,7 @@ class Sfma(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "sfma"
+    rounds_correctly: ClassVar[bool] = True
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
 
     @property
@@ -337,6 +359,9 @@ class Gps(Parameters):
     G: int
 
     algorithm: ClassVar[str] = "gps"
+    meanings: ClassVar[Mapping[str, str]] = {
+        "G": "products that are summed in pairs before the sum so far is added"
+    }
     summary: ClassVar[str] = "group pairwise sum: fp32 products and sums, each rounded, subnormals flushed"
 
     def __post_init__(self) -> None:
@@ -384,6 +409,7 @@ class Fda(Parameters):
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
     nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-C step 1
+    takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -407,6 +433,11 @@ class Fda(Parameters):
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         c = spec.c_format
         return [_product_bound(spec, self.F)] * self.L + [aligned(widest(c), c.fraction_bits, self.F)]
+
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        if self.L == 1 or (spec.scale_block and spec.scale_block % self.L):  # scale blocks are no whole steps
+            return None
+        return self._one_less(spec, self.L, L=self.L - 1)
 
     def keeps(self, spec: DotAdd) -> str:
         return (
@@ -433,8 +464,10 @@ class Gdfs(Parameters):
     e_zero: int | None  #: None: the exponents of the fields (paper-v1)
 
     algorithm: ClassVar[str] = "gdfs"
+    meanings: ClassVar[Mapping[str, str]] = {"G": "products of one group; their exact sum is one term"}
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
     nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-E step 1
+    takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -473,6 +506,10 @@ class Gdfs(Parameters):
         places = a.fraction_bits + b.fraction_bits + 2 * scale.fraction_bits
         groups = [aligned(group, places, self.F)] * (self.L // self.G)
         return [*groups, aligned(widest(c), c.fraction_bits, self.F)]
+
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        G = self.G - 1
+        return self._one_less(spec, self.G, G=G, L=self.L // self.G * G) if G else None
 
     def keeps(self, spec: DotAdd) -> str:
         return (
@@ -541,6 +578,9 @@ class Fdrda(Parameters):
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         return [_product_bound(spec, self.F)] * self.L
 
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        return self._one_less(spec, self.L, L=self.L - 1) if self.L > 1 else None
+
     def keeps(self, spec: DotAdd) -> str:
         return (
             f"keeps {self.F} fractional bits of each product below the {self._largest}, cut toward zero; then, to add "
@@ -572,6 +612,9 @@ class Gfdrda(Fdrda):
     def class_of(self, k: int) -> Hashable:
         return k // self.L, k % 2
 
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        return self._one_less(spec, self.L, L=self.L - 1) if self.L > 2 else None
+
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         return [_product_bound(spec, self.F)] * -(-self.L // 2)
 
@@ -587,6 +630,7 @@ class Efda(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "efda"
+    rounds_correctly: ClassVar[bool] = True
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
 
     def __post_init__(self) -> None:
@@ -613,6 +657,9 @@ class Efda(Parameters):
         top = a.max_exponent + b.max_exponent + 2 + (self.L - 1).bit_length()
         low = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
         return top - low + max(spec.c_format.fraction_bits, self.rho.fraction_bits) + 5
+
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        return self._one_less(spec, self.L, L=self.L - 1) if self.L > 1 else None
 
     def keeps(self, spec: DotAdd) -> str:
         return (
@@ -677,6 +724,16 @@ class Lowered(Parameters):
         d = spec.d_format  # of the inner c
         return [_product_bound(spec, self.F)] * self.L + [aligned(widest(d), d.fraction_bits, self.F)]
 
+    def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
+        if self.L == 1:
+            return None
+        n = len(self.order)
+        last = [self.order[i] for i in range(self.L - 1, n, self.L)]
+        kept = sorted(set(range(n)) - set(last))
+        order = tuple(kept.index(k) for k in self.order if k not in last)
+        zeros = tuple(step + k for step in range(0, spec.k, n) for k in sorted(last))
+        return spec.replace(k=spec.k - len(zeros), L=self.L - 1, order=order), zeros
+
     def keeps(self, spec: DotAdd) -> str:
         d = spec.d_format
         return (
@@ -687,6 +744,9 @@ class Lowered(Parameters):
     @property
     def inner(self) -> Fda:
         return Fda(self.F, self.L, self.rho, self.e_zero)
+
+    def made_of(self, spec: DotAdd) -> DotAdd:
+        return self.inner_dot_add(spec)
 
     def inner_dot_add(self, spec: DotAdd) -> DotAdd:
         """The fused part of one instruction: its products in `order`, on converted operands."""
@@ -739,7 +799,7 @@ class DotAdd:
         if self.scale_format is None and self.scale_block:
             raise ValueError(f"a scale block of {self.scale_block} without a scale format")
         if self.scale_format is not None:
-            if not isinstance(p, (Fda, Gdfs)):
+            if not p.takes_scales:
                 raise ValueError(f"{p.algorithm} takes no block scales")
             if self.scale_format.signed or self.scale_format.specials is Specials.IEEE:
                 raise ValueError(

@@ -251,10 +251,8 @@ def _meaning(name: str, i: Instruction) -> str:
     p = i.parameters
     if name == "F":
         return f"fractional bits that a term keeps once aligned to the largest; below 2^(e − {p['F']}) all is lost"
-    if name == "G":
-        if p.algorithm == "gdfs":
-            return "products of one group; their exact sum is one term"
-        return "products that are summed in pairs before the sum so far is added"
+    if name in p.meanings:
+        return p.meanings[name]
     if name == "e_zero":
         if p["e_zero"] is None:
             return "the exponent with which a term that is zero takes part where the largest is looked for"

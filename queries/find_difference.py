@@ -15,15 +15,15 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.inputs import Inputs, is_nan, is_zero, symbolic_inputs
 from mmaformal.cases.smallest import Found, Places, Progress, Search
 from mmaformal.encodings import smt
-from mmaformal.facts import e_zero
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
+from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
@@ -212,8 +212,8 @@ class _Search(Search):
         """
         k = list(range(spec.k))
         scales = (inputs.scale_a, inputs.scale_b) if spec.scale_format else ()
-        if active is not None and not scales and isinstance(spec.parameters, Fda):
-            L = spec.parameters.L
+        if active is not None and facts_of(spec).may_pass_c_on(spec):
+            L = spec.parameters.step_products
             steps = [k[start : start + L] for start in range(0, spec.k, L)]
             busy = [s for s in steps if not all(self._both_zero(inputs, i) for i in s)]
             if not busy or (len(busy) < len(steps) and not self._idle_steps_pass(spec)):
@@ -340,10 +340,11 @@ class _Search(Search):
             statement = f"{self.question}: both are one and the same term"
             self.asker.prove("same term", statement, rx == ry, cut=[rx])
             return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
-        if e_zero.applies(self.x.spec, self.y.spec):
+        facts = facts_of(self.x.spec)
+        if facts.alike(self.x.spec, self.y.spec):
             self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
             free = symbolic_inputs(self.spec)
-            if e_zero.prove_equal(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
+            if facts.prove_alike(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
                 return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
         return None
 

@@ -26,9 +26,10 @@ from typing import Protocol
 import numpy as np
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gps
-from mmaformal.cases.inputs import exponent_field, fraction_field, is_nan
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import is_nan
 from mmaformal.encodings import smt
+from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
@@ -198,20 +199,16 @@ def prove_idle_steps_merge(asker: Asker, spec: DotAdd) -> bool:
 
 
 def _of_results(asker: Asker, spec: DotAdd, result: z3.BitVecRef) -> Iterator[z3.BoolRef]:
-    """What is proved of every result of a step, and needed: those of gps are flushed."""
-    if not isinstance(spec.parameters, Gps):
-        return
-
-    def flushed(code: z3.BitVecRef) -> z3.BoolRef:
-        zero = exponent_field(code, spec.d_format) == 0
-        return z3.Implies(zero, fraction_field(code, spec.d_format) == 0)
-
+    """What is proved of every result of a step, and needed."""
     part = any_part(spec, step_of(spec), "")
     c = z3.BitVec("c", spec.c_format.storage_bits)
-    step = smt.dot_add(spec.replace(k=len(part.a)), part.a, part.b, c).steps[0]
+    one = spec.replace(k=len(part.a))
+    step = smt.dot_add(one, part.a, part.b, c, part.scale_a, part.scale_b).steps[0]
+    if (known := facts_of(spec).of_result(step)) is None:
+        return
     text = f"{_step_text(spec)}, never gives a subnormal"
-    if asker.prove("flushed", text, flushed(step.result), cut=[step.addition.result]).verdict == "unsat":
-        yield flushed(result)
+    if asker.prove("flushed", text, known.of(step.result), cut=known.made_of).verdict == "unsat":
+        yield known.of(result)
 
 
 def prove_induction(asker: Asker, x: DotAdd, y: DotAdd) -> bool:
@@ -288,7 +285,7 @@ class LongChains:
         if positions or any(each.forbids_zero for each in self.constraints):
             return self._as_it_is()
         specs = self.x.spec, self.y.spec
-        if all(isinstance(spec.parameters, Fda) and spec.scale_format is None for spec in specs):
+        if all(facts_of(spec).may_pass_c_on(spec) for spec in specs):
             one = self._short(1, ())
             self._pass = all(map(one._idle_steps_pass, specs))
         found: list[Different] = []

@@ -13,11 +13,11 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gdfs, Gfdrda, Lowered
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import Code, Fact, Relation, both, either, is_finite, magnitude, same_number
 from mmaformal.cases.relations import same as same_code
-from mmaformal.encodings.smt.gps import flush
+from mmaformal.facts.registry import facts_of
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.formats import Format
@@ -53,34 +53,10 @@ def padding(spec: DotAdd) -> Padding:
     Raises ValueError if there is neither.
     """
     p = spec.parameters
-    if isinstance(p, Gdfs) and p.G > 1:
-        zeros = tuple(range(p.G - 1, spec.k, p.G))
-        shorter = p.G - 1, p.L // p.G * (p.G - 1)
-        block = spec.scale_block // p.G * (p.G - 1)
-        return Padding(
-            spec, spec.replace(k=spec.k - len(zeros), G=shorter[0], L=shorter[1], scale_block=block), zeros
-        )
-    least = 2 if isinstance(p, Gfdrda) else 1  # products of a step
-    if isinstance(p, (Fda, Fdrda, Efda)) and least < p.L and not _straddles(spec):
-        zeros = tuple(range(p.L - 1, spec.k, p.L))
-        changes: dict[str, Any] = {"k": spec.k - len(zeros), "L": p.L - 1}
-        if spec.scale_format is not None:
-            changes["scale_block"] = spec.scale_block // p.L * (p.L - 1)
-        return Padding(spec, spec.replace(**changes), zeros)
-    if isinstance(p, Lowered) and p.L > 1:
-        n = len(p.order)
-        last = [p.order[i] for i in range(p.L - 1, n, p.L)]
-        kept = sorted(set(range(n)) - set(last))
-        order = tuple(kept.index(k) for k in p.order if k not in last)
-        zeros = tuple(step + k for step in range(0, spec.k, n) for k in sorted(last))
-        return Padding(spec, spec.replace(k=spec.k - len(zeros), L=p.L - 1, order=order), zeros)
+    if (found := p.shorter(spec)) is not None:
+        return Padding(spec, *found)
     n = math.lcm(p.step_products, spec.scale_block or 1)
     return Padding(spec.replace(k=spec.k + n), spec, tuple(range(spec.k, spec.k + n)))
-
-
-def _straddles(spec: DotAdd) -> bool:
-    """Whether scale blocks are no whole steps, so that a product less in each step is not one less in each block."""
-    return bool(spec.scale_block) and spec.scale_block % spec.parameters.step_products != 0
 
 
 def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
@@ -141,10 +117,9 @@ def _further_block(
     code = Link(before == before, (before,))
     pairing.derive("inputs", "both runs are the same up to the further block", [code], inputs=[before])
     given = [code]
-    if pad.longer.parameters.algorithm == "gps":
-        flushed = Link(flush(before, keep_sign=True) == before, (before,))
-        addition = right.steps[-1].addition.result
-        pairing.derive("encode", "a result is flushed", [flushed], inputs=[addition])
+    if (known := facts_of(pad.shorter).of_result(right.steps[-1])) is not None:
+        flushed = Link(known.of(before), (before,))
+        pairing.derive("encode", "a result is flushed", [flushed], inputs=known.made_of)
         given.append(flushed)
     link = Link(same_number(left.result, before, fmt), ())
     zeros = list(dropped.values())

@@ -54,7 +54,7 @@ from mmaformal.cases import smallest
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import fda as smt_fda
-from mmaformal.facts.e_zero import applies, prove_equal
+from mmaformal.facts.fda.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero

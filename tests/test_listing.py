@@ -32,6 +32,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.papers import PAPERS
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
+from mmaformal.facts.registry import facts_of
 from mmaformal.formats import fp16
 from mmaformal.listing import in_words as told
 from mmaformal.listing import instruction_tables, matching
@@ -269,7 +270,7 @@ def test_the_widths_told_are_those_that_are_proved(spec: DotAdd) -> None:
         return
     x = symbolic_inputs(spec)
     step = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
-    first = accumulator_width._sums(spec, step)[0]
+    first = facts_of(spec).sums(spec, step)[0]
     bounds, carry = first.bounds, accumulator_width.carry_bits(first)
     assert width == SumWidth(max(bounds).bit_length(), sum(bounds).bit_length())
     assert width.carry == carry

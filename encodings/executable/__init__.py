@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import efda, fda, fdrda, gdfs, gfdrda, gps, lowered, sfma
 from mmaformal.encodings.executable.blocks import Lane, Trace
 
+_MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
+
+#: The files here that have a `dot_add`, by the names of their algorithms.
 _ALGORITHMS: dict[str, Callable[..., Trace]] = {
-    "sfma": sfma.dot_add,
-    "gps": gps.dot_add,
-    "fda": fda.dot_add,
-    "gdfs": gdfs.dot_add,
-    "fdrda": fdrda.dot_add,
-    "gfdrda": gfdrda.dot_add,
-    "efda": efda.dot_add,
-    "lowered": lowered.dot_add,
+    name: module.dot_add for name, module in _MODULES.items() if "dot_add" in vars(module)
 }
 
 

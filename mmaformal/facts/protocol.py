@@ -6,20 +6,27 @@ algorithm starts with none of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import z3
+
+from mmaformal.facts import sums
 from mmaformal.proof.lemmas import ArgumentError
 from mmaformal.proof.proving import NotProvedError
 
 if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
     from mmaformal.cases.encodings import Traces
+    from mmaformal.cases.inputs import Codes, Inputs
+    from mmaformal.facts.sums import Sum
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
-    from mmaformal.proof.related_runs import Step
+    from mmaformal.proof.related_runs import Pairing, Step
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer
+    from mmaformal.solver.asking import Asker
 
 
 class NoArgumentError(ArgumentError, NotProvedError):
@@ -28,6 +35,13 @@ class NoArgumentError(ArgumentError, NotProvedError):
     def __init__(self, algorithm: str, what: str) -> None:
         Exception.__init__(self, f"no argument for {algorithm}: {what}")
         self.refuted = False
+
+
+class Known(NamedTuple):
+    """A fact about codes, and the terms from which it follows of one."""
+
+    of: Callable[[z3.BitVecRef], z3.BoolRef]
+    made_of: Sequence[z3.ExprRef]
 
 
 class Facts:
@@ -57,6 +71,63 @@ class Facts:
     def scaled(self, two: Two) -> Link:
         """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
         self.lack("what doubling a and c does")
+
+    # ---- two models
+
+    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+        """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
+        return False
+
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs, limit: float) -> bool:
+        """Prove that x and y agree on all inputs; False if an obligation was not proved in `limit` s."""
+        self.lack("why two models agree")
+
+    def may_pass_c_on(self, spec: DotAdd) -> bool:
+        """Whether it is worth asking if a step whose products are zero passes its c on."""
+        return False
+
+    # ---- sums
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        """The accumulations of a step."""
+        self.lack("which sums a step has")
+
+    def significand_is_small(
+        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+    ) -> None:
+        """Derive `size`: that no term's significand is above the largest."""
+        sums.significand_is_small(pairing, spec, step, significand, size)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        """An input whose first sum is the largest."""
+        return sums.largest_case(spec)
+
+    def first_sum(self, step: Any) -> Any:
+        """The lane of the executable wing's first sum, in the unit of the SMT wing's; None if it has another unit."""
+        return None
+
+    # ---- codes of results
+
+    def no_nan(
+        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+    ) -> Link:
+        """Derive that a step of finite operands gives no NaN.
+
+        `assumed` says of codes that they are finite, `c` that c is no NaN, and `finite` that the first step's c is
+        finite, or of later steps what `c` does.
+        """
+        self.lack("why finite inputs give no NaN")
+
+    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+        """Derive that the last step's result is not −0."""
+        self.lack("why the result is never −0")
+
+    #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
+    unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
+
+    def of_result(self, step: Any) -> Known | None:
+        """What every result of a step is; None if it may be any code."""
+        return None
 
     # ---- one run, against the exact sum
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import Lowered
 from mmaformal.cases.alike import Licences, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.relations import Relation, RelationWitness, sample, shrink
@@ -96,8 +95,8 @@ class _Smallest(Search):
         for trace, spec in zip(
             self.relation.traces(inputs), (self.relation.left, self.relation.right), strict=True
         ):
-            p = spec.parameters
-            inner = isinstance(p, Lowered) and laws.order(p.inner_dot_add(spec))
+            parts = spec.parameters.made_of(spec)
+            inner = parts is not None and laws.order(parts)
             for step in trace.steps:
                 results += [each.result for each in (*(step.inner if inner else ()), step)]
         return [z3.substitute(allowed, *((x, z3.FreshConst(x.sort(), "step")) for x in results))]

@@ -22,9 +22,6 @@ FILE = "backing.json"
 #: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
 UNSEEN_BY_MMASIM = ("cdna1",)
 
-#: Algorithms whose rule is IEEE 754's or correct rounding, so that exact rational arithmetic can say what is right
-EXACT = ("sfma", "efda")
-
 
 @dataclass(frozen=True, repr=False)
 class Recorded(ShortRepr):
@@ -53,7 +50,7 @@ class Backing(ShortRepr):
     @property
     def exact(self) -> bool:
         """Whether the model's rule is one that exact arithmetic decides; not whether hardware follows it."""
-        return self.instruction.algorithm in EXACT
+        return self.instruction.parameters.rounds_correctly
 
     def text(self) -> str:
         """One line."""
@@ -117,7 +114,8 @@ def _alike(instruction: Instruction) -> tuple[Instruction, ...]:
     nearness: dict[Instruction, tuple[bool, bool, bool]] = {}
     for other in _recorded_instructions():
         same = other.spec == instruction.spec
-        if same or other.algorithm == instruction.algorithm == "lowered":
+        lowered = [i.parameters.made_of(i.spec) is not None for i in (other, instruction)]
+        if same or all(lowered):
             own = other.architecture == instruction.architecture
             nearness[other] = (same, other.d_format is instruction.d_format, own)
     nearest = max(nearness.values(), default=None)

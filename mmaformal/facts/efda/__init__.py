@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.efda import equal, related
-from mmaformal.facts.protocol import Facts
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.efda import equal, ranges, related, sums
+from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_sums import of_efda
+from mmaformal.facts.sums import (
+    Sum,
+)
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
 
 
-class EfdaFacts(Facts):
+class EfdaFacts(RoundedSum):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
@@ -20,6 +30,18 @@ class EfdaFacts(Facts):
 
     def scaled(self, two: Two) -> Link:
         return of_efda(two)
+
+    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+        if not hasattr(steps[-1], "placed"):
+            return not_minus_zero(pairing, spec, steps[-1])
+        given = [ranges.places_of(pairing, spec, steps[-1])]
+        return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        return sums.sums_of(spec, step)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        return sums.largest_numbers(spec)
 
 
 FACTS = EfdaFacts("efda")

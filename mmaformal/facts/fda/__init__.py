@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.fda import equal, related
-from mmaformal.facts.protocol import Facts
+from mmaformal.cases.inputs import Inputs
+from mmaformal.facts.fda import e_zero, equal, ranges, related
+from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
+from mmaformal.facts.sums import (
+    Sum,
+    aligned_terms,
+    largest_product,
+    places_of,
+    sum_of,
+)
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.asking import Asker
 
 
-class FdaFacts(Facts):
+class FdaFacts(RoundedSum):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
@@ -20,6 +32,29 @@ class FdaFacts(Facts):
 
     def scaled(self, two: Two) -> Link:
         return of_fda(two)
+
+    unreachable = (ranges.ends_in_zeros, ranges.too_large)
+
+    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+        return e_zero.applies(x, y)
+
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs, limit: float) -> bool:
+        return e_zero.prove_equal(asker, x, y, inputs, limit)
+
+    def may_pass_c_on(self, spec: DotAdd) -> bool:
+        return spec.scale_format is None
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        return self.sums_of(spec, step, largest_product(spec))
+
+    def sums_of(self, spec: DotAdd, step: Any, product: int) -> list[Sum]:
+        """The same, with another largest significand of products."""
+        assert isinstance(spec.parameters, Fda)
+        parts = aligned_terms(spec, step, spec.parameters.F, step.products, product, places_of(spec))
+        return [sum_of(step, "products and c", step.total, parts, step.e_max)]
+
+    def first_sum(self, step: Any) -> Any:
+        return step.total
 
 
 FACTS = FdaFacts("fda")

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Fdrda, aligned
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.fdrda import equal, related
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.fdrda import equal, ranges, related
+from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_fused import of_fdrda
+from mmaformal.facts.sums import (
+    Sum,
+    largest_product,
+    places_of,
+    sum_of,
+)
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
 
 
-class FdrdaFacts(Facts):
+class FdrdaFacts(RoundedSum):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
@@ -20,6 +32,27 @@ class FdrdaFacts(Facts):
 
     def scaled(self, two: Two) -> Link:
         return of_fdrda(two)
+
+    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+        given = [ranges.places_of(pairing, spec, steps[-1])]
+        return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        p = spec.parameters
+        assert isinstance(p, Fdrda)
+        product = largest_product(spec)
+        most = aligned(product, places_of(spec), p.F)
+        parts = [(t, product, most) for t in step.products]
+        if not hasattr(step, "groups"):
+            return [sum_of(step, "products", step.dot, parts, step.e_products)]
+        count = len(step.groups)
+        return [
+            sum_of(step, f"products of group {g}", step.groups[g], parts[g::count], step.e_groups[g])
+            for g in range(count)
+        ]
+
+    def first_sum(self, step: Any) -> Any:
+        return step.dot.total
 
 
 FACTS = FdrdaFacts("fdrda")

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.gdfs import equal, related
-from mmaformal.facts.protocol import Facts
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.gdfs import equal, related, sums
+from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.sums import (
+    Sum,
+    aligned_terms,
+    case_of,
+    near,
+    sum_of,
+)
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Pairing, Step
 
 
-class GdfsFacts(Facts):
+class GdfsFacts(RoundedSum):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: Step) -> Link:
         return related.derive(step)
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        p = spec.parameters
+        assert isinstance(p, Gdfs)
+        assert spec.scale_format is not None
+        largest = p.G * 36 * 4 * widest(spec.scale_format) ** 2
+        parts = aligned_terms(spec, step, p.F, step.groups, largest, 2 + 2 * spec.scale_format.fraction_bits)
+        return [sum_of(step, "products and c", step.total, parts, step.e_max)]
+
+    def significand_is_small(
+        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+    ) -> None:
+        sums.significand_is_small(pairing, spec, step, significand, size)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        """The exponents of products do not matter, but their size does."""
+        a, b, c = spec.a_format, spec.b_format, spec.c_format
+        return case_of(spec, a.max_exponent, b.max_exponent, near(c, 0))
+
+    def first_sum(self, step: Any) -> Any:
+        return step.total
 
 
 FACTS = GdfsFacts("gdfs")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.gps import equal, related, scaled
-from mmaformal.facts.protocol import Facts
+from mmaformal.encodings.smt.gps import flush
+from mmaformal.facts.gps import equal, ranges, related, scaled
+from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.sums import (
+    Sum,
+    addition,
+)
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
 
 
@@ -19,6 +30,22 @@ class GpsFacts(Facts):
 
     def scaled(self, two: Two) -> Link:
         return scaled.derive(two)
+
+    def of_result(self, step: Any) -> Known:
+        return Known(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
+
+    def no_nan(
+        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+    ) -> Link:
+        return ranges.no_nan_of(pairing, spec, step, assumed, c)
+
+    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+        return ranges.normal_or_plus_zero(pairing, spec, steps)
+
+    unreachable = (ranges.no_subnormals,)
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        return [addition(each) for each in (*step.sums, step.addition)]
 
 
 FACTS = GpsFacts("gps")

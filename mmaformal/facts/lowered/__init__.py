@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.lowered import equal, related, scaled
+from mmaformal.facts.fda import FACTS as FDA
+from mmaformal.facts.lowered import equal, ranges, related, scaled
 from mmaformal.facts.protocol import Facts
+from mmaformal.facts.ranges import not_minus_zero, not_nan
+from mmaformal.facts.sums import (
+    Sum,
+    largest_product,
+    places_of,
+    significand_is_small,
+)
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
 
 
@@ -19,6 +33,35 @@ class LoweredFacts(Facts):
 
     def scaled(self, two: Two) -> Link:
         return scaled.derive(two)
+
+    def no_nan(
+        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+    ) -> Link:
+        dot = ranges.no_nan_of_inner(pairing, spec, step, assumed)
+        text = "a number and a finite number add up to no NaN"
+        return not_nan(pairing, step.result, spec, [dot, finite], text)
+
+    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+        last = steps[-1]
+        dot = not_minus_zero(pairing, spec, last.inner[-1])
+        link = Link(last.result != spec.d_format.sign_mask, ())
+        inputs = [c] if len(steps) == 1 else []
+        text = "a number that is not −0, and another, do not add up to −0"
+        return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        assert isinstance(spec.parameters, Lowered)
+        inner = spec.parameters.inner_dot_add(spec)
+        converted = largest_product(spec) << 2 * inner.a_format.fraction_bits - places_of(spec)
+        return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
+
+    def significand_is_small(
+        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+    ) -> None:
+        significand_is_small(pairing, spec, step, significand, size, converted=True)
+
+    def first_sum(self, step: Any) -> Any:
+        return step.total  # of the first inner step
 
 
 FACTS = LoweredFacts("lowered")

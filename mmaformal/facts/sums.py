@@ -1,0 +1,155 @@
+"""The sums of a step, their terms, and how large these are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, aligned, widest
+from mmaformal.cases.inputs import Codes
+from mmaformal.display import ShortRepr
+from mmaformal.encodings.smt.blocks import StickySum
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.formats import Format, Specials
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import ArgumentError, Link
+from mmaformal.proof.related_runs import Pairing, operand_codes
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(ShortRepr):
+    """One accumulation of a step: `total` is the sum of `terms`, each of a magnitude of at most its bound."""
+
+    what: str
+    total: z3.BitVecRef  #: two's complement
+    terms: tuple[z3.BitVecRef, ...]
+    bounds: tuple[int, ...]
+    significands: tuple[tuple[z3.BitVecRef, int, tuple[z3.ExprRef, ...]], ...]
+    #: of each term: what it is aligned from, the largest that is, and what else it is made of
+    step: Any = None  #: whose interfaces these are
+    signed: tuple[
+        tuple[z3.ExprRef, ...], ...
+    ] = ()  #: of each term: sign and aligned magnitude, whose bits are its bound
+
+
+def sum_of_two(step: Any, what: str, each: StickySum) -> Sum:
+    bounds = tuple((1 << x.size()) - 1 for x in (each.x, each.y))
+    terms = tuple(summands(each.total, 2))
+    if len(terms) != 2:
+        raise ArgumentError(f"the sum of {what} is not made of two terms")
+    signs = [term.arg(0) for term in terms]  # that the term is negative
+    signed = ((signs[0], each.x), (signs[1], each.y))
+    return Sum(what, each.total, terms, bounds, (), step, signed)
+
+
+def addition(each: Addition) -> Sum:
+    """The sum of magnitudes, where signs are equal."""
+    added = each.total.arg(1)
+    terms = tuple(added.children())
+    bound = (1 << (added.size() - 1)) - 1
+    signed = tuple((x.arg(0) if x.num_args() == 1 else x,) for x in terms)
+    wider = z3.ZeroExt(1, terms[0]) + z3.ZeroExt(1, terms[1])
+    return Sum(
+        "two fp32 numbers", wider, tuple(z3.ZeroExt(1, x) for x in terms), (bound, bound), (), each, signed
+    )
+
+
+def sum_of(
+    step: Any, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Any, int, int]], e_max: z3.BitVecRef
+) -> Sum:
+    terms = tuple(summands(total, len(parts)))
+    if len(terms) != len(parts):
+        raise ArgumentError(f"the sum of {what} is not made of {len(parts)} terms")
+    made = tuple((t.significand, largest, (t.sign, t.exponent, e_max)) for t, largest, _ in parts)
+    return Sum(what, total, terms, tuple(bound for *_, bound in parts), made, step)
+
+
+def aligned_terms(
+    spec: DotAdd, step: Any, F: int, terms: Sequence[Any], largest: int, fraction: int
+) -> list[tuple[Any, int, int]]:
+    """Of each product (or group) and c: the term, its largest significand, and that with F fractional bits."""
+    c = widest(spec.c_format)
+    parts = [(t, largest, aligned(largest, fraction, F)) for t in terms]
+    return [*parts, (step.addend, c, aligned(c, spec.c_format.fraction_bits, F))]
+
+
+def places_of(spec: DotAdd) -> int:
+    """Fractional places of a product."""
+    return spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+
+def largest_product(spec: DotAdd) -> int:
+    """The largest significand of a product."""
+    return widest(spec.a_format) * widest(spec.b_format)
+
+
+def significand_is_small(
+    pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link, converted: bool = False
+) -> None:
+    text = "no significand is above the largest"
+    if significand.eq(step.addend.significand):
+        pairing.derive("multiply", text, [size], [], [step.c.significand])
+        return
+    given, factors, made_of = [], [], parts_of(significand)
+    for side, fmt, operands in (("a", spec.a_format, step.a), ("b", spec.b_format, step.b)):
+        for x in operands:
+            if x.significand.get_id() not in made_of:
+                continue
+            factors.append(x.significand)
+            if converted:  # a converted factor is no larger than what it is made from
+                places = x.significand.size() - 1 - fmt.fraction_bits
+                link = Link(z3.ULE(x.significand, widest(fmt) << places), (x.significand,))
+                given.append(link)
+                text_ = f"a converted {side} is not above the largest"
+                pairing.derive("decode", text_, [link], [], operand_codes(x))
+    pairing.derive("multiply", text, [size], given, factors)
+
+
+def parts_of(whole: z3.ExprRef) -> set[int]:
+    """The ids of all that a term is made of."""
+    stack, seen = [whole], set()
+    while stack:
+        x = stack.pop()
+        if x.get_id() not in seen:
+            seen.add(x.get_id())
+            stack += x.children()
+    return seen
+
+
+def top(fmt: Format, exponent: int) -> int:
+    """The code with the largest significand of an exponent; of scales, 1."""
+    if not fmt.has_zero:
+        return fmt.bias
+    field = exponent + fmt.bias
+    return ((field << fmt.fraction_bits) | ((1 << fmt.fraction_bits) - 1)) << fmt.ignored_low_bits
+
+
+def near(fmt: Format, exponent: int) -> int:
+    return min(max(exponent, fmt.min_exponent), full_exponent(fmt))
+
+
+def case_of(spec: DotAdd, e_a: int, e_b: int, e_c: int) -> Codes:
+    """All a, b and c with the largest significands, at these exponents; scales of 1."""
+    a, b = top(spec.a_format, e_a), top(spec.b_format, e_b)
+    scales = (top(spec.scale_format, 0),) * spec.scales if spec.scale_format is not None else ()
+    return Codes((a,) * spec.k, (b,) * spec.k, top(spec.c_format, e_c), scales, scales)
+
+
+def largest_case(spec: DotAdd) -> Codes:
+    """All products and c with the largest significands, at the exponents 0.
+
+    Where a format has no normal numbers of that exponent, at those nearest to it, with c's that of the products.
+    """
+    x, y, z = spec.a_format, spec.b_format, spec.c_format
+    e_a = near(x, 0)
+    e_b = near(y, near(z, e_a) - e_a)
+    e_a = near(x, near(z, e_a + e_b) - e_b)
+    return case_of(spec, e_a, e_b, near(z, e_a + e_b))
+
+
+def full_exponent(fmt: Format) -> int:
+    """The largest exponent of numbers of which every significand bit may be set."""
+    return fmt.max_exponent - (fmt.specials is Specials.FN)
