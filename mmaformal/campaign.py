@@ -31,8 +31,8 @@ from mmaformal.facts.equality import argue, find_witness, question_of
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
-from mmaformal.proof.lemmas import ArgumentError, Scripts, name_of
-from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.proof.kernel import ArgumentError, Scripts, gathered, lemmas_of, name_of
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
 from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
@@ -94,7 +94,7 @@ class _Failure(ShortRepr):
 def _build(spec: DotAdd) -> list[Claim] | _Failure:
     with _OneAtATime():
         try:
-            lemmas = argue(spec).lemmas.values()
+            lemmas = lemmas_of(argue(spec))
         except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, NoArgumentError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
@@ -188,8 +188,9 @@ class Campaign:
             if sha256 in self.outcomes and self.outcomes[sha256].verdict == "unsat"
         )
         question, seconds = question_of(instruction), sum(o.seconds for o in proved)
-        if goal.why is None and goal.claims and len(proved) == len(goal.claims):
-            return Holds(question, Proof(proved), seconds)
+        proof = gathered(goal.claims or (), proved) if goal.why is None else None
+        if proof is not None:
+            return Holds(question, proof, seconds)
         if goal.witness is not None:
             witness = replace(goal.witness, instruction=instruction)
             return Fails(question, witness, f"The proof failed: {goal.why}", seconds)

@@ -25,8 +25,8 @@ from mmaformal.facts.accumulator import within
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.sums import Sum
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import ArgumentError, Link, UnprovedError
-from mmaformal.proof.related_runs import Pairing, operand_codes, prove
+from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
+from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
@@ -52,7 +52,7 @@ def argument(spec: DotAdd) -> tuple[Pairing, list[Sum]]:
     pairing.derive(
         "accumulate", "all sums are within their bounds", [everything], [_link(each) for each in found]
     )
-    pairing.conclude(everything, "no sum is beyond its bound")
+    pairing.conclude("no sum is beyond its bound", everything)
     _reached(pairing, spec, found)
     return pairing, found
 
@@ -143,7 +143,7 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
             Number("sum bits", total, "of the largest sum of a step, without its sign"),
         )
         return Holds(question, prove(asker, pairing), asker.elapsed, numbers)
-    except (UnprovedError, ArgumentError) as error:
+    except (NotProvedError, ArgumentError) as error:
         return Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
 
 

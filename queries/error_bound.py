@@ -67,7 +67,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
@@ -669,7 +669,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         return Unknown(question, why, proving.obligations, asker.elapsed)
     reached = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
     note = f"reached (`error_bound.reach`), with {reached}: {witness.notes[0]}"
-    return Holds(question, Proof(proving.obligations), asker.elapsed, (n,), (note,))
+    return Holds(question, proving.proof(), asker.elapsed, (n,), (note,))
 
 
 def _round_down(instruction: Instruction, proving: Composing) -> Answer:
@@ -706,7 +706,7 @@ def _round_down(instruction: Instruction, proving: Composing) -> Answer:
             map(" ".join, map(str.split, inputs_text(witness.instruction.spec, witness.codes)[-1:]))
         )
         notes.append(f"{high if above else low} reached, with {codes}: {witness.notes[0]}")
-    return Holds(question, Proof(proving.obligations), asker.elapsed, numbers, tuple(notes))
+    return Holds(question, proving.proof(), asker.elapsed, numbers, tuple(notes))
 
 
 def least_n(instruction: Instruction) -> Fraction:
@@ -756,7 +756,7 @@ def _without_alignment(instruction: Instruction, proving: Proving) -> Answer:
         prove_step(proving, spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
-    return Holds(question, Proof(proving.obligations), asker.elapsed, (n,))
+    return Holds(question, proving.proof(), asker.elapsed, (n,))
 
 
 def flushed(instruction: Instruction) -> Shown:

@@ -59,7 +59,7 @@ from mmaformal.proof.definitions import grid_value, index_below, last_index
 from mmaformal.proof.fused import prove_alignment
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 
 
@@ -107,7 +107,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         prove(proving, instruction.spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
-    return Holds(question, Proof(proving.obligations), asker.elapsed, words=in_words(instruction.spec))
+    return Holds(question, proving.unconcluded(), asker.elapsed, words=in_words(instruction.spec))
 
 
 def in_words(spec: DotAdd) -> tuple[str, ...]:

@@ -25,9 +25,10 @@ from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import direct
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
-from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
+from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
@@ -327,7 +328,7 @@ class _Search(Search):
                 None, "all inputs at once", f"no input makes the results of {self.question} differ"
             )
             if outcome.verdict == "unsat":
-                return Equal(self.question, Proof((self.asker.proved[-1],)), self.asker.elapsed)
+                return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found)
@@ -338,14 +339,14 @@ class _Search(Search):
         rx, ry = (self._result(i.spec, inputs, None) for i in (self.x, self.y))
         if rx.eq(ry):
             statement = f"{self.question}: both are one and the same term"
-            self.asker.prove("same term", statement, rx == ry, cut=[rx])
-            return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
+            if self.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
+                return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
         facts = facts_of(self.x.spec)
         if facts.alike(self.x.spec, self.y.spec):
             self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
-            free = symbolic_inputs(self.spec)
-            if facts.prove_alike(self.asker, self.x.spec, self.y.spec, free, self.asker.left / 2):
-                return Equal(self.question, Proof(tuple(self.asker.proved)), self.asker.elapsed)
+            proof = facts.prove_alike(self.asker, self.x.spec, self.y.spec, symbolic_inputs(self.spec))
+            if proof is not None:
+                return Equal(self.question, proof, self.asker.elapsed)
         return None
 
     def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:

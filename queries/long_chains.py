@@ -33,8 +33,9 @@ from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import by_rule, direct
 from mmaformal.queries.constraints import Constraint
-from mmaformal.solver.answers import Answer, Different, Equal, Proof, Unknown
+from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import Witness, WitnessError, case_size
 
@@ -46,6 +47,11 @@ _PRODUCTS = (1, 2)
 
 #: Chains that cannot be shortened are searched up to so many products.
 MOST_TERMS = 1 << 12
+
+_BY_INDUCTION = (
+    "induction over blocks: chains are equal if their first blocks are from every c, and later ones from every "
+    "accumulator"
+)
 
 _NOT_MERGED = "that idle steps merge is not proved"
 
@@ -327,9 +333,10 @@ class LongChains:
         one = short
         if self.constraints or self._needed(_PRODUCTS[0]) > 1:
             one = self._short(1, ()).answer()
+        before = len(self.asker.proved)
         if isinstance(one, Equal) and prove_induction(self.asker, self.x.spec, self.y.spec):
-            obligations = {each.digest: each for each in (*one.proof.obligations, *self.asker.proved)}
-            return Equal(self.question, Proof(tuple(obligations.values())), self.asker.elapsed)
+            proof = by_rule(_BY_INDUCTION, one.proof, *map(direct, self.asker.proved[before:]))
+            return Equal(self.question, proof, self.asker.elapsed)
         why = (
             f"short chains of blocks of {self.block} products are equal, but that a block is, from any accumulator, "
             "is not proved"

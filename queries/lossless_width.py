@@ -52,7 +52,7 @@ from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
-from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 
@@ -317,7 +317,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
                 prove(proving, *of)
             except NotProvedError as error:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
-            return Holds(question, Proof(proving.obligations), asker.elapsed, numbers)
+            return Holds(question, proving.proof(), asker.elapsed, numbers)
     codes = find_case(instruction, partial(_breaks, spec))
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)

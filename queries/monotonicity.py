@@ -49,7 +49,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries.monotonicity_products import PRODUCT as PRODUCT
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 
 # ---- fda and gdfs, in c -----------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
                 prove_special_addition(proving, spec.parameters.last_rounding)
         except NotProvedError as error:
             return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        return Holds(question, Proof(proving.obligations), asker.elapsed, words=(IN_WORDS,))
+        return Holds(question, proving.unconcluded(), asker.elapsed, words=(IN_WORDS,))
     assert isinstance(p, (Fda, Gdfs))
     terms = p.L if isinstance(p, Fda) else p.L // p.G
     allowed = products_allowed(spec)
@@ -479,7 +479,7 @@ def settle_addend(instruction: Instruction, asker: Asker) -> Answer:
             prove_zeros(proving, spec)
             prove_chain(proving, spec)
             prove_addend_fused(proving, spec)
-            return Holds(question, Proof(proving.obligations), asker.elapsed, words=(IN_WORDS,))
+            return Holds(question, proving.unconcluded(), asker.elapsed, words=(IN_WORDS,))
         found = find_addend(instruction)
         if found is None:
             return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)

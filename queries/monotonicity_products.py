@@ -26,7 +26,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.proving import NotProvedError
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 
 # ---- witnesses ------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
             prove_groups(proving, spec)
         except NotProvedError as error:
             return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        return Holds(question, Proof(proving.obligations), asker.elapsed)
+        return Holds(question, proving.proof(), asker.elapsed)
     found = find_product(instruction)
     if found is None:
         return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)

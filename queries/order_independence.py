@@ -16,8 +16,9 @@ from mmaformal.cases.relations import same as same_code
 from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import prove
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Holds, Proof
+from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.asking import Asker
 
 
@@ -39,7 +40,8 @@ def relation(spec: DotAdd, order: Order) -> Relation:
 def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Order]) -> Answer:
     spec = instruction.spec
     if not orders:
-        return Holds(f"{question}: there is nothing to permute", Proof(()), asker.elapsed)
+        nothing = argument(spec, tuple(range(spec.k)))
+        return Holds(f"{question}: there is nothing to permute", prove(asker, nothing), asker.elapsed)
     return settle(
         instruction,
         asker,

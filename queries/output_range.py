@@ -23,8 +23,8 @@ from mmaformal.explain import code_text
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import ArgumentError, Link, UnprovedError
-from mmaformal.proof.related_runs import Pairing, prove
+from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
@@ -66,7 +66,7 @@ def no_nan(spec: DotAdd) -> Pairing:
     given = finite_c
     for step in smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).steps:
         c = given = facts.no_nan(pairing, spec, step, assumed, c, given)
-    pairing.conclude(c, "the result is no NaN")
+    pairing.conclude("the result is no NaN", c)
     return pairing
 
 
@@ -93,7 +93,7 @@ def never_minus_zero(spec: DotAdd) -> Pairing:
     pairing, x = Pairing(), symbolic_inputs(spec)
     steps = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps
     link = facts_of(spec).never_minus_zero(pairing, spec, steps, x.c)
-    pairing.conclude(link, "the result is not −0")
+    pairing.conclude("the result is not −0", link)
     return pairing
 
 
@@ -159,7 +159,7 @@ def passes_c_on(spec: DotAdd) -> Pairing:
         link = Link(step.result == c, (), ((step.result, c),))
         pairing.derive("identity", "a step whose products are +0·+0 gives back its c", [link], given)
         given = [number, link]
-    pairing.conclude(link, "the result is c")
+    pairing.conclude("the result is c", link)
     return pairing
 
 
@@ -169,13 +169,13 @@ def answer_every_number(instruction: Instruction, asker: Asker) -> Answer:
     why = []
     try:
         return Holds(question, prove(asker, passes_c_on(spec)), asker.elapsed)
-    except (UnprovedError, ArgumentError) as error:
+    except (NotProvedError, ArgumentError) as error:
         why.append(str(error))
     for way in facts_of(spec).unreachable:
         try:
             pairing, code, text = way(spec)
             proof = prove(asker, pairing)
-        except (UnprovedError, ArgumentError) as error:
+        except (NotProvedError, ArgumentError) as error:
             why.append(str(error))
             continue
         witness = Unreachable(instruction, code, text, proof.obligations)

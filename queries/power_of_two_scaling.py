@@ -94,7 +94,7 @@ def argument(spec: DotAdd) -> Pairing:
     first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, image))
     chain(pairing, spec, (first.steps, second.steps), c, assumed)
     result = same_double(first.result, second.result, spec.d_format)
-    pairing.conclude(result, "the second result is the double of the first")
+    pairing.conclude("the second result is the double of the first", result)
     return pairing
 
 

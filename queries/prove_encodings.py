@@ -26,10 +26,10 @@ from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, execute
 from mmaformal.facts.equality import question_of, settle
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Ledger, Relay
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import Relay
 
 
 class Prover:
@@ -40,7 +40,6 @@ class Prover:
 
     def __init__(self, backends: Sequence[str] | None = None) -> None:
         self.portfolio = Relay(backends)
-        self.ledger = Ledger()
         self._proofs: dict[DotAdd, Proof] = {}
 
     def __enter__(self) -> Prover:
@@ -56,7 +55,7 @@ class Prover:
         asker = Asker(self.portfolio, checked_timeout(timeout))
         if instruction.spec in self._proofs:
             return Holds(question_of(instruction), self._proofs[instruction.spec], asker.elapsed)
-        answer = asker.within(question_of(instruction), lambda: settle(instruction, asker, self.ledger))
+        answer = asker.within(question_of(instruction), lambda: settle(instruction, asker))
         if isinstance(answer, Holds):
             self._proofs[instruction.spec] = answer.proof
         return answer

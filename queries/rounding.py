@@ -34,7 +34,7 @@ from mmaformal.proof.definitions import (
 )
 from mmaformal.proof.proving import NotProvedError
 from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import WitnessError
 
@@ -83,7 +83,7 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
             if not error.refuted:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
         else:
-            return Holds(question, Proof(proving.obligations), asker.elapsed)
+            return Holds(question, proving.proof(), asker.elapsed)
     breaks = partial(_breaks, spec, judge)
     codes = find_case(instruction, breaks)
     if codes is None:

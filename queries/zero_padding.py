@@ -130,7 +130,7 @@ def _further_block(
     pairing.derive(
         "further block", "a block of zero products changes no number", [link], [*given, *zeros], codes
     )
-    pairing.conclude(link, "the results are the same number")
+    pairing.conclude("the results are the same number", link)
     return pairing
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 import pytest
+from proofs import some_proof
 
 from mmaformal import find_difference, hopper
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.encodings import WingWitness, compare
 from mmaformal.encodings.executable import fda
-from mmaformal.facts import both_encodings
+from mmaformal.facts import both_encodings, chains
 from mmaformal.facts.equality import argue
-from mmaformal.proof.lemmas import Scripts
+from mmaformal.proof.kernel import ArgumentError, Scripts
 from mmaformal.queries.output_range import NEVER_MINUS_ZERO
 from mmaformal.queries.zero_padding import PROPERTY as ZERO_PADDING
 from mmaformal.queries.zero_padding import padding
-from mmaformal.solver.answers import Equal, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Equal, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, digest, recording
 from mmaformal.solver.portfolio import Portfolio
@@ -90,15 +94,80 @@ def test_a_long_chain_is_one_of_two_steps() -> None:
     assert both_encodings.proved_for(spec.replace(k=4096)).k == 32
 
 
-def test_what_is_not_traced_of_a_long_chain_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Holds("q", Proof(()), 0.0))
+def test_a_long_chain_is_proved_by_a_rule_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(both_encodings.equality, "settle", lambda i, *_: Holds("q", some_proof(), 0.0))
     monkeypatch.setattr(both_encodings, "_PROVED", {})
-    equal = Equal("q", Proof(()), 0.0)
+    equal = Equal("q", some_proof(), 0.0)
     long, short = (replace(ONE, spec=ONE.spec.replace(k=n * ONE.parameters.step_products)) for n in (128, 64))
     with Portfolio() as portfolio:
         asker = Asker(portfolio, 10)
         settled = both_encodings.equal_in_both_encodings(equal, [long, long], asker)
         assert isinstance(settled, Equal)
-        assert settled.words == (both_encodings.IN_WORDS,)
-        assert "in words" in str(settled)
-        assert both_encodings.equal_in_both_encodings(equal, [short], asker).words == ()  # type: ignore[union-attr]
+        assert len(settled.proof.rules) == 1
+        assert "by the rule: induction over steps" in str(settled.proof)
+        assert both_encodings.equal_in_both_encodings(equal, [short], asker).proof.rules == ()  # type: ignore[union-attr]
+
+
+LONG = [
+    ("hopper", "HMMA.16816.F32", 4096),
+    ("blackwell", "UTCQMMA.SF.F32.E4M3.E4M3.E8", 8192),
+    ("blackwell", "UTCOMMA.F32.E2M1.E2M1.E8", 8192),
+    ("cdna1", "v_mfma_f32_16x16x4f32", 512),
+    ("cdna1", "v_mfma_f32_32x32x8f16", 512),
+    ("cdna2", "v_mfma_f32_16x16x16f16", 512),
+    ("cdna3", "v_mfma_f32_16x16x16_f16", 512),
+    ("cdna3", "v_mfma_f32_16x16x32_fp8_fp8", 2048),
+    ("hopper", "mma.m16n8k32.f32.e4m3.e4m3.f32", 4096),
+]
+
+
+@pytest.mark.parametrize(("architecture", "name", "k"), LONG)
+def test_both_loops_of_a_long_chain_are_followed(architecture: str, name: str, k: int) -> None:
+    long = ARCHITECTURES[architecture][name].spec.replace(k=k)
+    short = both_encodings.proved_for(long)
+    assert short != long
+    assert "loops were followed" in chains.follow(long, short)
+
+
+#: changes of a loop, or of a step, that a chain of two steps does not show
+BROKEN = {
+    "a later step's c": ("c = steps[-1].result", "c = steps[-1].result if start < 3 else steps[0].result"),
+    "a later step's products": ("a[part], b[part], c", "a[part], b[part if start < 3 else slice(0, L)], c"),
+    "the last step": ("return Trace(tuple(steps), c)", "return Trace(tuple(steps), steps[-2].result if spec.k > 99 else c)"),
+    "the number of steps": ("range(0, spec.k, parameters.L)", "range(0, min(spec.k, 99), parameters.L)"),
+    "the result": ("return Trace(tuple(steps), c)", "return Trace(tuple(steps), c if spec.k < 99 else c * 1)"),
+}  # fmt: skip
+
+
+def changed(module: Any, old: str, new: str) -> Any:
+    """A function of a module with a line of its text changed."""
+    text = inspect.getsource(module.dot_add)
+    assert old in text
+    names = module.__dict__ | {"L": ONE.parameters.step_products}
+    exec(
+        compile("from __future__ import annotations\n" + text.replace(old, new), module.__file__, "exec"),
+        names,
+    )
+    return FunctionType(names["dot_add"].__code__, names, "dot_add", names["dot_add"].__defaults__)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_loop_that_goes_another_way_later_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = ONE.spec.replace(k=128)
+    assert chains.follow(long, both_encodings.proved_for(long))
+    old, new = BROKEN[what]
+    monkeypatch.setattr(fda, "dot_add", changed(fda, old, new))
+    with pytest.raises(ArgumentError):
+        chains.follow(long, both_encodings.proved_for(long))
+
+
+def test_a_step_that_looks_at_the_length_of_the_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, step = ONE.spec.replace(k=128), fda.step
+
+    def knows(spec: Any, *given: Any) -> Any:
+        made = step(spec, *given)
+        return made if spec.k < 99 else replace(made, result=made.result ^ 1)
+
+    monkeypatch.setattr(fda, "step", knows)
+    with pytest.raises(ArgumentError, match="is another one"):
+        chains.follow(long, both_encodings.proved_for(long))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
+from proofs import some_proof
 
 import mmaformal
 from mmaformal import (
@@ -89,7 +90,7 @@ def samples(folder: Path) -> Iterator[Any]:
     equal = find_difference(HMMA, ARCHITECTURES["blackwell"]["HMMA.16816.F32"])
     assert isinstance(equal, Equal)
     yield equal, Comparison("HMMA.16816.F32", HMMA, HMMA, different)
-    proof, number = Proof(obligations()), Number("n", 2**400, LONG)
+    proof, number = some_proof(*obligations()), Number("n", 2**400, LONG)
     yield (
         Equal(LONG, proof, 1.0),
         Holds(LONG, proof, 1.0, (number,) * 3, (LONG,), (LONG,) * 9),
@@ -300,7 +301,7 @@ def test_html_is_escaped_and_whole(found: dict[type, list[Any]]) -> None:
 
 def test_answers_tell_their_verdict_first_and_their_obligations_last() -> None:
     number = Number("n", 3, "units")
-    holds = Holds("it does", Proof(obligations(7)), 1.26, (number,), ("reached",))
+    holds = Holds("it does", some_proof(*obligations(7)), 1.26, (number,), ("reached",))
     lines = str(holds).splitlines()
     assert lines[0] == "Holds: it does  (1.3 s)"
     assert lines[1:] == ["  n = 3: units", "  reached", "  proved: 7 obligations (z3 1)"]
@@ -359,7 +360,7 @@ def test_what_is_exported_is_listed_and_typed() -> None:
 def test_rows_are_what_pandas_and_polars_take() -> None:
     answer = find_difference(HMMA, ARCHITECTURES["blackwell"]["HMMA.16816.F32"])
     comparison = Comparison("HMMA.16816.F32", HMMA, HMMA, answer).row()
-    for rows in (ARCHITECTURES.rows(), hopper.rows(), Proof(obligations(3)).rows(), [comparison]):
+    for rows in (ARCHITECTURES.rows(), hopper.rows(), some_proof(*obligations(3)).rows(), [comparison]):
         assert len({tuple(row) for row in rows}) == 1, "rows of different columns"
         for row in rows:
             assert all(value is None or type(value) in (bool, int, float, str) for value in row.values())
@@ -373,6 +374,6 @@ def test_rows_become_tables(library: str) -> None:
     assert len(every) == sum(map(len, ARCHITECTURES.values()))
     assert list(every["instruction"])[: len(volta)] == list(volta.keys())
     assert re.match("int|float", str(every["G"].dtype).lower())  # no value in the first hundred rows
-    answer = Holds("q", Proof(obligations(3)), 1.0)
+    answer = Holds("q", some_proof(*obligations(3)), 1.0)
     assert list(frames.DataFrame(answer.table())["solver"]) == ["z3"] * 3
     assert len(frames.DataFrame(comparisons([Comparison("x", HMMA, HMMA, answer)] * 2))) == 2

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from mmaformal import ampere, volta
 from mmaformal.facts.equality import argue
-from mmaformal.proof.lemmas import Scripts
+from mmaformal.proof.kernel import Scripts
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
@@ -99,7 +99,7 @@ LEMMAS = """
 import sys
 from mmaformal import ARCHITECTURES
 from mmaformal.facts.equality import argue
-from mmaformal.proof.lemmas import Scripts
+from mmaformal.proof.kernel import Scripts
 from mmaformal.solver.evidence import digest
 scripts = Scripts()
 for arch, name in (("turing", "HMMA.1688.F32"), ("volta", "HMMA.884.F16.F16")):

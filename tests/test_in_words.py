@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proofs import some_proof
 
 from mmaformal.proof.proving import Proving
 from mmaformal.queries import matrix, monotonicity
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.solver.answers import Holds, Proof
+from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 
@@ -61,7 +62,7 @@ def test_monotonicity_in_c_rests_on_words_but_for_one_rounding(asker: Asker, ins
 def test_the_sign_is_the_answers() -> None:
     kept = [
         matrix.row(
-            PROPERTIES["exactness"], next(iter(SPECS.values()))[0], Holds("?", Proof(()), 0.0, words=words)
+            PROPERTIES["exactness"], next(iter(SPECS.values()))[0], Holds("?", some_proof(), 0.0, words=words)
         )
         for words in ((), ("that it is so",))
     ]

@@ -13,8 +13,7 @@ from mmaformal import cdna1, cdna2, cdna3
 from mmaformal.encodings.smt import blocks, efda, fdrda, gfdrda, gps
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import ArgumentError, UnprovedError
-from mmaformal.proof.related_runs import prove
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import output_range
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
@@ -35,7 +34,7 @@ def solvers() -> Iterator[Relay]:
 def proved(solvers: Relay, instruction: Instruction) -> bool:
     try:
         prove(Asker(solvers, 20), output_range.never_minus_zero(instruction.spec))
-    except (UnprovedError, ArgumentError):
+    except (NotProvedError, ArgumentError):
         return False
     return True
 

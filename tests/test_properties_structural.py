@@ -29,8 +29,8 @@ from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Argument, ArgumentError, UnprovedError
-from mmaformal.proof.related_runs import prove
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
+from mmaformal.proof.lemmas import Argument
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
@@ -59,7 +59,7 @@ def solvers() -> Iterator[Relay]:
 def proved(solvers: Relay, arguments: Callable[[], Iterable[Argument]]) -> bool:
     try:
         prove(Asker(solvers, 30), *arguments())
-    except (UnprovedError, ArgumentError):
+    except (NotProvedError, ArgumentError):
         return False
     return True
 

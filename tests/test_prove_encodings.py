@@ -25,7 +25,8 @@ from mmaformal.facts.equality import argue
 from mmaformal.formats import e2m1
 from mmaformal.lanes import INT64, Lane, LaneError, Tracer
 from mmaformal.proof import encoding_links
-from mmaformal.proof.lemmas import Argument, Lemma, Link, number
+from mmaformal.proof.kernel import Lemma, Link
+from mmaformal.proof.lemmas import Argument, number
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Holds
 
@@ -225,7 +226,7 @@ def sum_of_two(claimed: Callable[[Any, Any], Any], derive_first: bool = True) ->
     wide = [z3.ZeroExt(1, code) for code in (x, y)]
     result = number(total, claimed(*wide))
     argument.derive("sum", "sum", [result], links)
-    argument.conclude(result)
+    argument.conclude("in both wings d is the same code", result)
     return settled(argument)
 
 
@@ -252,7 +253,7 @@ def test_what_a_link_determines_is_part_of_what_is_to_be_derived() -> None:
     smuggled = Link(z3.BoolVal(True), (x,), ((total.term, z3.BitVecVal(0, total.term.size())),))
     result = number(total, z3.BitVecVal(0, total.term.size()))
     argument.derive("sum", "zero", [result], [smuggled])
-    argument.conclude(result)
+    argument.conclude("in both wings d is the same code", result)
     assert not all(settled(argument).values())
 
 
@@ -268,7 +269,7 @@ def test_a_maximum_is_its_own_in_any_order() -> None:
         links = [number(lane, each) for lane, each in zip(lanes, x, strict=True)]
         argument.derive("inputs", "codes", links, inputs=x)
         link, _ = argument.largest("align", "largest", top, maximum, links, 0)
-        argument.conclude(link)
+        argument.conclude("in both wings d is the same code", link)
         assert all(proved(lemma.formula) for lemma in argument.lemmas.values()) == holds
 
 
@@ -314,6 +315,6 @@ def test_the_conclusion_is_about_the_codes_of_d() -> None:
     """The last lemma speaks of the result, whatever the argument of the algorithm ended with."""
     argument = argue(cdna1["f32_32x32x2bf16"].spec)
     assert [lemma.stage for lemma in argument.lemmas.values()][-1] == "composition"
-    argument.conclude(Link(z3.Bool("never derived"), ()))
+    argument.conclude("it holds", Link(z3.Bool("never derived"), ()))
     last = [*argument.lemmas.values()][-1]
     assert not proved(last.formula)

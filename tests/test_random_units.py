@@ -15,6 +15,7 @@ import random_cases
 import random_units
 from attacks import attack
 from minimality import claims
+from proofs import some_proof
 
 from mmaformal import Different, ampere, cdna2, cdna3, find_difference
 from mmaformal.cases.inputs import Codes
@@ -23,7 +24,7 @@ from mmaformal.formats import fp16, fp32
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.exactness import Exactness
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.solver.answers import Holds, Number, Proof
+from mmaformal.solver.answers import Holds, Number
 
 QUICK, SLOW = 12, 500
 
@@ -94,7 +95,7 @@ def test_numbers_that_are_too_small_are_attacked_with_success() -> None:
         ("accumulator-width", "sum bits", 24, 31),
     ):
         for stated, found in ((value, True), (enough, False)):
-            answer = Holds("", Proof(()), 0.0, (Number(number, stated, ""),))
+            answer = Holds("", some_proof(), 0.0, (Number(number, stated, ""),))
             assert bool(attack(name, unit, random.Random(0), 400, answer)) == found, (name, stated)
 
 

@@ -15,8 +15,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import Rows, magnitude, random_cases
 from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
 from mmaformal.formats import Format, e4m3, fp16, fp32
-from mmaformal.proof.lemmas import ArgumentError, UnprovedError
-from mmaformal.proof.related_runs import prove
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
 from mmaformal.queries.power_of_two_scaling import answer, argument, group_that_cancels, relation
 from mmaformal.solver.answers import Fails
@@ -42,7 +41,7 @@ def solvers() -> Iterator[Relay]:
 def proved(solvers: Relay, spec: DotAdd) -> bool:
     try:
         prove(Asker(solvers, 60), argument(spec))
-    except (UnprovedError, ArgumentError):
+    except (NotProvedError, ArgumentError):
         return False
     return True
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import z3
 from in_process import OPEN, Forgetful, Here
+from proofs import some_proof
 
 from mmaformal import rtx_blackwell
 from mmaformal.algorithms import (
@@ -43,7 +44,7 @@ from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, finite, fixed
 from mmaformal.queries.find_difference import _Search as Differences
 from mmaformal.queries.long_chains import LongChains
-from mmaformal.solver.answers import Different, Equal, Holds, Proof, Unknown
+from mmaformal.solver.answers import Different, Equal, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import Witness, WitnessError
 
@@ -479,12 +480,12 @@ def test_the_encodings_of_both_instructions_have_to_be_equal(monkeypatch: pytest
     for open_ in PAIR:
 
         def settle(i: Instruction, *_: Any, open_: Instruction = open_) -> Any:
-            return Unknown("q", "no time", (), 0.0) if i.spec == open_.spec else Holds("q", Proof(()), 0.0)
+            return Unknown("q", "no time", (), 0.0) if i.spec == open_.spec else Holds("q", some_proof(), 0.0)
 
         monkeypatch.setattr(both_encodings.equality, "settle", settle)
-        settled = both_encodings.equal_in_both_encodings(Equal("q", Proof(()), 0.0), (x, y), Forgetful())
+        settled = both_encodings.equal_in_both_encodings(Equal("q", some_proof(), 0.0), (x, y), Forgetful())
         assert isinstance(settled, Unknown)
-    answer = both_encodings.of_both_encodings(Holds("q", Proof(()), 0.0), x, [x.spec, y.spec], Forgetful())
+    answer = both_encodings.of_both_encodings(Holds("q", some_proof(), 0.0), x, [x.spec, y.spec], Forgetful())
     assert isinstance(answer, Unknown)
 
 
@@ -500,14 +501,14 @@ def test_what_was_proved_of_other_encodings_is_proved_again(monkeypatch: pytest.
 
     def settle(i: Instruction, *_: Any) -> Any:
         asked.append(i.spec)
-        return Holds("q", Proof(()), 0.0)
+        return Holds("q", some_proof(), 0.0)
 
     monkeypatch.setattr(both_encodings, "_PROVED", {})
     monkeypatch.setattr(both_encodings.equality, "settle", settle)
     x = PAIR[0]
 
     def again() -> int:
-        both_encodings.of_both_encodings(Holds("q", Proof(()), 0.0), x, [x.spec], Forgetful())
+        both_encodings.of_both_encodings(Holds("q", some_proof(), 0.0), x, [x.spec], Forgetful())
         return len(asked)
 
     assert (again(), again()) == (1, 1)
@@ -623,7 +624,7 @@ def test_idle_steps_are_left_out_if_both_sides_pass_them() -> None:
 
 
 def test_equal_by_induction_only_from_every_accumulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    equal, proved = Equal("q", Proof(()), 0.0), [True]
+    equal, proved = Equal("q", some_proof(), 0.0), [True]
     monkeypatch.setattr(long_chains, "prove_induction", lambda *_: proved[0])
     assert isinstance(long(Told(answer=lambda _: equal)), Equal)
     told = Told(answer=lambda _: equal)

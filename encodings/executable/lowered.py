@@ -11,6 +11,7 @@ One step is one PTX instruction:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.executable import fda
@@ -21,6 +22,22 @@ from mmaformal.encodings.executable.blocks import (
     convert_exactly,
     ieee_add,
 )
+
+
+class Lowering(NamedTuple):
+    """The steps of one PTX instruction: those of the fda steps (`fda.Step`), then that of the addition."""
+
+    steps: tuple[object, ...]
+    result: Lane
+
+
+def step(spec: DotAdd, parameters: Lowered, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Lowering:
+    """One PTX instruction."""
+    a_codes = [convert_exactly(a[k], spec.a_format, parameters.operands) for k in parameters.order]
+    b_codes = [convert_exactly(b[k], spec.b_format, parameters.operands) for k in parameters.order]
+    fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, c * 0)
+    addition = ieee_add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
+    return Lowering((*fused.steps, addition), addition.result)
 
 
 def dot_add(
@@ -37,14 +54,10 @@ def dot_add(
     """
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
-    inner = parameters.inner_dot_add(spec)
     steps: list[object] = []
-    for start in range(0, spec.k, len(parameters.order)):
-        order = [start + k for k in parameters.order]
-        a_codes = [convert_exactly(a[k], spec.a_format, parameters.operands) for k in order]
-        b_codes = [convert_exactly(b[k], spec.b_format, parameters.operands) for k in order]
-        fused = fda.dot_add(inner, a_codes, b_codes, c * 0)
-        addition = ieee_add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
-        steps += [*fused.steps, addition]
-        c = addition.result
+    for start in range(0, spec.k, parameters.step_products):
+        part = slice(start, start + parameters.step_products)
+        lowering = step(spec, parameters, a[part], b[part], c)
+        steps += lowering.steps
+        c = lowering.result
     return Trace(tuple(steps), c)

@@ -15,19 +15,16 @@ from typing import Any, TypeVar
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable, smt
 from mmaformal.facts import equality
+from mmaformal.facts.chains import follow
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Ledger
-from mmaformal.solver.answers import Answer, Equal, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.proof.kernel import ArgumentError, by_rule, together
+from mmaformal.solver.answers import Answer, Equal, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 
 Affirmed = TypeVar("Affirmed", Holds, Equal)
 
 #: A chain of more steps than this is a chain of two, for the equality of the encodings.
 LONG_CHAIN = 64
-IN_WORDS = (
-    "each encoding of so long a chain is a loop of the steps whose equality was proved, of a chain of two: what the "
-    "executable one does at each later step was not traced"
-)
 
 #: What was proved in this process.  It is about the encodings that there were: a function put in another's place (as
 #: tests do, to see a proof fail) makes other encodings.
@@ -41,7 +38,7 @@ def _encodings() -> tuple[Any, ...]:
     return tuple(value for module in modules for value in vars(module).values())
 
 
-def _proof(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
+def _proof(instruction: Instruction, asker: Asker) -> Answer:
     """The answer of `prove_encodings`, from memory if it was `Holds`."""
     now = _encodings()
     before, proof = _PROVED.get(instruction.spec, ((), None))
@@ -51,7 +48,7 @@ def _proof(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
         and all(x is y for x, y in zip(before, now, strict=True))
     ):
         return Holds(equality.question_of(instruction), proof, 0.0)
-    answer = equality.settle(instruction, asker, ledger)
+    answer = equality.settle(instruction, asker)
     if isinstance(answer, Holds):
         _PROVED[instruction.spec] = now, answer.proof
     return answer
@@ -60,8 +57,7 @@ def _proof(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
 def proved_for(spec: DotAdd) -> DotAdd:
     """The specification whose encodings are proved equal where an answer is about `spec`.
 
-    A long chain counts as one of two steps: each encoding is a loop that gives every step but the first the result of
-    the one before, and the first and the second are what the loop has.
+    A long chain counts as one of two steps, whose loop is followed (`chains`).
     """
     step = spec.parameters.step_products
     if spec.k <= LONG_CHAIN * step:
@@ -78,13 +74,13 @@ def of_both_encodings(
 
     `Fails` with an input on which they are not, `Unknown` if that is not settled in the time that the asker has left.
     """
-    ledger, specs = Ledger(), tuple(specs)
-    before: list[Obligation] = []
+    specs = tuple(specs)
+    before: list[Proof] = []
     for spec in dict.fromkeys(map(proved_for, specs)):
         name = (
             instruction.name if spec == instruction.spec else f"{instruction.name} ({spec.types}, K={spec.k})"
         )
-        equal = _proof(replace(instruction, spec=spec, name=name), asker, ledger)
+        equal = _proof(replace(instruction, spec=spec, name=name), asker)
         if isinstance(equal, Fails):
             why = (
                 f"The two encodings of {equal.witness.instruction.label} differ, so that nothing holds of both: "  # type: ignore[attr-defined]
@@ -97,13 +93,18 @@ def of_both_encodings(
                 f"it is proved of the SMT encoding, but not that both encodings are equal: {equal.why}; "
                 f"`mmaformal verify` takes longer over that, and what it proved is remembered"
             )
-            return Unknown(answer.question, why, (*before, *answer.proof.obligations), asker.elapsed)
-        before += equal.proof.obligations
-    if any(proved_for(spec) != spec for spec in specs) and IN_WORDS not in answer.words:
-        answer = replace(answer, words=(*answer.words, IN_WORDS))
-    own = {o.digest for o in answer.proof.obligations}
-    first: dict[str, Obligation] = {o.digest: o for o in before if o.digest not in own}
-    return replace(answer, proof=Proof((*first.values(), *answer.proof.obligations)), seconds=asker.elapsed)
+            return Unknown(answer.question, why, together(*before, answer.proof).obligations, asker.elapsed)
+        before.append(equal.proof)
+    proof = together(*before, answer.proof)
+    try:
+        for spec in dict.fromkeys(specs):
+            if proved_for(spec) != spec:
+                proof = by_rule(follow(spec, proved_for(spec)), proof)
+    except ArgumentError as error:
+        return Unknown(
+            answer.question, f"it is proved of the SMT encoding: {error}", proof.obligations, asker.elapsed
+        )
+    return replace(answer, proof=proof, seconds=asker.elapsed)
 
 
 def equal_in_both_encodings(

@@ -16,8 +16,9 @@ from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError, Tracer
 from mmaformal.proof.encoding_links import same_code
 from mmaformal.proof.failure import named, with_failure
-from mmaformal.proof.lemmas import Argument, ArgumentError, Ledger, UnprovedError
-from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Proof, Unknown
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
+from mmaformal.proof.lemmas import Argument
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.witness import WitnessError
@@ -48,20 +49,21 @@ def argue(spec: DotAdd) -> Argument:
     )
     facts_of(spec).equal(argument, traces)
     # Whatever an argument ends with: it is the code of d that has to be the same.
-    argument.conclude(same_code(traces.executable.result, traces.smt.result))
+    argument.conclude(
+        "in both wings d is the same code", same_code(traces.executable.result, traces.smt.result)
+    )
     return argument
 
 
-def settle(instruction: Instruction, asker: Asker, ledger: Ledger) -> Answer:
-    """`Holds`, `Fails` or `Unknown` in the time that the asker has left; what the ledger has is not asked again."""
+def settle(instruction: Instruction, asker: Asker) -> Answer:
+    """`Holds`, `Fails` or `Unknown` in the time that the asker has left."""
     question = question_of(instruction)
     known: tuple[Obligation, ...] = ()
     try:
-        proof = Proof(ledger.settle(asker, argue(instruction.spec)))
-        return Holds(question, proof, asker.elapsed)
+        return Holds(question, prove(asker, argue(instruction.spec)), asker.elapsed)
     except NoArgumentError as error:
         return Unknown(question, str(error), (), asker.elapsed)
-    except (LaneError, ArgumentError, UnprovedError) as error:
+    except (LaneError, ArgumentError, NotProvedError) as error:
         why, known = str(error), tuple(asker.proved)
     witness = find_witness(asker, instruction)
     if witness is not None:

@@ -280,8 +280,7 @@ class Laws:
 
     def _prove_order(self, law: str, one: DotAdd, asker: Asker) -> bool | None:
         from mmaformal.facts import orders  # which imports this module
-        from mmaformal.proof.lemmas import ArgumentError, UnprovedError
-        from mmaformal.proof.related_runs import prove
+        from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 
         proved: list[Obligation] = []
         try:
@@ -291,8 +290,8 @@ class Laws:
                 proved += prove(asker, orders.argument(one, order)).obligations
         except ArgumentError:
             return False
-        except UnprovedError as error:
-            return None if error.outcome.verdict == "unknown" else False
+        except NotProvedError as error:
+            return None if error.verdict == "unknown" else False
         asker.proved = proved
         return True
 

@@ -17,7 +17,7 @@ from mmaformal.facts.exact_steps import prove_step
 from mmaformal.formats import fp32
 from mmaformal.proof.definitions import at_least, is_rounded, last_index, read
 from mmaformal.proof.proving import NotProvedError, Proving
-from mmaformal.solver.answers import Answer, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Holds, Unknown
 
 
 def by_rounding(question: str, proving: Proving, spec: DotAdd) -> Answer:
@@ -26,7 +26,7 @@ def by_rounding(question: str, proving: Proving, spec: DotAdd) -> Answer:
         prove_by_rounding(proving, spec)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
-    return Holds(question, Proof(proving.obligations), proving.asker.elapsed)
+    return Holds(question, proving.proof(), proving.asker.elapsed)
 
 
 def prove_by_rounding(proving: Proving, spec: DotAdd) -> None:

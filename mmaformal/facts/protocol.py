@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing, Step
     from mmaformal.proof.scaling import Two
-    from mmaformal.solver.answers import Answer
+    from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
 
 
@@ -78,8 +78,8 @@ class Facts:
         """Whether two models of this algorithm differ so little that `prove_alike` may prove them equal."""
         return False
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs, limit: float) -> bool:
-        """Prove that x and y agree on all inputs; False if an obligation was not proved in `limit` s."""
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+        """That x and y agree on all inputs; None if a claim was not proved."""
         self.lack("why two models agree")
 
     def may_pass_c_on(self, spec: DotAdd) -> bool:

@@ -48,7 +48,7 @@ def _unless_nan(step: Step) -> Link:
         pairs += [(left.a[i], right.a[j]) for j, i in enumerate(step.order)]
     flags = [x.nan for x, _ in pairs if not z3.is_false(x.nan)]
     some, none = Link(any_of(flags), ()), Link(all_of([z3.Not(flag) for flag in flags]), ())
-    argument.split("there is a NaN or not", flags, some, none)
+    argument.split("there is a NaN or not", [some, none], terms=flags)
 
     alike = []
     for x, y in pairs:
@@ -77,5 +77,5 @@ def argue(
     """
     argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
     chain(argument, runs, c)
-    argument.conclude(runs.kind.code(*results, runs.left_spec.d_format), statement)
+    argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))
     return argument

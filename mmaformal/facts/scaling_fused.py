@@ -78,7 +78,8 @@ def of_fda(two: Two) -> Link:
     e_max = _largest(derive, left.e_max, right.e_max, zero, pairs)
     up = Link(right.e_max == left.e_max + 1, (left.e_max,), ((right.e_max, left.e_max + 1),))
     both_zero = Link(z3.And(left.e_max == zero, right.e_max == zero), (left.e_max, right.e_max))
-    pairing.split_given("the largest exponent goes up by one, or is e_zero in both", e_max, up, both_zero)
+    text = "the largest exponent goes up by one, or is e_zero in both"
+    pairing.split(text, [up, both_zero], [e_max])
 
     result = same_double(left.result, right.result, spec.d_format)
     in_range = [
@@ -311,7 +312,7 @@ def of_fdrda(two: Two) -> Link:
         "align", "the largest exponent goes up by one, or is c's least one", e_max, [e_dot, addend, low]
     )
     up, still = is_up(left.e_max, right.e_max), Link(at_least, (left.e_max, right.e_max))
-    pairing.split_given("the largest exponent goes up by one, or is c's least one", e_max, up, still)
+    pairing.split("the largest exponent goes up by one, or is c's least one", [up, still], [e_max])
     given = [e_dot, addend, *orders]
     in_range = two.in_range()
     same_dot = Link(right.dot == left.dot, (left.dot,), ((right.dot, left.dot),))

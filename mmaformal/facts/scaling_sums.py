@@ -45,7 +45,7 @@ def of_sfma(two: Two) -> Link:
     two.derive("align", text, e_max, [term, addend, low])
     orders = two.ordered("sum.e_max", "product.exponent", "addend.exponent")
     up, still = is_up(x.e_max, y.e_max), Link(at_least, (x.e_max, y.e_max))
-    pairing.split_given(text, e_max, up, still)
+    pairing.split(text, [up, still], [e_max])
     in_range = two.in_range()
     signs = together(same(left.product.sign, right.product.sign), same(left.addend.sign, right.addend.sign))
     two.derive("multiply", "signs are the same", signs, [term, addend])
@@ -143,7 +143,7 @@ def _fixed_point(two: Two) -> Link:
     e_max = two.derive("align", text, up_or(f.e_max, g.e_max, same_top, s.significand), [term, addend, low])
     up = is_up(f.e_max, g.e_max)
     still = Link(same_top, (f.e_max, s.significand), ((g.e_max, f.e_max),))
-    pairing.split_given(text, e_max, up, still)
+    pairing.split(text, [up, still], [e_max])
     in_range = two.in_range()
     signs = together(same(s.sign, t.sign), same(left.addend.sign, right.addend.sign))
     two.derive("multiply", "signs are the same", signs, [term, addend])
@@ -280,7 +280,7 @@ def _sorted(two: Two) -> Link:
     f, g = left.jammed, right.jammed
     equal = Link(f.e_max == g.e_max, (f.e_max, g.e_max))
     other = Link(f.e_max != g.e_max, (f.e_max, g.e_max))
-    two.pairing.split("exponents are equal, or not", [f.e_max, g.e_max], equal, other)
+    two.pairing.split("exponents are equal, or not", [equal, other], terms=[f.e_max, g.e_max])
     one_higher = z3.And(one_up(f.e_max, g.e_max), g.total == f.total)
     apart = Link(z3.Or(equal.claim, one_higher), (f.e_max, g.e_max, f.total, g.total))
     text = "at d's least exponent or above, the sum is the same, its exponent one higher"

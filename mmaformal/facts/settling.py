@@ -14,9 +14,9 @@ from mmaformal.cases.relations import Relation, RelationWitness, sample, shrink
 from mmaformal.cases.smallest import Found, Places, Search
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Argument, ArgumentError, UnprovedError
-from mmaformal.proof.related_runs import prove
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
+from mmaformal.proof.lemmas import Argument
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 
 _PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
@@ -175,7 +175,7 @@ def settle(
             return fails(instruction, asker, question, relation, found)
     try:
         return Holds(question, prove(asker, *arguments()), asker.elapsed)
-    except (UnprovedError, ArgumentError) as error:
+    except (NotProvedError, ArgumentError) as error:
         why, known = str(error), tuple(asker.proved)
     verdicts = []
     for relation in relations:
@@ -186,7 +186,7 @@ def settle(
             return fails(instruction, asker, question, relation, case.codes)
         verdicts.append(outcome.verdict)
     if verdicts and set(verdicts) == {"unsat"}:  # where no argument is known, a small instruction needs none
-        return Holds(question, Proof(tuple(asker.proved[-len(verdicts) :])), asker.elapsed)
+        return Holds(question, direct(*asker.proved[-len(verdicts) :]), asker.elapsed)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 

@@ -1,10 +1,4 @@
-"""Putting together what was proved: the last obligation of a proof is that its claims give the conclusion.
-
-A claim is proved under premises, and with terms cut away, so each is a question of its own; that every premise is
-itself a claim proved before, and that all of them together give what is to be shown, would be left to the reader.
-`Composing` remembers what was proved from what.  In the last obligation every claim is a letter of its own, but for
-and, or, not and implies between them: "if each letter follows from those that it was proved from, the conclusion
-holds".  A lemma forgotten, or a premise never proved, is a letter that nothing gives, and the solver finds it.
+"""Claims proved one after another, each under claims proved before, and a conclusion that they give.
 
 Numbers are integers of one fixed point, in two's complement wide enough that nothing wraps: the exact value of a term
 is one too, so an error is a difference, and a bound a comparison.
@@ -13,48 +7,29 @@ is one too, so an error is a difference, and a bound a comparison.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 
 import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.proving import Proving
-
-_CONNECTIVES = {
-    z3.Z3_OP_AND: z3.And,
-    z3.Z3_OP_OR: z3.Or,
-    z3.Z3_OP_NOT: z3.Not,
-    z3.Z3_OP_IMPLIES: z3.Implies,
-}
+from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, Theorem, cache_of, prove, unconcluded
+from mmaformal.solver.answers import Obligation, Proof
+from mmaformal.solver.asking import Asker
 
 
-class _Letters:
-    """Claims as letters, and their connectives as they are; but for some that are one letter as a whole."""
+class Composing(Theorem):
+    """A theorem whose claims are proved when they are made, each once; what is cut is told with each claim."""
 
-    def __init__(self, whole: Sequence[z3.BoolRef]) -> None:
-        self._of: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}
-        for claim in whole:
-            self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
+    connectives = True
+    simplified = True
 
-    def __call__(self, claim: z3.BoolRef) -> z3.BoolRef:
-        if z3.is_true(claim) or z3.is_false(claim):
-            return claim
-        if claim.get_id() not in self._of:
-            make = _CONNECTIVES.get(claim.decl().kind())
-            said = z3.Bool(f"p{len(self._of)}") if make is None else make(*map(self, claim.children()))
-            self._of[claim.get_id()] = claim, said
-        return self._of[claim.get_id()][1]
-
-
-@dataclass
-class Composing(Proving):
-    """Proves claims, remembers them, and proves that they give a conclusion."""
-
-    steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = field(
-        default_factory=dict
-    )  #: by the claim's id
+    def __init__(self, asker: Asker) -> None:
+        super().__init__()
+        self.asker = asker
+        self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
+        self._proved: dict[str, Obligation] = {}
 
     def claim(
         self,
@@ -64,31 +39,61 @@ class Composing(Proving):
         using: Sequence[z3.BoolRef] = (),
         cut: Sequence[z3.ExprRef] = (),
     ) -> z3.BoolRef:
+        """The claim, proved from claims proved before (`using`), for any value of what is `cut`.  Raises
+        NotProvedError."""
         if claim.get_id() not in self.steps:
-            super().claim(name, statement, claim, using, cut)
+            self._settle(self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut))
+            self.inferences.append(Inference(tuple(using), (claim,)))
             self.steps[claim.get_id()] = tuple(using), claim
         return claim
 
-    def conclude(self, statement: str, conclusion: z3.BoolRef, whole: Sequence[z3.BoolRef] = ()) -> None:
-        """That the conclusion follows from what was proved; `whole` are one letter each.  Raises NotProvedError."""
-        text = f"from all of these, {statement}"
-        super().claim("composition", text, composition(self.steps.values(), conclusion, whole))
+    def _settle(self, lemmas: Iterable[Lemma]) -> None:
+        cache = cache_of(self.asker)
+        for lemma in lemmas:
+            obligation = cache.settle(self.asker, self, lemma)
+            self._proved[obligation.digest] = obligation
+
+    def conclude(
+        self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
+    ) -> None:
+        """That the conclusion follows from what was proved; `whole` are one proposition each.  Raises
+        NotProvedError."""
+        super().conclude(statement, conclusion, whole)
+        assert self.composition is not None
+        self._settle([self.composition])
 
     def conclude_all(self, given: z3.BoolRef) -> None:
         """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
         claims = z3.And([claim for _, claim in self.steps.values()])
         self.conclude("where every input is a number, each claim holds", z3.Implies(given, claims))
 
+    def proof(self) -> Proof:
+        """The proof of the conclusion.  Raises ArgumentError if there is none."""
+        return prove(self.asker, self)
 
-def composition(
-    steps: Iterable[tuple[Sequence[z3.BoolRef], z3.BoolRef]],
-    conclusion: z3.BoolRef,
-    whole: Sequence[z3.BoolRef] = (),
-) -> z3.BoolRef:
-    """That a conclusion follows if each claim follows from its premises, (premises, claim), in letters."""
-    letter = _Letters(whole)
-    derived = [z3.Implies(z3.And([*map(letter, using)]), letter(claim)) for using, claim in steps]
-    return z3.Implies(z3.And(derived), letter(conclusion))
+    def unconcluded(self) -> Proof:
+        """What was proved, of an answer part of which rests on words."""
+        return unconcluded(*self.obligations)
+
+    @property
+    def obligations(self) -> tuple[Obligation, ...]:
+        """What was proved so far."""
+        return tuple(self._proved.values())
+
+    @staticmethod
+    def _opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        return z3.And(*premises, *map(z3.Not, claims))
+
+    def _cut(
+        self,
+        goal: z3.BoolRef,
+        inputs: Iterable[z3.ExprRef],
+        links: Sequence[Link],
+        values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
+    ) -> tuple[z3.BoolRef, Cut]:
+        values = list(values)
+        pairs = [*values, *((term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(inputs))]
+        return z3.substitute(goal, *pairs) if pairs else goal, tuple(pairs[len(values) :])
 
 
 # ---- numbers of one fixed point ------------------------------------------------------------------------------------
@@ -126,7 +131,7 @@ def scaled(x: z3.BitVecRef, amount: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def prove_scaled(
-    proving: Proving, x: z3.BitVecRef, y: z3.BitVecRef, amount: z3.BitVecRef
+    proving: Composing, x: z3.BitVecRef, y: z3.BitVecRef, amount: z3.BitVecRef
 ) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """x, y and d = x − y, each scaled by 2^amount; of these too, the last is the difference."""
     d, text = x - y, "a difference scaled is the difference of both scaled"
@@ -199,7 +204,7 @@ def place(
 
 
 def prove_cut_error(
-    proving: Proving, before: z3.BitVecRef, exact: z3.BitVecRef, error: z3.BitVecRef, after: z3.BitVecRef
+    proving: Composing, before: z3.BitVecRef, exact: z3.BitVecRef, error: z3.BitVecRef, after: z3.BitVecRef
 ) -> z3.BoolRef:
     """From error = before − exact, claimed: after − exact = error − lost, where lost = before − after."""
     text = "an error after a cut is that before it, less what was cut off"
@@ -214,7 +219,7 @@ def prove_cut_error(
 
 
 def prove_error(
-    proving: Proving,
+    proving: Composing,
     x: Placed,
     most: int,
     when: z3.BoolRef,
@@ -250,7 +255,7 @@ def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
 
 
 def prove_errors_add_up(
-    proving: Proving,
+    proving: Composing,
     terms: Sequence[Placed],
     facts: Sequence[Sequence[z3.BoolRef]],
     bound: Callable[[int, z3.BitVecRef], z3.BoolRef],
@@ -275,7 +280,7 @@ _ADD_UP = "errors of terms add up to no more than the sum of their bounds"
 
 
 def prove_accumulated(
-    proving: Proving, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
+    proving: Composing, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(the accumulator, less the exact sum, is the sum of the errors; it is at most Σ bounds).
 

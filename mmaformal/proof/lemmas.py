@@ -1,62 +1,23 @@
-"""Proofs from many small lemmas, each about fresh constants, and each solved once.
+"""Links between lanes and terms, and arguments about sums and maxima of them.
 
-An `Argument` is built without a solver: every `derive` states links (claims about terms) that follow from links
-derived before, with the terms that those are about *cut*: replaced by fresh constants, in premises and conclusion
-alike.  What holds for any value of a term holds for its own.  What remains is a formula without inputs, and the same
-formula wherever the same argument is made: for all products of an instruction, for all steps of a chain, for all
-instructions that have a stage in common.  Each is an obligation of its own, and is solved once: a `Ledger` remembers.
+An `Argument` is a theorem about traces of the executable wing, whose lanes bring their rules as lemmas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Any
+from functools import reduce
 
 import z3
 
 from mmaformal.lanes import Flag, Lane, Tracer, fit
-from mmaformal.proof.failure import Failure, examine, place
-from mmaformal.solver.answers import Obligation
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.evidence import digest
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.proof.kernel import ArgumentError as ArgumentError
+from mmaformal.proof.kernel import Lemma, Theorem, conjunction
+from mmaformal.proof.kernel import Link as Link
 from mmaformal.solver.portfolio import Relay as Relay
-from mmaformal.solver.script import smtlib
 
 # ---- links -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Link:
-    """A claim about terms of both wings: what is cut where the claim is used.
-
-    The claim determines the `defined` terms by the `free` ones, which are what is cut; so the lemmas are about them
-    alone, and no solver has to find out.
-    """
-
-    claim: z3.BoolRef
-    free: tuple[z3.ExprRef, ...]
-    defined: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()
-    lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
-
-    @property
-    def said(self) -> z3.BoolRef:
-        """The claim, and what it determines."""
-        return _all([self.claim, *(term == value for term, value in self.defined)])
-
-    @property
-    def lane(self) -> Lane:
-        """The lane of a link of one."""
-        (lane,) = self.lanes
-        return lane
-
-    @property
-    def term(self) -> Any:
-        """The free term of a link of one."""
-        (term,) = self.free
-        return term
 
 
 def number(
@@ -79,7 +40,7 @@ def number(
         where, value = idle
         right = z3.If(where, z3.BitVecVal(value, bits), right)
         extra = [z3.Implies(where, term == 0)]
-    claim = _all([lane.fit(bits) == right, *extra])
+    claim = conjunction([lane.fit(bits) == right, *extra])
     return Link(claim, (term,), ((lane.term, fit(right, True, lane.term.size())),), (lane,))
 
 
@@ -117,43 +78,15 @@ def _residue(lane: Lane, term: z3.BitVecRef) -> Link:
 # ---- arguments -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Lemma:
-    stage: str
-    statement: str
-    formula: z3.BoolRef  #: holds for all values of its constants
-    hard: bool = False  #: to be asked alone
-    place: str = ""  #: where it is argued
-    cut: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()  #: terms, and the constants in their place
-
-
-class Argument:
-    """What is claimed, and the lemmas it rests on, each formula once.
-
-    `tracer` is that of the lanes: the rules of their operations are the first lemmas.
-    """
+class Argument(Theorem):
+    """A theorem about traces; `tracer` is that of the lanes: the rules of their operations are the first lemmas."""
 
     def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
         self._tracer = tracer
-        self.lemmas: dict[int, Lemma] = {}
-        self._atoms: dict[
-            int, tuple[z3.BoolRef, z3.BoolRef]
-        ] = {}  #: what a link says, and the letter that stands for it
-        self._steps: list[z3.BoolRef] = []  #: every derivation, in letters
-        #: the interfaces that terms are, by name: asked for when a proof has failed
-        self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
         for rule in tracer.rules.values():
-            self._add(Lemma("64-bit lanes", f"{rule.where}: {rule.statement}", rule.claim, rule.hard))
-
-    def _add(self, lemma: Lemma) -> None:
-        self.lemmas.setdefault(lemma.formula.get_id(), lemma)
-
-    def letter(self, link: Link) -> z3.BoolRef:
-        """What stands for a link in the composition: for all of it that is made use of where it is given."""
-        said = link.said
-        if said.get_id() not in self._atoms:
-            self._atoms[said.get_id()] = said, z3.Bool(f"p{len(self._atoms)}")
-        return self._atoms[said.get_id()][1]
+            text = f"{rule.where}: {rule.statement}"
+            self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
 
     def derive(
         self,
@@ -165,41 +98,10 @@ class Argument:
         each_value_of: z3.BitVecRef | None = None,
         alone: bool = False,
     ) -> Sequence[Link]:
-        """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
-
-        The terms of `given`, and `inputs`, are cut; but for `each_value_of` one of them, a narrow one, there is a
-        lemma of its own.  A lemma that is to be asked `alone` is easy, but not in company.
-        """
         given = list(given)
-        lanes = {id(lane): lane for link in given for lane in link.lanes}
-        if any(lane.tracer is not self._tracer for lane in lanes.values()):
+        if any(lane.tracer is not self._tracer for link in given for lane in link.lanes):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
-        premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
-        goal = z3.Implies(_all(premises), _all([link.said for link in links]))
-        where = place()
-        if each_value_of is None:
-            formula, cut = _cut(goal, inputs, given)
-            self._add(Lemma(stage, statement, formula, alone, where, cut))
-        else:
-            for value in range(1 << each_value_of.size()):
-                pair = (each_value_of, z3.BitVecVal(value, each_value_of.size()))
-                formula, cut = _cut(goal, inputs, given, pair)
-                self._add(Lemma(stage, statement, formula, True, where, cut))
-        self._steps.append(
-            z3.Implies(
-                _all([self.letter(link) for link in given]),
-                _all([self.letter(link) for link in links]),
-            )
-        )
-        return links
-
-    def conclude(self, link: Link) -> None:
-        """The conclusion follows from all derivations.  Each link is a letter here; what it says was for the lemmas.
-
-        Without this lemma a premise could be used that was never derived.
-        """
-        formula = z3.Implies(_all(self._steps), self.letter(link))
-        self._add(Lemma("composition", "from all of these, in both wings d is the same code", formula))
+        return super().derive(stage, statement, links, given, inputs, each_value_of, alone)
 
     # ---- sums and maxima: both wings have the same operands in different orders -----------------------------------
 
@@ -367,110 +269,3 @@ def _maxima(top: Lane, candidates: Sequence[Lane]) -> list[Lane] | None:
         chain.append(lane)
         lane = lane.operands[1]  # type: ignore[assignment]
     return chain[::-1] if lane is candidates[0] else None
-
-
-def _all(claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    claims = [claim for claim in claims if not z3.is_true(claim)]
-    if not claims:
-        return z3.BoolVal(True)
-    return z3.And(claims) if len(claims) > 1 else claims[0]
-
-
-def _is_value(term: z3.ExprRef) -> bool:
-    return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
-
-
-def _cut(
-    goal: z3.BoolRef,
-    inputs: Iterable[z3.ExprRef],
-    links: Iterable[Link],
-    *values: tuple[z3.ExprRef, z3.ExprRef],
-) -> tuple[z3.BoolRef, tuple[tuple[z3.ExprRef, z3.ExprRef], ...]]:
-    """The goal with each free term replaced by its value, or by a constant whose name tells its place among them
-    and its sort; and those terms and constants."""
-    pairs = {term.get_id(): (term, value) for term, value in values}
-    cut: list[tuple[z3.ExprRef, z3.ExprRef]] = []
-
-    def replace(term: z3.ExprRef, value: z3.ExprRef | None) -> None:
-        if term.get_id() in pairs or _is_value(term):
-            return
-        if value is None:
-            bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
-            value = z3.Const(f"t{len(pairs)}{bits}", term.sort())
-            cut.append((term, value))
-        elif pairs:
-            value = z3.substitute(value, *pairs.values())
-        pairs[term.get_id()] = term, value
-
-    links = list(links)
-    for term in (*inputs, *(term for link in links for term in link.free)):
-        replace(term, None)
-    for link in links:
-        for term, value in link.defined:
-            replace(term, value)
-    return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)
-
-
-# ---- proving ---------------------------------------------------------------------------------------------------
-
-
-class UnprovedError(Exception):
-    """A lemma was refuted, or not settled in the time given; `failure_of` the asker tells more."""
-
-    def __init__(self, lemma: Lemma, outcome: Outcome) -> None:
-        verdict = "does not hold" if outcome.verdict == "sat" else f"is not settled ({outcome.why})"
-        super().__init__(f"{lemma.stage}: that {lemma.statement} {verdict}")
-        self.lemma, self.outcome = lemma, outcome
-
-
-class ArgumentError(Exception):
-    """The wings' traces do not have the structure that an argument is about."""
-
-
-class Scripts:
-    """Lemmas as SMT-LIB 2 scripts that are to be refuted; each formula is written once."""
-
-    def __init__(self) -> None:
-        self._written: dict[int, tuple[z3.BoolRef, str]] = {}
-
-    def __getitem__(self, lemma: Lemma) -> str:
-        formula = lemma.formula
-        if formula.get_id() not in self._written:
-            self._written[formula.get_id()] = formula, smtlib([z3.Not(formula)])
-        return self._written[formula.get_id()][1]
-
-
-class Ledger:
-    """Lemmas proved so far."""
-
-    def __init__(self) -> None:
-        self._scripts = Scripts()
-        self._proved: dict[str, Obligation] = {}  #: by script
-
-    def settle(self, asker: Asker, argument: Argument) -> tuple[Obligation, ...]:
-        """The obligations an argument rests on, one per lemma, after proving those that are new.
-
-        Raises UnprovedError.
-        """
-        cited = {}
-        for lemma in argument.lemmas.values():
-            script = self._scripts[lemma]
-            if script not in self._proved:
-                outcome = asker.decide(name_of(lemma, script), lemma.statement, script)
-                if outcome.verdict != "unsat":
-                    asker.failed = partial(_failure, asker, argument, lemma, script, outcome)
-                    raise UnprovedError(lemma, outcome)
-                self._proved[script] = asker.proved[-1]
-            cited[script] = self._proved[script]
-        return tuple(cited.values())
-
-
-def _failure(asker: Asker, argument: Argument, lemma: Lemma, script: str, outcome: Outcome) -> Failure:
-    refuted = outcome.verdict == "sat"
-    values = examine(asker, z3.Not(lemma.formula), lemma.cut, argument.interfaces()) if refuted else ()
-    return Failure(lemma.stage, lemma.statement, refuted, outcome.why, lemma.place, values, script)
-
-
-def name_of(lemma: Lemma, script: str) -> str:
-    """Its stage, and the beginning of its script's hash."""
-    return f"{lemma.stage} {digest(script)[:12]}"

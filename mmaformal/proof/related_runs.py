@@ -29,10 +29,8 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.formats import Format
 from mmaformal.lanes import Tracer
 from mmaformal.proof.encoding_links import summands
-from mmaformal.proof.lemmas import Argument, ArgumentError, Ledger, Lemma, Link, at_most, is_maximum
-from mmaformal.solver.answers import Proof
-from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio
+from mmaformal.proof.kernel import ArgumentError, Link
+from mmaformal.proof.lemmas import Argument, at_most, is_maximum
 
 
 def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:
@@ -63,24 +61,6 @@ class Pairing(Argument):
 
     def __init__(self) -> None:
         super().__init__(Tracer())
-        self._assumed: list[tuple[str, z3.BoolRef]] = []
-
-    def assume(self, what: str, link: Link) -> Link:
-        """A condition on the inputs under which the conclusion is claimed."""
-        if link.defined:
-            raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
-        self._assumed.append((what, self.letter(link)))
-        return link
-
-    def split(self, statement: str, terms: Sequence[z3.ExprRef], *links: Link) -> None:
-        """That at least one of the links holds, whatever the terms."""
-        self.derive("cases", statement, [Link(z3.Or([link.said for link in links]), ())], inputs=terms)
-        self._steps[-1] = z3.Or([self.letter(link) for link in links])
-
-    def split_given(self, statement: str, given: Link, *links: Link) -> None:
-        """That at least one of the links follows from the given one."""
-        self.derive("cases", statement, [Link(z3.Or([link.said for link in links]), ())], [given])
-        self._steps[-1] = z3.Implies(self.letter(given), z3.Or([self.letter(link) for link in links]))
 
     def under(
         self, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef], wanted: Link, term: z3.BitVecRef
@@ -89,13 +69,6 @@ class Pairing(Argument):
         for each, link in zip(terms, self._not_below("align", "exponents", tree, terms), strict=True):
             if each.eq(term):
                 self.derive("align", "a term's exponent is not above the largest", [wanted], [link])
-
-    def conclude(self, link: Link, statement: str = "the results are related as claimed") -> None:
-        """The conclusion follows from all derivations, and from what was assumed; each claim is a letter here."""
-        assumed = [letter for _, letter in self._assumed]
-        formula = z3.Implies(all_of([*assumed, *self._steps]), self.letter(link))
-        given = [f"if {what}" for what in dict.fromkeys(what for what, _ in self._assumed)]
-        self._add(Lemma("composition", ", ".join(["from all of these", *given, statement]), formula))
 
     # ---- maxima and sums ----------------------------------------------------------------------------------------
 
@@ -594,26 +567,3 @@ def operand_codes(*operands: Operand) -> list[z3.ExprRef]:
             for constant in constants_of(term):
                 found[constant.get_id()] = constant
     return list(found.values())
-
-
-# ---- proving -----------------------------------------------------------------------------------------------------
-
-_LEDGERS: dict[int, tuple[Portfolio, Ledger]] = {}
-
-
-def ledger(asker: Asker) -> Ledger:
-    """What was proved with one portfolio, so that it is not asked again; kept for the last portfolio only."""
-    key = id(asker.portfolio)
-    if key not in _LEDGERS:
-        _LEDGERS.clear()
-        _LEDGERS[key] = asker.portfolio, Ledger()
-    return _LEDGERS[key][1]
-
-
-def prove(asker: Asker, *arguments: Argument) -> Proof:
-    """Prove every lemma of the arguments.  Raises UnprovedError."""
-    obligations = {}
-    for argument in arguments:
-        for obligation in ledger(asker).settle(asker, argument):
-            obligations[obligation.digest, obligation.name] = obligation
-    return Proof(tuple(obligations.values()))

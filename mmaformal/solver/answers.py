@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,8 +71,8 @@ class Obligation:
 
 
 @dataclass(frozen=True)
-class Proof(Tabular):
-    """Obligations that together give the conclusion; the last one is the conclusion itself, under the others."""
+class Obligations(Tabular):
+    """What was proved, whatever it is for."""
 
     obligations: tuple[Obligation, ...]
 
@@ -80,10 +80,10 @@ class Proof(Tabular):
         return "\n".join(f"  {i}. {o}" for i, o in enumerate(self.obligations, 1))
 
     def __repr__(self) -> str:
-        return f"<Proof: {self.summary}>"
+        return f"<{type(self).__name__}: {self.summary}>"
 
     def _repr_html_(self) -> str:
-        return html_folded(f"Proof: {self.summary}", self._html_table())
+        return html_folded(f"{type(self).__name__}: {self.summary}", self._html_table())
 
     def _html_table(self) -> str:
         head = "", "statement", "solver", "seconds", "SHA-256"
@@ -140,6 +140,37 @@ class Proof(Tabular):
             return verdicts
 
 
+_KEY = object()
+
+
+def made_by(module: str) -> object:
+    """The key to `Proof`, for the kernel.  Raises TypeError for anybody else."""
+    if module != "mmaformal.proof.kernel":
+        raise TypeError(f"{module} is not the kernel: proofs are made by mmaformal.proof.kernel")
+    return _KEY
+
+
+@dataclass(frozen=True, repr=False)
+class Proof(Obligations):
+    """Obligations that together give the conclusion; the last one is the conclusion itself, under the others.
+
+    Only the kernel makes one (`mmaformal.proof.kernel`).  Raises TypeError for anybody else.
+    """
+
+    rules: tuple[str, ...] = ()  #: what was inferred by more than propositional logic, each a sentence
+    key: InitVar[object] = None
+
+    def __post_init__(self, key: object) -> None:
+        if key is not _KEY:
+            raise TypeError("proofs are made by mmaformal.proof.kernel alone")
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  by the rule: {rule}" for rule in self.rules)])
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | ({"rules": list(self.rules)} if self.rules else {})
+
+
 @dataclass(frozen=True)
 class Number:
     """A number that an answer is about, with what it means: how many bits, how large an error."""
@@ -186,13 +217,13 @@ class Answer(Tabular):
         return self.numbers[0] if self.numbers else None
 
     @property
-    def evidence(self) -> Proof:
+    def evidence(self) -> Obligations:
         """All that was proved for this answer."""
         proof = getattr(self, "proof", None)
         if isinstance(proof, Proof):
             return proof
         holder = self if hasattr(self, "obligations") else getattr(self, "witness", None)
-        return Proof(_unique(getattr(holder, "obligations", ())))
+        return Obligations(_unique(getattr(holder, "obligations", ())))
 
     def to_json(self) -> dict[str, Any]:
         raise NotImplementedError

@@ -20,6 +20,7 @@ from mmaformal.facts.sums import (
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 
 
@@ -38,8 +39,8 @@ class FdaFacts(RoundedSum):
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         return e_zero.applies(x, y)
 
-    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs, limit: float) -> bool:
-        return e_zero.prove_equal(asker, x, y, inputs, limit)
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+        return e_zero.prove_equal(asker, x, y, inputs)
 
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         return spec.scale_format is None

@@ -24,7 +24,7 @@ def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
     link = Link(numbers, ())
     text = f"the low {bits} bits of every number are zero"
     pairing.derive("encode", text, [link], [], [*step.special, *step.rounded])
-    pairing.conclude(link, text)
+    pairing.conclude(text, link)
     return pairing, 1, text
 
 
@@ -52,5 +52,5 @@ def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
     link = Link(step.result != largest, ())
     text = "no sum is rounded to the largest finite number"
     pairing.derive("round", text, [link], [top], [step.total, *step.special])
-    pairing.conclude(link, text)
+    pairing.conclude(text, link)
     return pairing, largest, text

@@ -1,0 +1,171 @@
+"""That a long chain is its step, over and over: what is proved of a short one holds of it.
+
+Each encoding of a chain is a loop over its steps.  To trace every step of a long one takes too long, and would show the
+same terms again.  So the loop is run on tokens, its step put in another's place that only notes what it is given: step
+i has to get the i-th products, with their scales, and what step i − 1 gave, and the result has to be the last one's,
+untouched.  And a step has to be the same terms in the long chain as in the short one.  Then what is proved of a short
+chain, whose second step takes any accumulator, is proved of the long one, by induction over the steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd, Parameters
+from mmaformal.cases.encodings import trace
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings import executable, smt
+from mmaformal.lanes import Tracer
+from mmaformal.proof.kernel import ArgumentError
+
+#: A longer chain than this is not followed: its tokens alone would take minutes.
+MOST_STEPS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Code:
+    """A code that a loop may only hand on."""
+
+    side: str
+    place: int
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """A code that a loop has decoded."""
+
+    code: _Code
+    how: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """What a step gave."""
+
+    number: int  #: of the step, from 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    result: _Result
+    steps: tuple[()] = ()  #: of lowered, those of its parts
+
+
+@dataclass
+class _Loop:
+    """What the steps of one encoding's loop were given."""
+
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def step(self, *given: Any) -> _Step:
+        self.calls.append(given)
+        return _Step(_Result(len(self.calls) - 1))
+
+    @staticmethod
+    def decode(code: Any, *how: Any) -> _Decoded:
+        return _Decoded(code, how)
+
+
+def _module(wing: ModuleType, spec: DotAdd) -> Any:
+    """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
+    module = getattr(wing, spec.parameters.algorithm, None)
+    own = getattr(module, "dot_add", None)
+    if not isinstance(own, FunctionType) or "step" not in own.__code__.co_names:
+        raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
+    return module
+
+
+def _follow(wing: ModuleType, spec: DotAdd, c: Any) -> tuple[_Loop, Any]:
+    """The loop of a wing on tokens."""
+    loop, own = _Loop(), _module(wing, spec).dot_add
+    names = own.__globals__ | {"step": loop.step, "decode": loop.decode}
+    run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
+    sides = [[_Code(side, k) for k in range(spec.k)] for side in ("a", "b")]
+    scales = [[_Code(side, k) for k in range(spec.scales)] for side in ("scale_a", "scale_b")]
+    try:
+        return loop, run(spec, *sides, c, *(scales if spec.scales else ()))
+    except (AttributeError, TypeError) as error:  # a token was taken for a number
+        raise ArgumentError(
+            f"the loop of {spec.parameters.algorithm} computes between its steps: {error}"
+        ) from None
+
+
+def _shape(spec: DotAdd, number: int, given: Any) -> Any:
+    """What a step was given, places counted from its own first product."""
+    first = number * spec.parameters.step_products
+    if isinstance(given, _Code):
+        start = first if given.side in "ab" else first // spec.scale_block
+        return given.side, given.place - start
+    if isinstance(given, _Decoded):
+        return "decoded", _shape(spec, number, given.code), given.how
+    if isinstance(given, _Result):
+        return "the result before" if given.number == number - 1 else given
+    if isinstance(given, (list, tuple)):
+        return tuple(_shape(spec, number, each) for each in given)
+    return "the specification" if given is spec else given
+
+
+def _check_loop(wing: ModuleType, long: DotAdd, short: DotAdd, c: Any) -> None:
+    loop, end = _follow(wing, long, c)
+    other, _ = _follow(wing, short, c)
+    steps = long.k // long.parameters.step_products
+    wanted = [_shape(short, i, call) for i, call in enumerate(other.calls)]
+    shapes = (_shape(long, i, call) for i, call in enumerate(loop.calls))
+    same = all(_alike(shape, wanted[min(i, 1)]) for i, shape in enumerate(shapes))
+    last = end.result
+    ends = isinstance(last, _Result) and last.number == steps - 1
+    if len(loop.calls) != steps or not same or not ends:
+        raise ArgumentError(
+            f"a long chain of {long.parameters.algorithm} is not its steps, one after another"
+        )
+
+
+def _alike(x: Any, y: Any) -> bool:
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(map(_alike, x, y))
+    x, y = (getattr(each, "term", each) for each in (x, y))  # a lane's
+    if isinstance(x, z3.ExprRef) and isinstance(y, z3.ExprRef):
+        return bool(x.eq(y))
+    return x is y or (isinstance(x, (str, int, Parameters, Conversion)) and x == y)
+
+
+def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Any) -> None:
+    """That a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
+    module, (loop, _) = _module(wing, short), _follow(wing, short, codes.c)
+
+    def real(given: Any, spec: DotAdd) -> Any:
+        """What a token stands for."""
+        if isinstance(given, _Code):
+            return getattr(codes, given.side)[given.place]
+        if isinstance(given, _Decoded):
+            return module.decode(real(given.code, spec), *given.how)
+        if isinstance(given, (list, tuple)):
+            return type(given)(real(each, spec) for each in given)
+        return spec if given is short else given
+
+    results = [module.step(*(real(each, spec) for each in loop.calls[0])).result for spec in (long, short)]
+    one, other = (getattr(x, "term", x) for x in results)
+    if not one.eq(other):
+        raise ArgumentError(f"a step of a long chain of {long.parameters.algorithm} is another one")
+
+
+def follow(long: DotAdd, short: DotAdd) -> str:
+    """The rule by which what is proved of both encodings of a short chain holds of a long one.
+
+    Raises ArgumentError if a loop is more than its steps.
+    """
+    steps = long.k // long.parameters.step_products
+    if steps > MOST_STEPS:
+        raise ArgumentError(f"a chain of {steps} steps is too long to be followed: {MOST_STEPS} at most")
+    both = trace(short, symbolic_inputs(short), Tracer())
+    for wing, codes in ((smt, both.inputs), (executable, both.lanes)):
+        _check_loop(wing, long, short, codes.c)
+        _check_step(wing, long, short, codes)
+    return (
+        f"induction over steps: both encodings' loops were followed over all {steps} steps of the chain; each is the "
+        "step that was proved, of the next products and the result before"
+    )

@@ -1,0 +1,431 @@
+"""The kernel: theorems, and the only place that makes a `Proof`.
+
+A `Theorem` is built without a solver.  It has premises (`assume`), inferences (`derive`: claims that follow from claims
+before; `split`: that one of several does) and a conclusion (`conclude`).
+
+An inference is shown by a lemma: claims and premises with terms *cut*, replaced by fresh constants in all of them.
+What holds for any value of a term holds for its own, so a lemma proved is a proof of its inference.  What remains is
+a formula without inputs, and the same formula wherever the same inference is made: for all products of an
+instruction, for all steps of a chain, for all instructions that have a stage in common.
+
+The last lemma is the conclusion's: "if each inference holds, and the premises do, so does the conclusion", in
+propositions, one for each claim.  A claim that was used and never derived, or an inference forgotten, is a proposition
+that nothing gives, and a solver finds it.
+
+`prove` makes a `Proof` of theorems all of whose lemmas were proved, `direct` of what a solver refuted as a whole,
+`by_rule` of what a rule concludes from proofs.  Nothing else can: `Proof` asks for the kernel's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import z3
+
+from mmaformal.lanes import Lane
+from mmaformal.proof.failure import Failure, examine, place
+from mmaformal.solver.answers import Obligation, Proof, made_by
+from mmaformal.solver.asking import Asker, constants_of
+from mmaformal.solver.evidence import digest
+from mmaformal.solver.portfolio import Outcome, Portfolio
+from mmaformal.solver.script import smtlib
+
+_KEY = made_by(__name__)
+
+Cut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
+
+
+# ---- claims ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Link:
+    """A claim about terms, and which terms are cut where it is used.
+
+    The claim determines the `defined` terms by the `free` ones, which are what is cut; so the lemmas are about them
+    alone, and no solver has to find out.
+    """
+
+    claim: z3.BoolRef
+    free: tuple[z3.ExprRef, ...] = ()
+    defined: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()
+    lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
+
+    @property
+    def said(self) -> z3.BoolRef:
+        """The claim, and what it determines."""
+        return conjunction([self.claim, *(term == value for term, value in self.defined)])
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of a link of one."""
+        (lane,) = self.lanes
+        return lane
+
+    @property
+    def term(self) -> z3.BitVecRef:
+        """The free term of a link of one."""
+        (term,) = self.free
+        assert isinstance(term, z3.BitVecRef)
+        return term
+
+
+def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:
+    claims = [claim for claim in claims if not z3.is_true(claim)]
+    if not claims:
+        return z3.BoolVal(True)
+    return z3.And(claims) if len(claims) > 1 else claims[0]
+
+
+# ---- lemmas ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """A question for a solver: a formula that holds for all values of its constants."""
+
+    stage: str
+    statement: str
+    refuted: z3.BoolRef  #: the opposite of the formula, which is to be unsatisfiable
+    hard: bool = False  #: to be asked alone
+    place: str = ""  #: where it is argued
+    cut: Cut = ()
+    simplified: bool = False  #: whether z3's simplifier has it first
+
+    @property
+    def formula(self) -> z3.BoolRef:
+        return z3.Not(self.refuted)
+
+
+@dataclass(frozen=True)
+class Inference:
+    """That claims follow from premises; of `cases`, that one of them does.  What is `assumed` has no premises."""
+
+    premises: tuple[z3.BoolRef, ...]
+    claims: tuple[z3.BoolRef, ...]
+    cases: bool = False
+    assumed: str = ""  #: what is assumed, in words
+
+
+class NotProvedError(Exception):
+    """A lemma was refuted, or not settled in the time given; or there is no argument.  `Asker.failed` tells more."""
+
+    def __init__(self, statement: str, verdict: str, why: str, stage: str = "") -> None:
+        self.refuted, self.verdict = verdict == "sat", verdict
+        said = "does not hold" if self.refuted else f"is not settled ({why})"
+        super().__init__(f"{f'{stage}: ' if stage else ''}that {statement} {said}")
+
+
+class ArgumentError(Exception):
+    """The encodings' traces do not have the structure that an argument is about."""
+
+
+# ---- theorems --------------------------------------------------------------------------------------------------------
+
+
+class Theorem:
+    """Premises, inferences with their lemmas, each formula once, and a conclusion."""
+
+    #: whether and, or, not and implies between claims count in the conclusion; if not, a claim is one proposition
+    connectives = False
+    #: whether z3's simplifier has lemmas before they are asked
+    simplified = False
+
+    def __init__(self) -> None:
+        self.lemmas: dict[int, Lemma] = {}
+        self.inferences: list[Inference] = []
+        self.composition: Lemma | None = None
+        #: the interfaces that terms are, by name: asked for when a proof has failed
+        self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
+
+    def _add(self, lemma: Lemma) -> Lemma:
+        return self.lemmas.setdefault(lemma.refuted.get_id(), lemma)
+
+    def assume(self, what: str, link: Link) -> Link:
+        """A condition under which the conclusion is claimed."""
+        if link.defined:
+            raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
+        self.inferences.append(Inference((), (link.said,), assumed=what))
+        return link
+
+    def derive(
+        self,
+        stage: str,
+        statement: str,
+        links: Sequence[Link],
+        given: Iterable[Link] = (),
+        inputs: Iterable[z3.ExprRef] = (),
+        each_value_of: z3.BitVecRef | None = None,
+        alone: bool = False,
+    ) -> Sequence[Link]:
+        """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
+
+        The terms of `given`, and `inputs`, are cut; but for `each_value_of` one of them, a narrow one, there is a
+        lemma of its own.  A lemma that is to be asked `alone` is easy, but not in company.
+        """
+        given = list(given)
+        self._infer(stage, statement, links, given, inputs, each_value_of, alone)
+        self.inferences.append(
+            Inference(tuple(link.said for link in given), tuple(link.said for link in links))
+        )
+        return links
+
+    def split(
+        self,
+        statement: str,
+        links: Sequence[Link],
+        given: Iterable[Link] = (),
+        terms: Iterable[z3.ExprRef] = (),
+    ) -> None:
+        """That at least one of the links follows from those given, whatever the terms."""
+        given, claims = list(given), [link.said for link in links]
+        self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
+        self.inferences.append(Inference(tuple(link.said for link in given), tuple(claims), cases=True))
+
+    def _infer(
+        self,
+        stage: str,
+        statement: str,
+        links: Sequence[Link],
+        given: Sequence[Link],
+        inputs: Iterable[z3.ExprRef],
+        each_value_of: z3.BitVecRef | None = None,
+        alone: bool = False,
+    ) -> list[Lemma]:
+        """The lemmas of an inference: one, or one for each value of a term."""
+        lanes = {id(lane): lane for link in given for lane in link.lanes}
+        premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
+        opposite = self._opposite(premises, [link.said for link in links])
+        where, inputs, lemmas = place(), list(inputs), []
+        values: list[tuple[tuple[z3.ExprRef, z3.ExprRef], ...]] = [()]
+        if each_value_of is not None:
+            bits, alone = each_value_of.size(), True
+            values = [((each_value_of, z3.BitVecVal(value, bits)),) for value in range(1 << bits)]
+        for pairs in values:
+            refuted, cut = self._cut(opposite, inputs, given, pairs)
+            lemmas.append(self._add(Lemma(stage, statement, refuted, alone, where, cut, self.simplified)))
+        return lemmas
+
+    @staticmethod
+    def _opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        return z3.Not(z3.Implies(conjunction(premises), conjunction(claims)))
+
+    @staticmethod
+    def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:
+        """What is put in the place of the n-th term that is cut."""
+        bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
+        return z3.Const(f"t{n}{bits}", term.sort())
+
+    def _cut(
+        self,
+        goal: z3.BoolRef,
+        inputs: Iterable[z3.ExprRef],
+        links: Sequence[Link],
+        values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
+    ) -> tuple[z3.BoolRef, Cut]:
+        """The goal with each free term replaced by its value, or by a constant whose name tells its place among them
+        and its sort; and those terms and constants."""
+        pairs = {term.get_id(): (term, value) for term, value in values}
+        cut: list[tuple[z3.ExprRef, z3.ExprRef]] = []
+        for term in (*inputs, *(term for link in links for term in link.free)):
+            if term.get_id() not in pairs and not _is_value(term):
+                constant = self._constant(len(pairs), term)
+                cut.append((term, constant))
+                pairs[term.get_id()] = term, constant
+        for link in links:
+            for term, value in link.defined:
+                if term.get_id() not in pairs and not _is_value(term):
+                    pairs[term.get_id()] = (
+                        term,
+                        z3.substitute(value, *pairs.values()) if pairs else value,
+                    )
+        return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)
+
+    def conclude(
+        self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
+    ) -> None:
+        """The conclusion follows from all inferences, and from what was assumed; `whole` claims are one proposition
+        each."""
+        said = _Propositions(self.connectives, whole)
+        steps = [(said.of(inference), inference.assumed) for inference in self.inferences]
+        premises = [step for step, what in steps if what] + [step for step, what in steps if not what]
+        wanted = said(conclusion.said if isinstance(conclusion, Link) else conclusion)
+        formula = z3.Implies(conjunction(premises), wanted)
+        given = [f"if {what}" for what in dict.fromkeys(what for _, what in steps) if what]
+        text = ", ".join(["from all of these", *given, statement])
+        self.composition = self._add(
+            Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
+        )
+
+
+_CONNECTIVES = {
+    z3.Z3_OP_AND: z3.And,
+    z3.Z3_OP_OR: z3.Or,
+    z3.Z3_OP_NOT: z3.Not,
+    z3.Z3_OP_IMPLIES: z3.Implies,
+}
+
+
+class _Propositions:
+    """Claims as propositions p0, p1, …; with `connectives`, those between them as they are, but for claims that are one
+    proposition as a whole."""
+
+    def __init__(self, connectives: bool, whole: Sequence[z3.BoolRef]) -> None:
+        self._connectives = _CONNECTIVES if connectives else {}
+        self._of: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}
+        for claim in whole:
+            self._name(claim)
+
+    def _name(self, claim: z3.BoolRef) -> None:
+        self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
+
+    def __call__(self, claim: z3.BoolRef) -> z3.BoolRef:
+        if self._connectives and (z3.is_true(claim) or z3.is_false(claim)):
+            return claim
+        if claim.get_id() not in self._of:
+            make = self._connectives.get(claim.decl().kind())
+            if make is None:
+                self._name(claim)
+            else:
+                self._of[claim.get_id()] = claim, make(*map(self, claim.children()))
+        return self._of[claim.get_id()][1]
+
+    def of(self, inference: Inference) -> z3.BoolRef:
+        premises = conjunction([self(claim) for claim in inference.premises])
+        claims = [self(claim) for claim in inference.claims]
+        said = z3.Or(claims) if inference.cases else conjunction(claims)
+        return said if inference.assumed else z3.Implies(premises, said)
+
+
+def _is_value(term: z3.ExprRef) -> bool:
+    return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
+
+
+# ---- proving ---------------------------------------------------------------------------------------------------------
+
+
+class Scripts:
+    """Lemmas as SMT-LIB 2 scripts that are to be refuted; each formula is written once."""
+
+    def __init__(self) -> None:
+        self._written: dict[int, tuple[z3.BoolRef, str]] = {}
+
+    def __getitem__(self, lemma: Lemma) -> str:
+        refuted = lemma.refuted
+        if refuted.get_id() not in self._written:
+            self._written[refuted.get_id()] = refuted, smtlib([refuted])
+        return self._written[refuted.get_id()][1]
+
+
+def name_of(lemma: Lemma, script: str) -> str:
+    """Its stage, and the beginning of its script's hash."""
+    return f"{lemma.stage} {digest(script)[:12]}"
+
+
+class LemmaCache:
+    """Lemmas proved so far, with what proved them."""
+
+    def __init__(self) -> None:
+        self._scripts = Scripts()
+        self._by_script: dict[str, Obligation] = {}
+        self._by_formula: dict[int, tuple[z3.BoolRef, Obligation]] = {}  #: of those that are simplified first
+
+    def settle(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
+        """The obligation of a lemma, after proving it if it is new.  Raises NotProvedError."""
+        return (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
+
+    def _as_it_is(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
+        script = self._scripts[lemma]
+        if script not in self._by_script:
+            outcome = asker.decide(name_of(lemma, script), lemma.statement, script)
+            _demand(asker, theorem, lemma, outcome)
+            self._by_script[script] = asker.proved[-1]
+        return self._by_script[script]
+
+    def _simplified(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
+        key = lemma.refuted.get_id()
+        if key not in self._by_formula:
+            outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted])
+            _demand(asker, theorem, lemma, outcome)
+            self._by_formula[key] = lemma.refuted, asker.proved[-1]
+        return self._by_formula[key][1]
+
+
+def _demand(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> None:
+    if outcome.verdict != "unsat":
+        asker.failed = partial(_failure, asker, theorem, lemma, outcome)
+        stage = "" if lemma.simplified else lemma.stage
+        raise NotProvedError(lemma.statement, outcome.verdict, outcome.why, stage)
+
+
+def _failure(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> Failure:
+    refuted = outcome.verdict == "sat"
+    terms = {constant.get_id(): term for term, constant in lemma.cut}
+    cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]
+    values = examine(asker, lemma.refuted, cut, theorem.interfaces()) if refuted else ()
+    script = smtlib([lemma.refuted])
+    return Failure(lemma.stage, lemma.statement, refuted, outcome.why, lemma.place, values, script)
+
+
+_CACHES: WeakKeyDictionary[Portfolio, LemmaCache] = WeakKeyDictionary()
+
+
+def cache_of(asker: Asker) -> LemmaCache:
+    """What was proved with one portfolio, so that it is not asked again."""
+    return _CACHES.setdefault(asker.portfolio, LemmaCache())
+
+
+def prove(asker: Asker, *theorems: Theorem) -> Proof:
+    """Prove every lemma of the theorems; each one's last is its conclusion.  Raises NotProvedError."""
+    cache, found = cache_of(asker), {}
+    for theorem in theorems:
+        for lemma in lemmas_of(theorem):
+            obligation = cache.settle(asker, theorem, lemma)
+            found[obligation.digest, obligation.name] = obligation
+    return Proof(tuple(found.values()), key=_KEY)
+
+
+def lemmas_of(theorem: Theorem) -> list[Lemma]:
+    """All lemmas of a theorem, the conclusion's last.  Raises ArgumentError if it has no conclusion."""
+    last = theorem.composition
+    if last is None:
+        raise ArgumentError("a theorem without a conclusion proves nothing")
+    return [*(lemma for lemma in theorem.lemmas.values() if lemma is not last), last]
+
+
+def unconcluded(*obligations: Obligation) -> Proof:
+    """Of an answer that tells what of it rests on words (`Holds.words`); to go when none does."""
+    return Proof(obligations, key=_KEY)
+
+
+def gathered(digests: Sequence[str], proved: Sequence[Obligation]) -> Proof | None:
+    """The proof of a theorem from its lemmas' scripts, by their digests, wherever they were proved; None if one was
+    not.  `digests` are those of `lemmas_of`."""
+    by_digest = {obligation.digest: obligation for obligation in proved}
+    if not digests or any(each not in by_digest for each in digests):
+        return None
+    return Proof(tuple(by_digest[each] for each in dict.fromkeys(digests)), key=_KEY)
+
+
+def direct(*obligations: Obligation) -> Proof:
+    """Of what was refuted as a whole: the obligations are the conclusion, each of a part of it."""
+    if not obligations:
+        raise ArgumentError("nothing was proved")
+    return Proof(obligations, key=_KEY)
+
+
+def together(*proofs: Proof) -> Proof:
+    """That all of several hold, each obligation once; the last one's conclusion is the last."""
+    last = {each.digest for each in proofs[-1].obligations}
+    before = {o.digest: o for proof in proofs[:-1] for o in proof.obligations if o.digest not in last}
+    rules = dict.fromkeys(rule for proof in proofs for rule in proof.rules)
+    return Proof((*before.values(), *proofs[-1].obligations), tuple(rules), key=_KEY)
+
+
+def by_rule(rule: str, *proofs: Proof) -> Proof:
+    """What a rule that is no obligation concludes from proofs; a proof tells its rules (docs/proofs.md)."""
+    proof = together(*proofs)
+    return Proof(proof.obligations, tuple(dict.fromkeys((*proof.rules, rule))), key=_KEY)
