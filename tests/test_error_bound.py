@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -21,8 +21,9 @@ from mmaformal.facts import error_bound_round_down as round_down
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, composition, prove_scaled, scaled
+from mmaformal.proof.composition import Composing, prove_scaled, scaled
 from mmaformal.proof.fused import largest_loss
+from mmaformal.proof.kernel import Inference, composition
 from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.queries import error_bound
 from mmaformal.solver.answers import Fails, Holds, Unknown
@@ -301,6 +302,10 @@ NEEDED = {
 }
 
 
+def inferences(steps: Iterable[tuple[Sequence[z3.BoolRef], z3.BoolRef]]) -> list[Inference]:
+    return [Inference(tuple(using), (claim,)) for using, claim in steps]
+
+
 @pytest.mark.parametrize("instruction", [SMALL, FDRDA, GFDRDA], ids=str)
 def test_a_lemma_that_is_dropped_is_missed(proving: Composing, instruction: Instruction) -> None:
     named = Named(proving.asker)
@@ -312,11 +317,11 @@ def test_a_lemma_that_is_dropped_is_missed(proving: Composing, instruction: Inst
         x = round_down.frame_of(instruction.spec)
         conclusion = round_down.prove_round_down(named, x)
     whole = [z3.Not(z3.Or(*x.step.special))]
-    assert holds(composition(named.steps.values(), conclusion, whole))
+    assert holds(composition(inferences(named.steps.values()), conclusion, whole))
     for name in sorted(NEEDED_BY_ALL | NEEDED[instruction.algorithm]):
         rest = [step for key, step in named.steps.items() if named.names[key] != name]
         assert len(rest) < len(named.steps), name
-        assert not holds(composition(rest, conclusion, whole)), name
+        assert not holds(composition(inferences(rest), conclusion, whole)), name
 
 
 def test_a_premise_that_was_never_proved_is_missed(proving: Composing) -> None:
@@ -332,8 +337,10 @@ def test_letters_keep_connectives_and_nothing_else() -> None:
     x, y = z3.BitVecs("x y", 8)
     small, equal = z3.ULT(x, 3), x == y
     steps = [((), z3.And(small, z3.Or(equal, small))), ((small,), z3.Implies(equal, z3.ULT(y, 3)))]
-    assert holds(composition(steps, z3.Implies(equal, z3.ULT(y, 3))))
-    assert not holds(composition(steps, z3.ULT(x, 4)))  # true, but for reasons that were not claimed
+    assert holds(composition(inferences(steps), z3.Implies(equal, z3.ULT(y, 3))))
+    assert not holds(
+        composition(inferences(steps), z3.ULT(x, 4))
+    )  # true, but for reasons that were not claimed
 
 
 def test_a_scaled_difference_is_a_difference(proving: Composing) -> None:

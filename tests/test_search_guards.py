@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import z3
 from in_process import OPEN, Forgetful, Here
-from proofs import some_proof
+from proofs import NOTHING, some_proof
 
 from mmaformal import rtx_blackwell
 from mmaformal.algorithms import (
@@ -430,6 +430,8 @@ def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
     def ask(self: Any, active: Any, name: str, *_: Any, **__: Any) -> Any:
         verdict = next(answers)
         given.append(verdict)
+        if verdict == "unsat":
+            self.asker.proved.append(NOTHING)
         return (OPEN if verdict == "unknown" else replace(OPEN, verdict=verdict, solver="z3", why="")), None
 
     def no_argument() -> Iterator[Any]:

@@ -249,16 +249,26 @@ class Theorem:
     ) -> None:
         """The conclusion follows from all inferences, and from what was assumed; `whole` claims are one proposition
         each."""
-        said = _Propositions(self.connectives, whole)
-        steps = [(said.of(inference), inference.assumed) for inference in self.inferences]
-        premises = [step for step, what in steps if what] + [step for step, what in steps if not what]
-        wanted = said(conclusion.said if isinstance(conclusion, Link) else conclusion)
-        formula = z3.Implies(conjunction(premises), wanted)
-        given = [f"if {what}" for what in dict.fromkeys(what for _, what in steps) if what]
+        claim = conclusion.said if isinstance(conclusion, Link) else conclusion
+        formula = composition(self.inferences, claim, whole, self.connectives)
+        given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
         self.composition = self._add(
             Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
         )
+
+
+def composition(
+    inferences: Iterable[Inference],
+    conclusion: z3.BoolRef,
+    whole: Sequence[z3.BoolRef] = (),
+    connectives: bool = True,
+) -> z3.BoolRef:
+    """That a conclusion holds if every inference does, and what is assumed, in propositions."""
+    said = _Propositions(connectives, whole)
+    steps = [(said.of(inference), inference.assumed) for inference in inferences]
+    premises = [step for step, what in steps if what] + [step for step, what in steps if not what]
+    return z3.Implies(conjunction(premises), said(conclusion))
 
 
 _CONNECTIVES = {
