@@ -317,7 +317,8 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
                 prove(proving, *of)
             except NotProvedError as error:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
-            return Holds(question, proving.proof(), asker.elapsed, numbers)
+            words = ("that an alignment of a step is one of two such terms",)
+            return Holds(question, proving.unconcluded(), asker.elapsed, numbers, words=words)
     codes = find_case(instruction, partial(_breaks, spec))
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)

@@ -175,7 +175,7 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
             prove_groups(proving, spec)
         except NotProvedError as error:
             return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        return Holds(question, proving.proof(), asker.elapsed)
+        return Holds(question, proving.unconcluded(), asker.elapsed)
     found = find_product(instruction)
     if found is None:
         return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)

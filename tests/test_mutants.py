@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import kernel_mutants  # noqa: E402 - tools, not of the package
 import mutate  # noqa: E402
+import proof_mutants  # noqa: E402
 import search_mutants  # noqa: E402
 import tested  # noqa: E402
 from mutants import MUTANTS  # noqa: E402
@@ -112,7 +113,7 @@ def test_what_is_no_bit_vector_is_not_evaluated() -> None:
 # ---- mutants that tests are to see
 
 
-@pytest.mark.parametrize(("module", "least"), [(kernel_mutants, 50), (search_mutants, 100)])
+@pytest.mark.parametrize(("module", "least"), [(kernel_mutants, 50), (search_mutants, 100), (proof_mutants, 40)])
 def test_every_mutant_that_tests_see_can_be_made(module: Any, least: int) -> None:
     assert len({(m.file, m.old, m.new) for m in module.MUTANTS}) == len(module.MUTANTS) >= least
     for mutant in module.MUTANTS:

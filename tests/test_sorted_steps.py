@@ -93,7 +93,9 @@ def test_a_claim_that_is_dropped_is_missed(dropped: str, solvers: Relay) -> None
 
     class Forgetful(Composing):
         def claim(self, name: str, statement: str, claim: Any, using: Any = (), cut: Any = ()) -> Any:
-            return claim if statement.startswith(dropped) else super().claim(name, statement, claim, using, cut)
+            return (
+                claim if statement.startswith(dropped) else super().claim(name, statement, claim, using, cut)
+            )
 
         def _settle(self, lemmas: Any) -> None:
             super()._settle([lemma for lemma in lemmas if lemma.stage == "composition"])

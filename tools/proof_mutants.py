@@ -1,0 +1,339 @@
+"""What `tools/tested.py` changes in the kernel of proofs: a proof of what is not so, or of another thing."""
+
+from __future__ import annotations
+
+from tested import Mutant
+
+TITLE = "Mutants of the kernel of proofs"
+WHAT = """\
+Would the tests notice if the kernel proved what is not so? A premise is left out, a case dropped, something else
+concluded, and the tests named with it are run."""
+
+_KERNEL = "mmaformal/proof/kernel.py"
+_CLAIMS = "mmaformal/proof/composition.py"
+_LINKS = "mmaformal/proof/lemmas.py"
+_ANSWERS = "mmaformal/solver/answers.py"
+_CHAINS = "mmaformal/facts/chains.py"
+
+
+def seen(*tests: str) -> tuple[str, ...]:
+    return tuple(f"tests/test_proof_kernel.py::{test}" for test in tests)
+
+
+def loops(test: str) -> tuple[str, ...]:
+    return (f"tests/test_both_encodings.py::{test}",)
+
+
+_NEEDED = seen("test_what_is_used_has_to_be_derived_or_assumed")
+_FOLLOWS = seen("test_a_claim_follows_from_claims_before")
+_ONE = seen("test_one_claim_from_another")
+_CUT = seen("test_terms_that_are_cut_are_any")
+_CASES = seen("test_one_of_the_cases_is_not_all_of_them")
+_VALUES = seen("test_each_value_is_a_case")
+_DEFINED = seen("test_what_a_claim_determines_is_part_of_it")
+_SETTLED = seen("test_what_is_not_settled_is_not_proved")
+_GATHERED = seen("test_a_proof_is_gathered_of_all_its_lemmas")
+_TOGETHER = seen("test_proofs_are_put_together_with_the_last_conclusion_last")
+_KEYS = seen("test_only_the_kernel_makes_a_proof")
+_LAST = seen("test_the_conclusion_is_the_last_lemma")
+_WORDS = seen("test_connectives_are_what_they_are")
+_ONCE = seen("test_a_claim_is_proved_once_and_with_its_premises")
+_LANES = seen("test_a_lane_is_in_its_range_and_its_rules_are_lemmas")
+_INFERS = seen("test_a_premise_of_an_inference_is_needed_only_if_it_is_one")
+
+MUTANTS = (
+    Mutant(
+        _KERNEL,
+        "an inference forgets its premises",
+        "            Inference(tuple(link.said for link in given), tuple(link.said for link in links))\n",
+        "            Inference((), tuple(link.said for link in links))\n",
+        _NEEDED,
+    ),
+    Mutant(
+        _KERNEL,
+        "an inference forgets its first premise",
+        "            Inference(tuple(link.said for link in given), tuple(link.said for link in links))\n",
+        "            Inference(tuple(link.said for link in given[1:]), tuple(link.said for link in links))\n",
+        _NEEDED,
+    ),
+    Mutant(
+        _KERNEL,
+        "premises of an inference are alternatives",
+        "premises = conjunction([self(claim) for claim in inference.premises])",
+        "premises = z3.Or([self(claim) for claim in inference.premises])",
+        _INFERS,
+    ),
+    Mutant(
+        _KERNEL,
+        "an inference goes both ways",
+        "return said if inference.assumed else z3.Implies(premises, said)",
+        "return said if inference.assumed else premises == said",
+        seen("test_a_claim_does_not_follow_from_what_follows_from_it"),
+    ),
+    Mutant(
+        _KERNEL,
+        "an inference is taken for its claim",
+        "return said if inference.assumed else z3.Implies(premises, said)",
+        "return said",
+        _NEEDED,
+    ),
+    Mutant(
+        _KERNEL,
+        "one of several cases is all of them",
+        "said = z3.Or(claims) if inference.cases else conjunction(claims)",
+        "said = conjunction(claims)",
+        _CASES,
+    ),
+    Mutant(
+        _KERNEL,
+        "a split claims its first case",
+        "tuple(link.said for link in given), tuple(claims), cases=True",
+        "tuple(link.said for link in given), tuple(claims[:1]), cases=True",
+        _CASES,
+    ),
+    Mutant(
+        _KERNEL,
+        "a split is not proved",
+        '        self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)\n',
+        "",
+        _CASES,
+    ),
+    Mutant(
+        _KERNEL,
+        "the last value is no case",
+        "for value in range(1 << bits)]",
+        "for value in range((1 << bits) - 1)]",
+        _VALUES,
+    ),
+    Mutant(
+        _KERNEL,
+        "the first value is no case",
+        "for value in range(1 << bits)]",
+        "for value in range(1, 1 << bits)]",
+        _VALUES,
+    ),
+    Mutant(
+        _KERNEL,
+        "a lemma is of the first of its values",
+        "        for pairs in values:\n",
+        "        for pairs in values[:1]:\n",
+        _VALUES,
+    ),
+    Mutant(
+        _KERNEL,
+        "all terms are cut to one constant",
+        "constant = self._constant(len(pairs), term)",
+        "constant = self._constant(0, term)",
+        _CUT,
+    ),
+    Mutant(
+        _KERNEL,
+        "what is cut is left in",
+        "        return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)",
+        "        return goal, tuple(cut)",
+        _CUT,
+    ),
+    Mutant(
+        _KERNEL,
+        "a claim may bring along what it does not say",
+        "return conjunction([self.claim, *(term == value for term, value in self.defined)])",
+        "return self.claim",
+        _DEFINED,
+    ),
+    Mutant(
+        _KERNEL,
+        "what is assumed may determine terms",
+        "        if link.defined:\n",
+        "        if False:\n",
+        _DEFINED,
+    ),
+    Mutant(
+        _KERNEL,
+        "what is assumed is not a premise of the theorem",
+        "    premises = [step for step, what in steps if what] + [step for step, what in steps if not what]\n",
+        "    premises = [step for step, what in steps if not what]\n",
+        _FOLLOWS,
+    ),
+    Mutant(
+        _KERNEL,
+        "the conclusion is the last claim, whatever is said",
+        "        claim = conclusion.said if isinstance(conclusion, Link) else conclusion\n",
+        "        claim = self.inferences[-1].claims[0]\n",
+        seen("test_the_conclusion_is_what_is_said"),
+    ),
+    Mutant(
+        _KERNEL,
+        "the conclusion is the first claim",
+        "return z3.Implies(conjunction(premises), said(conclusion))",
+        "return z3.Implies(conjunction(premises), z3.Bool('p0'))",
+        seen("test_the_conclusion_is_what_is_said", "test_what_is_proved_is_true"),
+    ),
+    Mutant(
+        _KERNEL,
+        "two conclusions change places",
+        "        self.composition = self._add(\n",
+        "        self.composition = self.composition or self._add(\n",
+        _LAST,
+    ),
+    Mutant(
+        _KERNEL,
+        "the conclusion is not proved",
+        "    return [*(lemma for lemma in theorem.lemmas.values() if lemma is not last), last]",
+        "    return [lemma for lemma in theorem.lemmas.values() if lemma is not last]",
+        _NEEDED,
+    ),
+    Mutant(
+        _KERNEL,
+        "the conclusion is all that is proved",
+        "    return [*(lemma for lemma in theorem.lemmas.values() if lemma is not last), last]",
+        "    return [last]",
+        _CUT,
+    ),
+    Mutant(
+        _KERNEL,
+        "a theorem needs no conclusion",
+        '        raise ArgumentError("a theorem without a conclusion proves nothing")',
+        "        return [*theorem.lemmas.values()]",
+        seen("test_without_a_conclusion_there_is_no_proof"),
+    ),
+    Mutant(
+        _KERNEL,
+        "what is not settled counts as proved",
+        '    if outcome.verdict != "unsat":\n        asker.failed',
+        '    if outcome.verdict == "sat":\n        asker.failed',
+        _SETTLED,
+    ),
+    Mutant(
+        _KERNEL,
+        "lemmas are known by their statement",
+        "        refuted = lemma.refuted\n        if refuted.get_id() not in self._written:\n"
+        "            self._written[refuted.get_id()] = refuted, smtlib([refuted])\n"
+        "        return self._written[refuted.get_id()][1]\n",
+        "        refuted, key = lemma.refuted, hash(lemma.statement)\n        if key not in self._written:\n"
+        "            self._written[key] = refuted, smtlib([refuted])\n        return self._written[key][1]\n",
+        seen("test_lemmas_of_one_statement_are_two"),
+    ),
+    Mutant(_KERNEL, "or is and", "    z3.Z3_OP_OR: z3.Or,\n", "    z3.Z3_OP_OR: z3.And,\n", _WORDS),
+    Mutant(
+        _KERNEL, "not is nothing", "    z3.Z3_OP_NOT: z3.Not,\n", "    z3.Z3_OP_NOT: lambda x: x,\n", _WORDS
+    ),
+    Mutant(
+        _KERNEL,
+        "implies goes the other way",
+        "    z3.Z3_OP_IMPLIES: z3.Implies,\n",
+        "    z3.Z3_OP_IMPLIES: lambda x, y: z3.Implies(y, x),\n",
+        _WORDS,
+    ),
+    Mutant(
+        _KERNEL,
+        "a proof is gathered of some of its lemmas",
+        "    if not digests or any(each not in by_digest for each in digests):\n        return None\n",
+        "    digests = [each for each in digests if each in by_digest]\n",
+        _GATHERED,
+    ),
+    Mutant(
+        _KERNEL,
+        "of two proofs the first one's conclusion is the last",
+        "    return Proof((*before.values(), *proofs[-1].obligations), tuple(rules), key=_KEY)",
+        "    return Proof((*proofs[-1].obligations, *before.values()), tuple(rules), key=_KEY)",
+        _TOGETHER,
+    ),
+    Mutant(
+        _KERNEL,
+        "rules are forgotten",
+        "    rules = dict.fromkeys(rule for proof in proofs for rule in proof.rules)\n",
+        "    rules = dict.fromkeys(rule for proof in proofs[:0] for rule in proof.rules)\n",
+        _TOGETHER,
+    ),
+    Mutant(
+        _KERNEL,
+        "nothing proves anything",
+        '    if not obligations:\n        raise ArgumentError("nothing was proved")\n',
+        "",
+        _KEYS,
+    ),
+    Mutant(
+        _ANSWERS,
+        "anybody makes a proof",
+        "        if key is not _KEY:\n",
+        "        if False:\n",
+        _KEYS,
+    ),
+    Mutant(
+        _ANSWERS,
+        "anybody has the kernel's key",
+        '    if module != "mmaformal.proof.kernel":\n',
+        "    if False:\n",
+        _KEYS,
+    ),
+    Mutant(
+        _CLAIMS,
+        "a claim's premises are forgotten",
+        "            self.inferences.append(Inference(tuple(using), (claim,)))\n",
+        "            self.inferences.append(Inference((), (claim,)))\n",
+        _ONCE,
+    ),
+    Mutant(
+        _CLAIMS,
+        "a claim is noted, not proved",
+        "            self._settle(self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut))\n",
+        "",
+        _ONE,
+    ),
+    Mutant(
+        _CLAIMS,
+        "what is cut of a claim is left in",
+        "        return z3.substitute(goal, *pairs) if pairs else goal, tuple(pairs[len(values) :])",
+        "        return goal, tuple(pairs[len(values) :])",
+        _ONCE,
+    ),
+    Mutant(
+        _CLAIMS,
+        "claims are cut to one constant",
+        'z3.Const(f"cut{i}", term.sort())',
+        'z3.Const("cut", term.sort())',
+        seen("test_one_claim_from_another", "test_what_claims_give_is_true"),
+    ),
+    Mutant(
+        _CLAIMS,
+        "the conclusion of claims is not proved",
+        "        self._settle([self.composition])\n",
+        "",
+        _ONCE,
+    ),
+    Mutant(
+        _LINKS,
+        "lanes of another trace are as good",
+        "        if any(lane.tracer is not self._tracer for link in given for lane in link.lanes):\n",
+        "        if False:\n",
+        _LANES,
+    ),
+    Mutant(
+        _LINKS,
+        "the rules of lanes are not proved",
+        '            self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))\n',
+        "            pass\n",
+        _LANES,
+    ),
+    Mutant(
+        _CHAINS,
+        "a loop is followed for two steps",
+        "    same = all(_alike(shape, wanted[min(i, 1)]) for i, shape in enumerate(shapes))\n",
+        "    same = all(_alike(shape, wanted[i]) for i, shape in zip(range(2), shapes, strict=False))\n",
+        loops("test_a_loop_that_goes_another_way_later_is_noticed"),
+    ),
+    Mutant(
+        _CHAINS,
+        "steps are not counted",
+        "    if len(loop.calls) != steps or not same or not ends:\n",
+        "    if not same or (loop.calls and end.result is None):\n",
+        loops("test_a_loop_that_goes_another_way_later_is_noticed"),
+    ),
+    Mutant(
+        _CHAINS,
+        "a step may look at the length of its chain",
+        "    if not one.eq(other):\n",
+        "    if False:\n",
+        loops("test_a_step_that_looks_at_the_length_of_the_chain_is_noticed"),
+    ),
+)
