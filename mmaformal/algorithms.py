@@ -6,6 +6,7 @@ all that the two encodings (`encodings/smt`, `encodings/executable`) know: not w
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
@@ -762,6 +763,8 @@ class DotAdd:
     """One dot product-add as data: `k` products of `a_format`·`b_format`, plus c, giving d.
 
     With a `scale_format`, each `scale_block` consecutive a have a scale in common, and so have the b.
+    With a `product_order`, a permutation of a period of products, the algorithm takes them in that order, period by
+    period: with (0, 2, 1, 3) and steps of two products, the first step takes products 0 and 2.
     Formats may be given by name.  Raises ValueError for a combination that makes no sense or that the encodings do not
     hold, TypeError for what is no number, no format, or no parameters.
     """
@@ -774,6 +777,7 @@ class DotAdd:
     parameters: Parameters
     scale_format: Format | None = None
     scale_block: int = 0  #: products per pair of scales; 0 where there are none
+    product_order: tuple[int, ...] = ()  #: in which products are taken; empty: as they are numbered
 
     def __post_init__(self) -> None:
         _settle(self)
@@ -812,11 +816,52 @@ class DotAdd:
                     f"scale blocks of {self.scale_block} straddle the steps of {p.step_products} products: "
                     "one has to be a multiple of the other"
                 )
+        self._check_order()
         p.check(self)
+
+    def _check_order(self) -> None:
+        order, step = self.product_order, self.parameters.step_products
+        if not order:
+            return
+        if sorted(order) != list(range(len(order))):
+            raise ValueError(f"a product order is a permutation of 0 … {len(order) - 1}, not {order}")
+        if len(order) % step or self.k % len(order):
+            raise ValueError(
+                f"a product order of {len(order)} has to hold whole steps of {step} products, and K = {self.k} whole "
+                "orders"
+            )
+        if self.scale_format is not None:
+            raise ValueError("a product order and block scales together are not modelled")
+        if order == tuple(range(len(order))):
+            object.__setattr__(self, "product_order", ())  # as they are numbered
 
     def __repr__(self) -> str:
         p = self.parameters
-        return f"<DotAdd {clipped(f'{self.types}, K={self.k}, {p.algorithm} {p.describe()}', 2 * LINE)}>"
+        order = f", products in the order {self.product_order}" if self.product_order else ""
+        return (
+            f"<DotAdd {clipped(f'{self.types}, K={self.k}, {p.algorithm} {p.describe()}{order}', 2 * LINE)}>"
+        )
+
+    @property
+    def taken(self) -> list[int]:
+        """The products, in the order in which they are taken."""
+        period = self.product_order or (0,)
+        return [start + k for start in range(0, self.k, len(period)) for k in period]
+
+    @property
+    def in_order(self) -> DotAdd:
+        """The same, whose products are taken as they are numbered."""
+        return replace(self, product_order=()) if self.product_order else self
+
+    @property
+    def period(self) -> int:
+        """Products of whole steps, whole orders, and whole block scales: what a chain repeats."""
+        return math.lcm(self.parameters.step_products, len(self.product_order) or 1, self.scale_block or 1)
+
+    def class_of(self, k: int) -> Hashable:
+        """The class of the k-th product (`Parameters.class_of`)."""
+        n = len(self.product_order)
+        return self.parameters.class_of(k - k % n + self.product_order.index(k % n) if n else k)
 
     @property
     def scales(self) -> int:

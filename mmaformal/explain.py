@@ -72,11 +72,10 @@ def _steps(
         np.array(side, np.uint64) for side in ((a, b, scale_a, scale_b) if spec.scale_format else (a, b))
     ]
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
-    told = TELLERS[spec.parameters.algorithm](folded.spec, folded.trace, c)
+    told = TELLERS[spec.parameters.algorithm](folded.spec.in_order, folded.trace, c)
+    places = folded.kept[folded.spec.taken]
     return [
-        _Numbered(
-            [replace(row, label=_placed(row.label, folded.kept)) for row in step.rows], step.idle, numbers
-        )
+        _Numbered([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers)
         for step, numbers in zip(told, folded.stand_for, strict=True)
     ]
 

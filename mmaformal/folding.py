@@ -7,7 +7,6 @@ results; a chain of a million products, few of which are not zero, becomes one o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +34,8 @@ class Folded(ShortRepr):
 
 
 def step_of(spec: DotAdd) -> int:
-    """Products of a step, or of as many as have whole block scales."""
-    return math.lcm(spec.parameters.step_products, spec.scale_block or 1)
+    """Products of a step, or of as many as have whole block scales and orders."""
+    return spec.period
 
 
 def fold(

@@ -224,7 +224,7 @@ def _steps(i: Instruction) -> str:
         f", {counted(i.k // step, 'step')} of {step}, each step's d being the next one's c"
         if step < i.k
         else ""
-    )
+    ) + (f", products taken in the order {i.spec.product_order}" if i.spec.product_order else "")
 
 
 #: How values read that say little by themselves.

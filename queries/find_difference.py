@@ -21,11 +21,12 @@ from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_clas
 from mmaformal.cases.inputs import Inputs, is_nan, is_zero, symbolic_inputs
 from mmaformal.cases.smallest import Found, Places, Progress, Search
 from mmaformal.encodings import smt
+from mmaformal.facts import orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import direct
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
@@ -213,7 +214,7 @@ class _Search(Search):
         """
         k = list(range(spec.k))
         scales = (inputs.scale_a, inputs.scale_b) if spec.scale_format else ()
-        if active is not None and facts_of(spec).may_pass_c_on(spec):
+        if active is not None and not spec.product_order and facts_of(spec).may_pass_c_on(spec):
             L = spec.parameters.step_products
             steps = [k[start : start + L] for start in range(0, spec.k, L)]
             busy = [s for s in steps if not all(self._both_zero(inputs, i) for i in s)]
@@ -341,12 +342,18 @@ class _Search(Search):
             statement = f"{self.question}: both are one and the same term"
             if self.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
                 return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
+        if self.x.spec.in_order == self.y.spec.in_order:
+            try:
+                proof = prove(self.asker, orders.alike(self.x.spec, self.y.spec))
+                return Equal(self.question, proof, self.asker.elapsed)
+            except (ArgumentError, NotProvedError):
+                return None
         facts = facts_of(self.x.spec)
         if facts.alike(self.x.spec, self.y.spec):
             self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
-            proof = facts.prove_alike(self.asker, self.x.spec, self.y.spec, symbolic_inputs(self.spec))
-            if proof is not None:
-                return Equal(self.question, proof, self.asker.elapsed)
+            known = facts.prove_alike(self.asker, self.x.spec, self.y.spec, symbolic_inputs(self.spec))
+            if known is not None:
+                return Equal(self.question, known, self.asker.elapsed)
         return None
 
     def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.facts.chains import check_order
 from mmaformal.instruction import Instruction
 from mmaformal.proof.failure import with_failure
+from mmaformal.proof.kernel import by_rule
 from mmaformal.proof.lemmas import Relay
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
+
+_RENUMBERED = (
+    "renumbering: what holds for all inputs of a unit holds of one that takes the same products in another order; both "
+    "encodings were seen to take them in the specification's"
+)
+
+
+def in_order(instruction: Instruction) -> Instruction:
+    """The instruction, its products numbered as they are taken: a statement about all inputs is the same of both."""
+    if not instruction.spec.product_order:
+        return instruction
+    name = f"{instruction.name}[products numbered as they are taken]"
+    return replace(instruction, spec=instruction.spec.in_order, name=name, aliases=())
+
 
 STATUS = {Holds: 0, Fails: 1, Unknown: 3}  #: exit codes of a command
 
@@ -56,9 +72,13 @@ class Property(ShortRepr):
             return asker.within(question, lambda: self._prove(instruction, asker))
 
     def _prove(self, instruction: Instruction, asker: Asker) -> Answer:
+        given, instruction = instruction, in_order(instruction)
         answer = self.settle(instruction, asker)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, self.about(instruction.spec), asker)
+        if isinstance(answer, Holds) and given is not instruction:
+            check_order(given.spec)
+            answer = replace(answer, proof=by_rule(_RENUMBERED, answer.proof))
         return with_failure(answer, asker)
 
     def main(self, argv: Sequence[str] | None = None) -> int:

@@ -324,6 +324,9 @@ def dot_add(
     scale_b: Sequence[int] = (),
 ) -> int:
     """The code of `c + Σ a_k·b_k`; where the NaN payload is unspecified, the quiet NaN without payload."""
+    if spec.product_order:
+        n, order = len(spec.product_order), spec.product_order
+        a, b = ([side[k - k % n + order[k % n]] for k in range(spec.k)] for side in (a, b))
     step, length = STEPS[spec.parameters.algorithm]
     L = length(spec.parameters)
     if spec.scale_format:

@@ -113,7 +113,9 @@ def test_what_is_no_bit_vector_is_not_evaluated() -> None:
 # ---- mutants that tests are to see
 
 
-@pytest.mark.parametrize(("module", "least"), [(kernel_mutants, 50), (search_mutants, 100), (proof_mutants, 40)])
+@pytest.mark.parametrize(
+    ("module", "least"), [(kernel_mutants, 50), (search_mutants, 100), (proof_mutants, 40)]
+)
 def test_every_mutant_that_tests_see_can_be_made(module: Any, least: int) -> None:
     assert len({(m.file, m.old, m.new) for m in module.MUTANTS}) == len(module.MUTANTS) >= least
     for mutant in module.MUTANTS:

@@ -30,4 +30,8 @@ def dot_add(
     Shapes are the caller's responsibility.  The result is `.result` of the trace; the interfaces of each
     step, in the order of the stages, are in its `.steps`.
     """
-    return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c, scale_a, scale_b)
+    run = _ALGORITHMS[spec.parameters.algorithm]
+    if spec.product_order:
+        order = spec.taken
+        return run(spec.in_order, [a[k] for k in order], [b[k] for k in order], c)
+    return run(spec, a, b, c, scale_a, scale_b)

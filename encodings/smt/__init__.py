@@ -37,6 +37,10 @@ def dot_add(
     for (name, wanted), given in zip(counts.items(), (a, b, scale_a, scale_b), strict=True):
         if len(given) != wanted:
             raise ValueError(f"{spec.types}, K = {spec.k}, needs {wanted} codes {name}, not {len(given)}")
+    if spec.product_order:  # the n-th product that is taken
+        order = spec.product_order
+        places = [n - n % len(order) + order[n % len(order)] for n in range(spec.k)]
+        a, b, spec = [a[place] for place in places], [b[place] for place in places], spec.in_order
     scales = (scale_a, scale_b) if spec.scale_format is not None else ()
     return _ALGORITHMS[spec.parameters.algorithm](spec, a, b, c, *scales)
 

@@ -25,7 +25,7 @@ def symmetry_classes(x: DotAdd, y: DotAdd) -> list[Hashable]:
 
     def classes(spec: DotAdd) -> list[Hashable]:
         scale = spec.scale_block or spec.k
-        return [(spec.parameters.class_of(k), k // scale) for k in range(spec.k)]
+        return [(spec.class_of(k), k // scale) for k in range(spec.k)]
 
     return list(zip(classes(x), classes(y), strict=True))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Traces:
 
 
 def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
-    """Run both wings on symbolic codes.
+    """Run both wings on symbolic codes; what the traces are of has its products in the order in which they are taken.
 
     Raises LaneError if the tracer is strict and an operation may wrap, or if on the lanes' samples the executable wing
     computes something else in NumPy: what it did on symbolic lanes is then not what runs.
@@ -71,7 +71,16 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
     other = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
     if tracer.strict:
         _check_samples(spec, lanes, mine)
-    return Traces(spec, inputs, lanes, mine, other)
+    if not spec.product_order:
+        return Traces(spec, inputs, lanes, mine, other)
+    taken = spec.taken
+    return Traces(
+        spec.in_order,
+        replace(inputs, a=tuple(inputs.a[k] for k in taken), b=tuple(inputs.b[k] for k in taken)),
+        replace(lanes, a=tuple(lanes.a[k] for k in taken), b=tuple(lanes.b[k] for k in taken)),
+        mine,
+        other,
+    )
 
 
 def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Any) -> None:

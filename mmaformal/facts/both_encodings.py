@@ -62,9 +62,7 @@ def proved_for(spec: DotAdd) -> DotAdd:
     step = spec.parameters.step_products
     if spec.k <= LONG_CHAIN * step:
         return spec
-    # Block scales go along with their products, whole steps of them.
-    period = step if not spec.scale_block else max(step, spec.scale_block)
-    return spec.replace(k=2 * period) if spec.k % (2 * period) == 0 else spec
+    return spec.replace(k=2 * spec.period) if spec.k % (2 * spec.period) == 0 else spec
 
 
 def of_both_encodings(

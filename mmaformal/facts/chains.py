@@ -153,6 +153,30 @@ def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Any) -> No
         raise ArgumentError(f"a step of a long chain of {long.parameters.algorithm} is another one")
 
 
+def check_order(spec: DotAdd) -> None:
+    """That both wings give an algorithm its products in the order of the specification.
+
+    Raises ArgumentError if one does not.
+    """
+    a, b = ([_Code(side, k) for k in range(spec.k)] for side in "ab")
+    scales = [[_Code(side, k) for k in range(spec.scales)] for side in ("scale_a", "scale_b")]
+    c = _Code("c", 0)
+    wanted = [[side[k] for k in spec.taken] for side in (a, b)]
+    for wing in (smt, executable):
+        given: list[Any] = []
+        algorithms = {spec.parameters.algorithm: lambda *x, given=given: given.append(x)}
+        own = wing.dot_add
+        names = own.__globals__ | {"_ALGORITHMS": algorithms}
+        run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
+        try:
+            run(spec, a, b, c, *scales)
+        except (AttributeError, NameError, TypeError):  # it is another function, or computes with the codes
+            given = []
+        taken = [[*side] for side in given[0][1:3]] if len(given) == 1 else []
+        if taken != wanted or given[0][0] != spec.in_order or given[0][3] is not c:
+            raise ArgumentError(f"{wing.__name__} does not take the products of {spec} in their order")
+
+
 def follow(long: DotAdd, short: DotAdd) -> str:
     """The rule by which what is proved of both encodings of a short chain holds of a long one.
 
@@ -161,6 +185,8 @@ def follow(long: DotAdd, short: DotAdd) -> str:
     steps = long.k // long.parameters.step_products
     if steps > MOST_STEPS:
         raise ArgumentError(f"a chain of {steps} steps is too long to be followed: {MOST_STEPS} at most")
+    check_order(long)
+    long, short = long.in_order, short.in_order
     both = trace(short, symbolic_inputs(short), Tracer())
     for wing, codes in ((smt, both.inputs), (executable, both.lanes)):
         _check_loop(wing, long, short, codes.c)

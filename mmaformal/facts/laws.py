@@ -37,6 +37,7 @@ _ORDER, _PRODUCT = 0.12, 0.08
 
 def first_step(spec: DotAdd) -> DotAdd | None:
     """The model of one step of a chain; None where steps are not alike, since scale blocks straddle them."""
+    spec = spec.in_order
     n, block = spec.parameters.step_products, spec.scale_block
     if spec.k == n:
         return spec

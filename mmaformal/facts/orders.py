@@ -71,6 +71,18 @@ def reordered(spec: DotAdd, order: Order) -> Callable[[Any], Any]:
     return image
 
 
+def alike(x: DotAdd, y: DotAdd) -> Pairing:
+    """That two models that take their products in another order give the same code.
+
+    Raises ArgumentError if products are of another step.
+    """
+    pairing, inputs = Pairing(), symbolic_inputs(x)
+    left, right = (smt.dot_add(spec, inputs.a, inputs.b, inputs.c) for spec in (x, y))
+    (c,) = pairing.derive("inputs", "both read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])
+    runs = Runs(Same(), x, y, left.steps, right.steps, range(x.k))
+    return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
+
+
 def argument(spec: DotAdd, order: Order) -> Pairing:
     """That a permutation within blocks leaves the result as it is."""
     pairing, inputs = Pairing(), symbolic_inputs(spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import z3
 
 from mmaformal.encodings.smt.blocks import (
@@ -68,6 +70,20 @@ def _unless_nan(step: Step) -> Link:
     return facts_of(step.runs.left_spec).related(step)
 
 
+def _in_order(runs: Runs) -> Runs:
+    """The same of products counted as they are taken."""
+    if not (runs.left_spec.product_order or runs.right_spec.product_order):
+        return runs
+    place = {k: n for n, k in enumerate(runs.left_spec.taken)}
+    return replace(
+        runs,
+        left_spec=runs.left_spec.in_order,
+        right_spec=runs.right_spec.in_order,
+        match=[place[runs.match[k]] for k in runs.right_spec.taken],
+        dropped={place[k]: link for k, link in runs.dropped.items()},
+    )
+
+
 def argue(
     runs: Runs, c: Link, statement: str, argument: Pairing, results: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> Pairing:
@@ -75,6 +91,7 @@ def argue(
 
     Whatever the last step gives: it is the codes of d that are to be related.
     """
+    runs = _in_order(runs)
     argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
     chain(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))

@@ -11,12 +11,15 @@ from mmaformal.kernels.ieee import GpsKernel, SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.lowered import LoweredKernel
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.kernels.reordered import ReorderedKernel
 
 notice.install()
 
 
 def kernel_for(spec: DotAdd) -> Kernel:
     """The compiled kernel of `spec`, or the plain executable if its numbers are too wide for one."""
+    if spec.product_order:
+        return ReorderedKernel(spec, kernel_for(spec.in_order))
     found: Kernel | None = None
     match spec.parameters.algorithm:
         case "fda":
