@@ -185,7 +185,7 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
     in_range = [_in_range(proving, x, k, none) for k in range(p.L)]
     sums = [_group(proving, x, g, none, in_range) for g in range(len(x.groups))]
     dot = _both_groups(proving, x, none, sums) if isinstance(p, Gfdrda) else sums[0]
-    same = _e_dot(proving, x)
+    same = prove_e_dot(proving, x)
     larger = proving.claim(
         "e_max",
         "e_max is the larger of the exponents of the dot product and of c",
@@ -199,12 +199,12 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
     )
     kept = _at_e_max(proving, x, none, larger, dot)
     c_kept, c_exact, of_c = _c(proving, x, none, larger)
-    rounded, error = _rounding(proving, x, none, larger, dot, kept)
+    rounded, error = prove_last_cut(proving, x, none, larger, dot, kept)
     bounded = _together(proving, x, none, larger, kept, (c_kept, c_exact, of_c), error)
     return z3.And(bounded, rounded, same)
 
 
-def _e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
+def prove_e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
     """e_dot is the products' largest exponent, or all products are 0."""
     step, all_zero = x.step, z3.And([product.significand == 0 for product in x.step.products])
     same = step.e_dot == fit(step.e_products, x.all.bits) + (x.own.low - x.all.low)
@@ -475,6 +475,12 @@ def _fixed(units: Fraction, places: int) -> int:
     return int(scaled_up)
 
 
+def unit_of(x: Frame) -> z3.BitVecRef:
+    """The exponent of the total's last place, in two's complement."""
+    bits = max(x.all.bits, abs(x.all.low).bit_length(), x.p.dot_bits.bit_length()) + 5
+    return fit(x.step.e_max, bits) + (x.all.low - x.p.dot_bits)
+
+
 def rounded_down(x: Frame) -> z3.BitVecRef:
     """S: the total without what is more than `sum_bits` places below its own leading bit, rounded down."""
     p, total = x.p, x.step.total
@@ -492,7 +498,7 @@ def rounded_down(x: Frame) -> z3.BitVecRef:
     return (total >> drop) << drop
 
 
-def _rounding(
+def prove_last_cut(
     proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum, kept: Sum
 ) -> tuple[z3.BoolRef, tuple[z3.BitVecRef, z3.BitVecRef, z3.BoolRef, int]]:
     """(d = ρ(S); S, the total in the fixed point, the bounds of what S's cut takes)."""
@@ -559,8 +565,7 @@ def _rounding(
     code, rho = step.result, p.rho
     sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
     zero = z3.Extract(code.size() - 2, 0, code) == 0
-    unit_bits = max(x.all.bits, abs(x.all.low).bit_length(), p.dot_bits.bit_length()) + 5
-    unit = fit(e_max, unit_bits) + (x.all.low - p.dot_bits)
+    unit = unit_of(x)
     highest = proving.claim(
         "e_max in range",
         "e_max is in its range",

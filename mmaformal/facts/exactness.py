@@ -1,0 +1,96 @@
+"""What exactness says of a step, alike for all algorithms: a condition, the exact sum, and that d is ρ of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd
+from mmaformal.facts.exact_terms import prove_chain
+from mmaformal.proof.composition import Composing, Placed, total_of
+from mmaformal.proof.definitions import last_index, read
+from mmaformal.proof.proving import Proving
+from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What was proved of one step.  Formulas are claims, and connectives of claims."""
+
+    ordinary: z3.BoolRef  #: that every input is a number
+    condition: z3.BoolRef  #: that nothing is cut off; without it, d is ρ of some other sum
+    conclusion: z3.BoolRef  #: where every input is a number
+    letters: tuple[z3.BoolRef, ...] = ()  #: of the conclusion, each one letter as a whole
+
+
+def conclude(proving: Composing, exact: Exact, statement: str) -> None:
+    """That where every input is a number, the conclusion holds.  Raises NotProvedError."""
+    claim = z3.Implies(exact.ordinary, exact.conclusion)
+    proving.conclude(statement, claim, [exact.ordinary, *exact.letters])
+
+
+def claims_of(proving: Composing, prove: Callable[[], z3.BoolRef]) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """(what `prove` returns, all that it claimed)."""
+    before = set(proving.steps)
+    returned = prove()
+    return returned, z3.And([claim for key, (_, claim) in proving.steps.items() if key not in before])
+
+
+def no_bit_below(x: z3.BitVecRef, places: int) -> z3.BoolRef:
+    """Whether the lowest `places` bits are 0."""
+    return z3.Extract(places - 1, 0, x) == 0 if places else z3.BoolVal(True)
+
+
+def prove_kept(
+    proving: Proving, term: Placed, premises: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]
+) -> z3.BoolRef:
+    """That a term without a bit below the unit is aligned without an error; `cut` is what it is made of."""
+    whole = no_bit_below(term.exact, term.places)
+    kept = z3.Implies(whole, term.kept == term.exact)
+    text = "a term that has no bit below the unit is aligned exactly"
+    proving.claim(f"{term.name} kept", text, kept, premises, cut)
+    no_error = z3.Implies(whole, term.error == 0)
+    inside = [whole, term.kept, term.exact, term.sign]
+    return proving.claim(f"{term.name} no error", "so it has no error", no_error, [kept], inside)
+
+
+def prove_number(
+    proving: Proving,
+    code: z3.BitVecRef,
+    total: z3.BitVecRef,
+    t: z3.BitVecRef,
+    rho: Conversion,
+    rounded: z3.BoolRef,
+    none: z3.BoolRef,
+) -> z3.BoolRef:
+    """That where total · 2^t is a number of ρ's, the `index`-th of all, d is that number.
+
+    `rounded` says that d is ρ of it where nothing is special, `none`.
+    """
+    negative, m = magnitude_of(total)
+    drop = rho.format.fraction_bits - rho.fraction_bits
+    of_code = z3.Extract(rho.format.storage_bits - 2, drop, code)
+    index = z3.BitVec("index", of_code.size())
+    is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*read(index, t.size(), rho), m, t))
+    claim = z3.Implies(z3.And(none, is_it), of_code == index)
+    text = f"if the sum is one of {rho}'s numbers, d is that number"
+    return proving.claim(f"number of {rho}", text, claim, [rounded], [code, m, negative, t, none])
+
+
+def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Of a chain: that each step is one of the model, with the result before as its c; and that where the results
+    before the last are exact, the last step's exact sum is that of all."""
+    chain = prove_chain(proving, spec)
+    return z3.And(*chain, prove_exact_so_far(proving, len(chain) - 1, 4 << spec.d_format.exponent_bits))
+
+
+def prove_exact_so_far(proving: Proving, count: int, bits: int) -> z3.BoolRef:
+    """That in a fixed point of so many bits (the identity holds in any) the last of `count` steps has the sum of all."""
+    d = [z3.BitVec(f"d{i}", bits) for i in range(count)]  # c, and the results before the last
+    sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
+    exact = [after == before + own for before, after, own in zip(d[:-1], d[1:], sums[:-1], strict=True)]
+    claim = z3.Implies(z3.And(exact), d[-1] + sums[-1] == total_of([d[0], *sums]))
+    text = "where the results before the last are exact sums, the last step's exact sum is that of all"
+    return proving.claim("exact so far", text, claim)
