@@ -20,15 +20,29 @@ class Exact:
     """What was proved of one step.  Formulas are claims, and connectives of claims."""
 
     ordinary: z3.BoolRef  #: that every input is a number
-    condition: z3.BoolRef  #: that nothing is cut off; without it, d is ρ of some other sum
+    condition: z3.BoolRef  #: that nothing is cut off
     conclusion: z3.BoolRef  #: where every input is a number
-    letters: tuple[z3.BoolRef, ...] = ()  #: of the conclusion, each one letter as a whole
+    letters: tuple[z3.BoolRef, ...]  #: of the conclusion, each one letter as a whole
+    text: str  #: what it says
 
 
-def conclude(proving: Composing, exact: Exact, statement: str) -> None:
-    """That where every input is a number, the conclusion holds.  Raises NotProvedError."""
-    claim = z3.Implies(exact.ordinary, exact.conclusion)
-    proving.conclude(statement, claim, [exact.ordinary, *exact.letters])
+def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
+    """That where every input is a number, the conclusion holds, of each step of a chain; returns that, for a person.
+
+    Raises NotProvedError.
+    """
+    claim, text = z3.Implies(exact.ordinary, exact.conclusion), f"of numbers: {exact.text}"
+    if spec.k > spec.parameters.step_products:
+        claim = z3.And(claim, prove_steps(proving, spec))
+        text += CHAIN
+    proving.conclude("where every input is a number, d is exact as far as is said", claim, exact.letters)
+    return text
+
+
+CHAIN = (
+    "; a step's c is the result before, so where the results before the last are exact sums, the last one rounds that"
+    " of all"
+)
 
 
 def claims_of(proving: Composing, prove: Callable[[], z3.BoolRef]) -> tuple[z3.BoolRef, z3.BoolRef]:

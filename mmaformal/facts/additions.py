@@ -14,7 +14,7 @@ import z3
 from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.formats import Format
-from mmaformal.proof.definitions import fit, is_rounded, last_index, read, rounds_between
+from mmaformal.proof.definitions import at_least, fit, is_rounded, last_index, read, rounds_between
 from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import is_sharp
 
@@ -91,20 +91,28 @@ class Addition:
 
     @property
     def is_kept(self) -> z3.BoolRef:
-        """That the exact sum is what is kept, or strictly between that and the next."""
+        """That the exact sum is what is kept, and more only if that is said: then it is between that and the next."""
         (m, lost), exact = self.kept, self.exact
-        bits = exact.size()
-        distance = fit(self.distance, bits)
-        low, unit = fit(m, bits) << distance, z3.BitVecVal(1, bits) << distance
-        between = z3.And(z3.ULT(low, exact), z3.ULT(exact, low + unit))
-        return z3.And(z3.Implies(lost, between), z3.Implies(z3.Not(lost), exact == low))
+        distance = fit(self.distance, exact.size())
+        rest = exact & ~(z3.BitVecVal(-1, exact.size()) << distance)
+        return z3.And(z3.LShR(exact, distance) == fit(m, exact.size()), lost == (rest != 0))
 
     def is_sum(self, z: z3.BitVecRef) -> z3.BoolRef:
         """Whether the exact sum has the magnitude of z, a number of the format."""
-        fmt, (_, small), exact = self.fmt, self.operands, self.exact
-        index = z3.Extract(fmt.storage_bits - 2, 0, z)
-        t = fit(small.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
-        return z3.And(z3.ULT(index, last_index(self.rho)), is_sharp(*read(index, t.size(), self.rho), exact, t))
+        index, t = z3.Extract(self.fmt.storage_bits - 2, 0, z), self._place
+        number = is_sharp(*read(index, t.size(), self.rho), self.exact, t)
+        return z3.And(z3.ULT(index, last_index(self.rho)), number)
+
+    def at_least(self, exponent: int) -> z3.BoolRef:
+        """Whether the magnitude of the exact sum is at least 2^exponent."""
+        t = self._place
+        return at_least(self.exact, t, z3.BitVecVal(1, 1), z3.BitVecVal(exponent, t.size()))
+
+    @property
+    def _place(self) -> z3.BitVecRef:
+        """The exponent of the exact sum's last place."""
+        fmt, (_, small) = self.fmt, self.operands
+        return fit(small.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
 
     def prove(self, proving: Proving) -> z3.BoolRef:
         """That where both are numbers, `code` is ρ of their exact sum."""

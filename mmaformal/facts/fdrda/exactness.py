@@ -138,7 +138,13 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     S = rounded_down(x)
     number = prove_number(proving, step.result, S, unit_of(x), x.p.rho, rounded, none)
     exponent = prove_e_dot(proving, x)
-    return Exact(ordinary, same.arg(0), z3.And(terms, exponent, same, rounded, number), (none,))
+    rho = x.p.rho
+    text = (
+        f"in each step d = {rho}(S), and S = c + Σ a·b where products are below 2^128 and no cut (of products, of their"
+        f" sums, of c, of the sum of all) takes anything off; if S is a number of {rho}'s, d = S"
+    )
+    conclusion = z3.And(terms, exponent, same, rounded, number)
+    return Exact(ordinary, same.arg(0), conclusion, (ordinary, none), text)
 
 
 def _group(proving: Composing, x: Frame, g: int) -> Stage:

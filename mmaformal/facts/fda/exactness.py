@@ -68,7 +68,12 @@ def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
     t = unit_exponent(x.step.e_max, x.exponents, x.F)
     number = prove_number(proving, x.step.result, x.step.total, t, x.rho, rounded, none)
     same = _prove_sum(proving, x, at_most)
-    return Exact(ordinary, same.arg(0), z3.And(terms, same, rounded, number), (none,))
+    unit = f"2^(e_max − {x.F})"
+    text = (
+        f"in each step d = {x.rho}(S), and S = c + Σ a·b where no term has a bit below {unit}; if S is a number of"
+        f" {x.rho}'s, d = S"
+    )
+    return Exact(ordinary, same.arg(0), z3.And(terms, same, rounded, number), (ordinary, none), text)
 
 
 def _prove_sum(proving: Composing, x: Fused, at_most: list[z3.BoolRef]) -> z3.BoolRef:

@@ -1,0 +1,56 @@
+"""Exactness of a lowered instruction: that of its fda steps on converted operands, then of the addition of c."""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import canonical_nan
+from mmaformal.facts.additions import Addition, finite
+from mmaformal.facts.exact_terms import prove_chain, prove_lowered
+from mmaformal.facts.exactness import Exact, claims_of, prove_exact_so_far
+from mmaformal.facts.fda import exactness as fda
+from mmaformal.proof.composition import Composing
+
+
+def inner(spec: DotAdd) -> DotAdd:
+    """The fused part of one instruction."""
+    p = spec.parameters
+    assert isinstance(p, Lowered)
+    return p.inner_dot_add(spec)
+
+
+def condition(spec: DotAdd) -> z3.BoolRef:
+    """Of one of the fda steps."""
+    return fda.condition(inner(spec))
+
+
+def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
+    """Raises NotProvedError."""
+    p = spec.parameters
+    assert isinstance(p, Lowered)
+    of_dot = fda.prove_fused(proving, inner(spec))
+    _, made = claims_of(proving, lambda: prove_lowered(proving, spec))
+    _, chain = claims_of(proving, lambda: prove_chain(proving, inner(spec)))
+    fmt = spec.d_format
+    x, y, z = z3.BitVecs("x y z", fmt.storage_bits)
+    a = Addition(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
+    rounded, number = a.prove(proving), a.prove_number(proving, z)
+    count = inner(spec).k // p.L + 1
+    so_far = prove_exact_so_far(proving, count, 4 << fmt.exponent_bits)
+    addition = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt)), z3.And(a.rounded, a.is_kept))
+    last = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt), a.is_sum(z)), number.arg(1))
+    del rounded
+    of_step = z3.Implies(of_dot.ordinary, of_dot.conclusion)
+    text = (
+        f"a and b are converted to {p.operands} exactly; then {of_dot.text}, c the result before, or +0; last d ="
+        f" {p.addition}(c + the result before) if both are numbers, and if that is one of {fmt}, d is it; so where the"
+        " results before are exact sums, d rounds that of all"
+    )
+    everything = z3.And(made, chain, of_step, addition, last, so_far)
+    return Exact(z3.BoolVal(True), of_dot.condition, everything, of_dot.letters, text)
+
+
+__all__ = ["condition", "prove_lowered_exact"]
