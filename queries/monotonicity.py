@@ -31,7 +31,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
-from mmaformal.facts.exact_steps import prove_addition
+from mmaformal.facts.additions import prove_addition
 from mmaformal.facts.exact_terms import (
     prove_chain,
     prove_groups_chain,

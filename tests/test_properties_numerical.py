@@ -27,6 +27,7 @@ from mmaformal.algorithms import (
 from mmaformal.cases.numerical import exact, run, sparse_cases
 from mmaformal.encodings.smt import blocks, fda, ieee, sfma
 from mmaformal.facts import exact_steps
+from mmaformal.facts.additions import prove_addition
 from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.definitions import (
@@ -154,10 +155,10 @@ def test_an_fma_of_one_place_less_is_not(proving: Proving, monkeypatch: pytest.M
 def test_an_addition_is_correctly_rounded_and_a_coarser_one_is_not(
     proving: Proving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact_steps.prove_addition(proving, IEEE_FP16)
+    prove_addition(proving, IEEE_FP16)
     monkeypatch.setattr(ieee, "sticky_shift_right", blocks.shift_right)
     with pytest.raises(NotProvedError, match="does not hold"):
-        exact_steps.prove_addition(proving, IEEE_FP16)
+        prove_addition(proving, IEEE_FP16)
 
 
 @pytest.mark.parametrize(

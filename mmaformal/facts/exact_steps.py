@@ -19,24 +19,23 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Efda, Sfma
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings.smt import efda, gps, ieee, sfma
+from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     StickySum,
     Term,
-    decode,
     exponent_range,
     product_range,
-    quiet_nan,
 )
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
+from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
+from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.sorted_steps import prove_sorted
-from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.definitions import at_least, fit, is_rounded, read, rounds_between
+from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import (
@@ -71,10 +70,17 @@ class Sticky:
 
 def prove_step(proving: Proving, spec: DotAdd) -> None:
     """Prove that each step of a model of sfma or efda is correctly rounded.  Raises NotProvedError."""
+    numbers = _prove_claims(proving, spec)
+    prove_chain(proving, spec)
+    if isinstance(proving, Composing):
+        proving.conclude_all(numbers)
+
+
+def _prove_claims(proving: Proving, spec: DotAdd) -> z3.BoolRef:
+    """The same of one step; returns that every input is a number."""
     p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, (Sfma, Efda))
     step = step_of(spec, inputs)
-    prove_chain(proving, spec)
     prove_specials(proving, spec, inputs, step)
     prove_terms(proving, spec, inputs, step)
     if isinstance(p, Sfma):
@@ -83,10 +89,40 @@ def prove_step(proving: Proving, spec: DotAdd) -> None:
         prove_sorted(proving, spec, step)
     else:
         prove_sticky(proving, _efda(proving, spec, p, step))
-    if isinstance(proving, Composing):
-        operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
-        special = [flag for x in operands for flag in (x.infinite, x.nan)]
-        proving.conclude_all(z3.And([z3.Not(flag) for flag in special]))
+    operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
+    return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
+
+
+def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
+    """That each step of sfma or efda rounds its exact sum, always.  Raises NotProvedError."""
+    numbers, claims = claims_of(proving, lambda: _prove_claims(proving, spec))
+    off = _prove_off(proving, 4 << spec.d_format.exponent_bits)
+    rho = spec.parameters.last_rounding
+    own = prove_own_numbers(proving, rho)
+    text = (
+        f"in each step d = {rho}(c + Σ a·b): every term is aligned exactly, or to an odd integer less than one unit"
+        f" from it, and then d is {rho} of all that is less than one unit from the sum of those;"
+        f" {rho} of a number of {rho}'s is that number"
+    )
+    return Exact(numbers, z3.BoolVal(True), z3.And(claims, off, own), (), text)
+
+
+def _prove_off(proving: Proving, bits: int) -> z3.BoolRef:
+    """That a sum of two is off by what one of them is, if the other is exact (of numbers of any fixed point)."""
+    exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
+    off = [u - v for u, v in zip(exact, kept, strict=True)]
+    whole = exact[0] + exact[1] - (kept[0] + kept[1])
+    claim = z3.And([z3.Implies(off[i] == 0, whole == off[1 - i]) for i in range(2)])
+    text = "where one of two terms is exact, their sum is off by what the other one is"
+    return proving.claim("off", text, claim)
+
+
+def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
+    """Of sfma and efda on codes: nothing is cut off."""
+    c, terms, L = spec.c_format.value(codes.c), products(spec, codes), spec.parameters.step_products
+    for start in range(0, spec.k, L):
+        c += total(terms[start : start + L])
+        yield Rounding(True, c, spec.parameters.last_rounding)
 
 
 def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
@@ -303,64 +339,4 @@ def prove_sticky(proving: Proving, s: Sticky) -> None:
         (s.special, s.result),
         [in_range, small],
         [x.sign, y.sign],
-    )
-
-
-# ---- IEEE operations ---------------------------------------------------------------------------------------------
-
-
-def prove_addition(proving: Proving, rho: Conversion) -> None:
-    """Prove that `ieee.add` of two finite codes is their exact sum, rounded once.
-
-    The exact sum is a multiple of the larger operand's last place and three places more, but for what of the smaller
-    one lies below.
-    """
-    fmt = rho.format
-    x, y = z3.BitVecs("x y", fmt.storage_bits)
-    code = ieee.add(x, y, rho, quiet_nan(fmt)).result
-    swap = z3.ULT(z3.Extract(fmt.storage_bits - 2, 0, x), z3.Extract(fmt.storage_bits - 2, 0, y))
-    large, small = decode(z3.If(swap, y, x), fmt), decode(z3.If(swap, x, y), fmt)
-    bits = fmt.fraction_bits + 5
-    distance = fit(large.field - small.field, bits)
-    high, low = (fit(v.significand, bits) << 3 for v in (large, small))
-    floor = z3.LShR(low, distance)
-    lost = floor << distance != low
-    borrow = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
-    m = z3.If(large.sign == small.sign, high + floor, high - floor - borrow)
-    t = fit(large.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + 3)
-    sign = z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code)
-    zero = z3.Extract(fmt.storage_bits - 2, 0, code) == 0
-    negative = large.sign == 1
-    correct = z3.If(lost, rounds_between(m, t, code, rho, negative), is_rounded(m, t, code, rho, negative))
-    finite = [z3.Not(z3.Or(v.infinite, v.nan)) for v in (large, small)]
-    proving.claim(
-        f"addition in {fmt}",
-        f"an addition in {fmt} is the exact sum of two finite numbers, rounded once",
-        z3.And(correct, z3.Or(zero, sign == large.sign)),
-        finite,
-    )
-
-
-def prove_products(proving: Proving, spec: DotAdd) -> None:
-    """Prove that a product of gps is exact, or beyond fp32: infinity, or flushed."""
-    a, b = spec.a_format, spec.b_format
-    x, y = z3.BitVec("x", a.storage_bits), z3.BitVec("y", b.storage_bits)
-    u, v = gps.decode_flushed(x, a), gps.decode_flushed(y, b)
-    code = gps.multiply(u, v, a, b)
-    bits = u.significand.size() + v.significand.size()
-    m = fit(u.significand, bits) * fit(v.significand, bits)
-    wide = max(a.exponent_bits, b.exponent_bits, 5) + 4  # no less than fp32's exponents need
-    t = fit(u.field, wide) + fit(v.field, wide) - (a.bias + b.bias + a.fraction_bits + b.fraction_bits)
-    index = z3.Extract(fp32.storage_bits - 2, 0, code)
-    significand, q = read(index, wide, IEEE_FP32)
-    same = z3.And(at_least(m, t, significand, q), at_least(significand, q, m, t))
-    one = z3.BitVecVal(1, 1)
-    tiny = z3.Not(at_least(m, t, one, z3.BitVecVal(fp32.min_exponent, wide)))
-    huge = at_least(m, t, one, z3.BitVecVal(fp32.max_exponent + 1, wide))
-    finite = [z3.Not(z3.Or(side.infinite, side.nan)) for side in (u, v)]
-    proving.claim(
-        "product",
-        "a product of finite numbers is exact; or infinite, above all of fp32; or 0, below its normal numbers",
-        z3.If(huge, index == fp32.infinity, z3.If(tiny, index == 0, same)),
-        finite,
     )

@@ -230,42 +230,46 @@ def _prove_groups(
         proving.claim("group's exponent", text, claim)
 
 
-def prove_groups_chain(proving: Proving, spec: DotAdd) -> None:
+def prove_groups_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
     """gps: each step is one of its own, whose c is the result before; the first one's is c, flushed."""
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Gps)
     trace = gps.dot_add(spec, x.a, x.b, x.c)
     c = gps.flush(x.c, keep_sign=False)
     text = "a step of the chain is a step of its own, whose c is the result before"
+    claims = []
     for n, step in enumerate(trace.steps):
         k = slice(n * p.G, (n + 1) * p.G)
         same = step.result == gps.step(spec, x.a[k], x.b[k], c).result
-        proving.claim(f"step {n + 1}", text, same, (), [step.result])
+        claims.append(proving.claim(f"step {n + 1}", text, same, (), [step.result]))
         c = step.result
-    proving.claim("result", "the result is the last step's", trace.result == c, (), [c])
+    last = proving.claim("result", "the result is the last step's", trace.result == c, (), [c])
+    return [*claims, last]
 
 
-def prove_lowered(proving: Proving, spec: DotAdd) -> None:
+def prove_lowered(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
     """That the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c is added
     last."""
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Lowered)
     step = lowered.step(spec, p, x.a, x.b, x.c)
+    claims = []
     for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         code = z3.BitVec("code", fmt.storage_bits)
-        _prove_conversion(proving, code, fmt, p.operands)
+        claims.append(_prove_conversion(proving, code, fmt, p.operands))
         for converted, k in zip(mine, p.order, strict=True):
             same = converted == ieee.convert(codes[k], fmt, p.operands)
-            proving.claim("order", "the steps take converted operands in their order", same, (), [*codes])
+            text = "the steps take converted operands in their order"
+            claims.append(proving.claim("order", text, same, (), [*codes]))
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     alone = fda.dot_add(p.inner_dot_add(spec), step.a, step.b, zero).result
     text = "the fda steps start from zero, and c is added to what they give"
     total = ieee.add(step.dot, x.c, p.addition, canonical_nan(spec.d_format)).result
-    proving.claim("from zero", text, step.dot == alone, (), [step.dot, *step.a, *step.b])
-    proving.claim("c last", text, step.result == total, (), [step.dot])
+    claims.append(proving.claim("from zero", text, step.dot == alone, (), [step.dot, *step.a, *step.b]))
+    return [*claims, proving.claim("c last", text, step.result == total, (), [step.dot])]
 
 
-def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, target: Format) -> None:
+def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
     x, y = decode(code, source), decode(ieee.convert(code, source, target), target)
     bits = (
         max(source.exponent_bits, target.exponent_bits) + max(source.fraction_bits, target.fraction_bits) + 4
@@ -275,7 +279,7 @@ def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, targ
     finite = z3.Not(z3.Or(x.infinite, x.nan))
     text = f"a code of {source} is converted to {target} exactly"
     claim = z3.If(finite, z3.And(x.sign == y.sign, *same), z3.And(x.infinite == y.infinite, x.nan == y.nan))
-    proving.claim("conversion", text, claim)
+    return proving.claim("conversion", text, claim)
 
 
 def prove_tree(proving: Proving, spec: DotAdd) -> None:

@@ -10,7 +10,7 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.proof.composition import Composing, Placed, total_of
-from mmaformal.proof.definitions import last_index, read
+from mmaformal.proof.definitions import is_rounded, last_index, read
 from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 
@@ -24,6 +24,7 @@ class Exact:
     conclusion: z3.BoolRef  #: where every input is a number
     letters: tuple[z3.BoolRef, ...]  #: of the conclusion, each one letter as a whole
     text: str  #: what it says
+    chain: Callable[[Proving, DotAdd], Sequence[z3.BoolRef]] = prove_chain  #: proves what a chain of steps is
 
 
 def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
@@ -33,7 +34,7 @@ def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
     """
     claim, text = z3.Implies(exact.ordinary, exact.conclusion), f"of numbers: {exact.text}"
     if spec.k > spec.parameters.step_products:
-        claim = z3.And(claim, prove_steps(proving, spec))
+        claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
         text += CHAIN
     proving.conclude("where every input is a number, d is exact as far as is said", claim, exact.letters)
     return text
@@ -79,29 +80,45 @@ def prove_number(
     rounded: z3.BoolRef,
     none: z3.BoolRef,
 ) -> z3.BoolRef:
-    """That where total · 2^t is a number of ρ's, the `index`-th of all, d is that number.
+    """That where nothing is special and total · 2^t is a number of ρ's, the `index`-th of all, d is that number.
 
-    `rounded` says that d is ρ of it where nothing is special, `none`.
+    `rounded` says that d is ρ of it then; returns both, without `none`, that nothing is special.
     """
     negative, m = magnitude_of(total)
     drop = rho.format.fraction_bits - rho.fraction_bits
     of_code = z3.Extract(rho.format.storage_bits - 2, drop, code)
     index = z3.BitVec("index", of_code.size())
     is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*read(index, t.size(), rho), m, t))
-    claim = z3.Implies(z3.And(none, is_it), of_code == index)
+    claim = z3.Implies(is_it, of_code == index)
     text = f"if the sum is one of {rho}'s numbers, d is that number"
-    return proving.claim(f"number of {rho}", text, claim, [rounded], [code, m, negative, t, none])
+    cut = [code, m, negative, t, none]
+    proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded], cut)
+    return z3.And(rounded.arg(1), claim)
 
 
-def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+def prove_own_numbers(proving: Proving, rho: Conversion) -> z3.BoolRef:
+    """That ρ of a number of ρ's is that number: no other code is right by definition."""
+    fmt, drop = rho.format, rho.format.fraction_bits - rho.fraction_bits
+    code = z3.BitVec("code", fmt.storage_bits)
+    of_code = z3.Extract(fmt.storage_bits - 2, drop, code)
+    index, negative = z3.BitVec("index", of_code.size()), z3.Bool("negative")
+    m, t = read(index, fmt.exponent_bits + fmt.fraction_bits.bit_length() + 4, rho)
+    given = z3.And(z3.ULT(index, last_index(rho)), is_rounded(m, t, code, rho, negative))
+    text = f"{rho} of a number of {rho}'s is that number"
+    return proving.claim(f"numbers of {rho}", text, z3.Implies(given, of_code == index))
+
+
+def prove_steps(
+    proving: Composing, spec: DotAdd, chain: Callable[[Proving, DotAdd], Sequence[z3.BoolRef]]
+) -> z3.BoolRef:
     """Of a chain: that each step is one of the model, with the result before as its c; and that where the results
     before the last are exact, the last step's exact sum is that of all."""
-    chain = prove_chain(proving, spec)
-    return z3.And(*chain, prove_exact_so_far(proving, len(chain) - 1, 4 << spec.d_format.exponent_bits))
+    count = spec.k // spec.parameters.step_products
+    return z3.And(*chain(proving, spec), prove_exact_so_far(proving, count, 4 << spec.d_format.exponent_bits))
 
 
 def prove_exact_so_far(proving: Proving, count: int, bits: int) -> z3.BoolRef:
-    """That in a fixed point of so many bits (the identity holds in any) the last of `count` steps has the sum of all."""
+    """That in a fixed point of so many bits (the identity holds in any) the last of `count` steps sums up all."""
     d = [z3.BitVec(f"d{i}", bits) for i in range(count)]  # c, and the results before the last
     sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
     exact = [after == before + own for before, after, own in zip(d[:-1], d[1:], sums[:-1], strict=True)]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
+    from mmaformal.facts.exactness import Exact
+    from mmaformal.facts.exactness_codes import Roundings
     from mmaformal.facts.sums import Sum
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
@@ -131,8 +133,12 @@ class Facts:
 
     # ---- one run, against the exact sum
 
-    def exactness(self, proving: Composing, spec: DotAdd) -> None:
-        """Prove that where the conditions of `exactness_on_codes` hold, d is the exact sum, rounded once."""
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        """Prove, of one step, when d is the exact sum, rounded once."""
+        self.lack("when d is the exact sum")
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        """The roundings of a computation, and whether what is rounded is exact, as long as those before are."""
         self.lack("when d is the exact sum")
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:

@@ -11,11 +11,15 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.efda import equal, ranges, related, sums
+from mmaformal.facts.exact_steps import always_exact, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_sums import of_efda
 from mmaformal.facts.sums import (
     Sum,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
@@ -42,6 +46,12 @@ class EfdaFacts(RoundedSum):
 
     def largest_case(self, spec: DotAdd) -> Codes:
         return sums.largest_numbers(spec)
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
 
 
 FACTS = EfdaFacts("efda")

@@ -6,8 +6,10 @@ from typing import Any
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.encodings import Traces
-from mmaformal.cases.inputs import Inputs
-from mmaformal.facts.fda import e_zero, equal, ranges, related
+from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.fda import e_zero, equal, exactness, ranges, related
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
 from mmaformal.facts.sums import (
@@ -17,6 +19,7 @@ from mmaformal.facts.sums import (
     places_of,
     sum_of,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
@@ -56,6 +59,12 @@ class FdaFacts(RoundedSum):
 
     def first_sum(self, step: Any) -> Any:
         return step.total
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_fused(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
 
 FACTS = FdaFacts("fda")

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
+from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fused_steps import (
     Fused,
     fused_step,
@@ -58,9 +59,7 @@ def condition(spec: DotAdd) -> z3.BoolRef:
 def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     x, one = fused_step(spec), one_step(spec)
-    ordinary, terms = claims_of(
-        proving, lambda: prove_inputs(proving, one, symbolic_inputs(one), x.step)
-    )
+    ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, symbolic_inputs(one), x.step))
     at_most, some = prove_e_max(proving, x)
     prove_total(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
@@ -73,7 +72,7 @@ def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
         f"in each step d = {x.rho}(S), and S = c + Σ a·b where no term has a bit below {unit}; if S is a number of"
         f" {x.rho}'s, d = S"
     )
-    return Exact(ordinary, same.arg(0), z3.And(terms, same, rounded, number), (ordinary, none), text)
+    return Exact(ordinary, same.arg(0), z3.And(terms, same, number), (ordinary, none), text)
 
 
 def _prove_sum(proving: Composing, x: Fused, at_most: list[z3.BoolRef]) -> z3.BoolRef:
@@ -90,3 +89,17 @@ def _prove_sum(proving: Composing, x: Fused, at_most: list[z3.BoolRef]) -> z3.Bo
     text = "so if no term has a bit below the unit, the sum is that of the exact terms"
     cut = [placed, exact, *(term.error for term in terms), *whole.children()]
     return proving.claim("exact sum", text, z3.Implies(whole, placed == exact), [linked, *kept], cut)
+
+
+# ---- on codes --------------------------------------------------------------------------------------------------------
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p, terms = spec.parameters, products(spec, codes)
+    assert isinstance(p, Fda)
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, p.L):
+        part = terms[start : start + p.L]
+        whole = aligned([*part, addend(c, spec.c_format)], p.F, p.e_zero)
+        c += total(part)
+        yield Rounding(whole, c, p.rho)

@@ -9,7 +9,10 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, aligned
 from mmaformal.cases.encodings import Traces
-from mmaformal.facts.fdrda import equal, ranges, related
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.fdrda import equal, exactness, ranges, related
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_fused import of_fdrda
 from mmaformal.facts.sums import (
@@ -18,6 +21,7 @@ from mmaformal.facts.sums import (
     places_of,
     sum_of,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
@@ -53,6 +57,12 @@ class FdrdaFacts(RoundedSum):
 
     def first_sum(self, step: Any) -> Any:
         return step.dot.total
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_round_down(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
 
 FACTS = FdrdaFacts("fdrda")

@@ -1,8 +1,8 @@
 """Exactness of a step of fdrda and gfdrda: where no cut takes anything off, what is rounded is the exact sum.
 
 The stages are those of `error_bound_round_down`, each in a fixed point that holds its exact numbers: products aligned
-to the largest exponent of their group; gfdrda's sums of groups cut at the larger exponent; their sum cut at e_max, and c
-too; and the sum of both, cut below its own leading bit.  The condition is that at each cut the bits below the last
+to the largest exponent of their group; gfdrda's sums of groups cut at the larger exponent; their sum cut at e_max, and
+c too; and the sum of both, cut below its own leading bit.  The condition is that at each cut the bits below the last
 place kept are 0.  Then each stage is the exact one, and d is ρ of the last, by definition.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gfdrda
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
+from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings.smt import fdrda
 from mmaformal.facts.error_bound_round_down import (
     Frame,
@@ -27,6 +28,16 @@ from mmaformal.facts.error_bound_round_down import (
 )
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
+from mmaformal.facts.exactness_codes import (
+    Number,
+    Rounding,
+    Roundings,
+    addend,
+    has_no_bit_below,
+    products,
+    total,
+)
+from mmaformal.formats import fp32
 from mmaformal.proof.composition import (
     Composing,
     Placed,
@@ -143,7 +154,7 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
         f"in each step d = {rho}(S), and S = c + Σ a·b where products are below 2^128 and no cut (of products, of their"
         f" sums, of c, of the sum of all) takes anything off; if S is a number of {rho}'s, d = S"
     )
-    conclusion = z3.And(terms, exponent, same, rounded, number)
+    conclusion = z3.And(terms, exponent, same, number)
     return Exact(ordinary, same.arg(0), conclusion, (ordinary, none), text)
 
 
@@ -237,9 +248,7 @@ def _both_groups(
     return Stage(step.dot, value, exact_dot, places, both, same, reach)
 
 
-def _at_e_max(
-    proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exact: z3.BitVecRef
-) -> Stage:
+def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exact: z3.BitVecRef) -> Stage:
     """The dot product in units of 2^(e_max − F), cut there."""
     step, places = x.step, x.all_places - (x.p.dot_bits - x.p.F)
     kept = wide(step.dot_cut, x.bits) << places
@@ -280,7 +289,7 @@ def _together(
 ) -> z3.BoolRef:
     """That where no cut takes anything off, what is rounded is the exact sum."""
     step, S = x.step, rounded_down(x)
-    whole, same = S == step.total, z3.Implies(S == step.total, S_value == value)
+    whole, same = step.total == S, z3.Implies(step.total == S, S_value == value)
     text = "a sum without a bit below the last place kept is rounded as it is"
     proving.claim("last cut", text, same, (), [S, step.total])
     c_kept, c_exact = c.arg(1).children()
@@ -293,4 +302,35 @@ def _together(
     return proving.claim("exact sum", text, claim, [kept.same, c, same, added], cut)
 
 
-__all__ = ["condition", "prove_round_down"]
+# ---- on codes --------------------------------------------------------------------------------------------------------
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p, terms = spec.parameters, products(spec, codes)
+    assert isinstance(p, Fdrda)
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, p.L):
+        part = terms[start : start + p.L]
+        whole = _loses_nothing(p, part, addend(c, spec.c_format))
+        c += total(part)
+        yield Rounding(whole, c, p.rho)
+
+
+def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
+    """Whether no term loses a bit where it is aligned, nor the sum where it is cut to `sum_bits`."""
+    groups = [terms[0::2], terms[1::2]] if isinstance(p, Gfdrda) else [terms]
+    e_dot = max(e for _, e in terms)
+    e_max = max(e_dot, c[1])
+    dot, everything = total(terms), total([*terms, c])
+    if isinstance(p, Gfdrda) and c[0] and c[1] < e_max - p.c_reach:
+        return False
+    top = addend(everything, fp32)[1]
+    return (
+        # What counts as infinite is told by the exponent, also of a product of subnormals, which may be far smaller.
+        all(e + (abs(x) >= Fraction(2) ** (e + 1)) <= fp32.max_exponent for x, e in terms if x)
+        and all(has_no_bit_below(x, max(e for _, e in group) - p.F) for group in groups for x, _ in group)
+        and all(has_no_bit_below(total(group), e_dot - p.F) for group in groups)
+        and has_no_bit_below(dot, e_max - p.dot_bits)
+        and has_no_bit_below(c[0], e_max - p.F)
+        and (p.sum_bits is None or has_no_bit_below(everything, top - p.sum_bits))
+    )

@@ -9,7 +9,10 @@ import z3
 from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.facts.gdfs import equal, related, sums
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.fda.exactness import prove_fused
+from mmaformal.facts.gdfs import equal, exactness, related, sums
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,
@@ -18,6 +21,7 @@ from mmaformal.facts.sums import (
     near,
     sum_of,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 
@@ -49,6 +53,12 @@ class GdfsFacts(RoundedSum):
 
     def first_sum(self, step: Any) -> Any:
         return step.total
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return prove_fused(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -9,13 +9,17 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.gps import flush
-from mmaformal.facts.gps import equal, ranges, related, scaled
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.gps import equal, exactness, ranges, related, scaled
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import (
     Sum,
     addition,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
@@ -46,6 +50,12 @@ class GpsFacts(Facts):
 
     def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
         return [addition(each) for each in (*step.sums, step.addition)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_group(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
 
 FACTS = GpsFacts("gps")

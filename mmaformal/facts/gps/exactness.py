@@ -1,27 +1,29 @@
-"""Exactness of a group of gps: where every product, and every sum but the last, is a number of fp32, neither subnormal.
+"""Exactness of a group of gps: where every product, and every sum but the last, is a number of fp32 and not subnormal.
 
-That a number is exact is said with a code of fp32, any one: z_k that of the k-th product, z'_i that of the i-th sum.  If
-their numbers are the exact ones, and those are 0 or normal, the unit has those codes.  What is added last are c and the
-last of these; d is that sum rounded, and if a code stands for it, d is that.
+That a number is exact is said with a code of fp32, any one: z_k that of the k-th product, s_i that of the i-th sum.
+If their numbers are the exact ones, and those are 0 or normal, the unit has those codes.  What is added last are c and
+the last of these; d is that sum rounded, and if a code stands for it, d is that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
-from mmaformal.cases.inputs import Inputs, exponent_field, is_finite, is_zero, symbolic_inputs
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
+from mmaformal.cases.inputs import Codes, Inputs, exponent_field, is_finite, is_zero, symbolic_inputs
 from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.additions import Addition, finite
-from mmaformal.facts.exact_terms import prove_tree
+from mmaformal.facts.exact_terms import prove_groups_chain, prove_tree
 from mmaformal.facts.exactness import Exact, claims_of
+from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, total_of
-from mmaformal.proof.definitions import fit, last_index, read
+from mmaformal.proof.definitions import fit, is_number_of, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp
 
 _TOP = fp32.storage_bits - 1
@@ -156,19 +158,33 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
     of_last = z3.And(last.rounded, last.is_kept, stays, z3.Implies(is_sum(last, d), of_d))
     exact = z3.Implies(so_far, z3.And(*made, of_last))
     text = (
-        "in each step, where no factor and not c is subnormal, and each product, and each sum but the last, is a number"
-        f" of fp32 and not subnormal, d = {IEEE_FP32}(c + Σ a·b) if that is 0 or not subnormal; and if it is a number of"
-        " fp32, d is it"
+        "in each step, where no factor and not c is subnormal, and each product, and each sum but the last, is a"
+        f" number of fp32 and not subnormal, d = {IEEE_FP32}(c + Σ a·b) if that is 0 or not subnormal; and if it is a"
+        " number of fp32, d is it"
     )
     del number, rounded
-    return Exact(ordinary, z3.And(so_far, group.not_flushed), z3.And(terms, exact), (), text)
+    chain = _prove_chain(proving, spec)
+    return Exact(
+        ordinary, z3.And(so_far, group.not_flushed), z3.And(terms, exact, *chain), (), text, lambda *_: chain
+    )
+
+
+def _prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
+    """What c is to the first step, and the steps after it."""
+    c = symbolic_inputs(spec).c
+    first = gps.flush(c, keep_sign=False)
+    claim = z3.Implies(kept(c, fp32), z3.Or(first == c, z3.And(is_zero(c, fp32), first == 0)))
+    proving.claim("first c", "a c that is not subnormal is not flushed, a zero is +0", claim)
+    return [claim, *prove_groups_chain(proving, spec)]
 
 
 def _prove_product(proving: Composing, group: Group, k: int) -> z3.BoolRef:
     """That where z is the k-th product's number, the code of that is z's, with its sign."""
     u, v, code, z = group.step.a[k], group.step.b[k], group.step.products[k], group.z[k]
     flags = [flag for y in (u, v) for flag in (y.infinite, y.nan)]
-    leading = [z3.Or(y.significand == 0, z3.UGE(y.significand, 1 << (y.significand.size() - 1))) for y in (u, v)]
+    leading = [
+        z3.Or(y.significand == 0, z3.UGE(y.significand, 1 << (y.significand.size() - 1))) for y in (u, v)
+    ]
     for each in leading:
         proving.claim("flushed", "an operand is 0, or has its leading bit", each)
     sign = z3.Extract(_TOP, _TOP, code) == u.sign ^ v.sign
@@ -217,4 +233,33 @@ def _prove_products_sum(proving: Composing, count: int) -> z3.BoolRef:
     return proving.claim("sum of all", text, claim)
 
 
-__all__ = ["condition", "prove_group"]
+# ---- on codes --------------------------------------------------------------------------------------------------------
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p, terms = spec.parameters, products(spec, codes)
+    assert isinstance(p, Gps)
+    c = spec.c_format.value(codes.c)
+    fine = _not_below(c, fp32)
+    for start in range(0, spec.k, p.G):
+        sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
+        factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + p.G)]
+        level = [x for x, _ in terms[start : start + p.G]]
+        fine = fine and all(_not_below(x, fmt) for x, fmt in factors)
+        fine = fine and all(is_number_of(x, IEEE_FP32) for x in level)
+        while len(level) > 1:
+            fine = fine and all(_not_below(x, fp32) for x in level)
+            level = [x + y for x, y in zip(level[::2], level[1::2], strict=True)]
+            for x in level:
+                yield Rounding(fine, x, IEEE_FP32)
+        c += level[0]
+        fine = fine and _not_below(level[0], fp32) and _not_below(c, fp32)
+        yield Rounding(fine, c, IEEE_FP32)
+
+
+def _not_below(x: Fraction, fmt: Format) -> bool:
+    """Whether a number is 0, or not below the least normal one."""
+    return x == 0 or abs(x) >= Fraction(2) ** fmt.min_exponent
+
+
+__all__ = ["condition", "on_codes", "prove_group"]

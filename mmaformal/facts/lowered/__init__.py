@@ -9,8 +9,11 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
-from mmaformal.facts.lowered import equal, ranges, related, scaled
+from mmaformal.facts.lowered import equal, exactness, ranges, related, scaled
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.ranges import not_minus_zero, not_nan
 from mmaformal.facts.sums import (
@@ -19,6 +22,7 @@ from mmaformal.facts.sums import (
     places_of,
     significand_is_small,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
@@ -62,6 +66,12 @@ class LoweredFacts(Facts):
 
     def first_sum(self, step: Any) -> Any:
         return step.total  # of the first inner step
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_lowered_exact(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
 
 FACTS = LoweredFacts("lowered")

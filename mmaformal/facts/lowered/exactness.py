@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_chain, prove_lowered
-from mmaformal.facts.exactness import Exact, claims_of, prove_exact_so_far
+from mmaformal.facts.exactness import Exact, prove_exact_so_far
+from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fda import exactness as fda
 from mmaformal.proof.composition import Composing
 
@@ -32,8 +35,7 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     p = spec.parameters
     assert isinstance(p, Lowered)
     of_dot = fda.prove_fused(proving, inner(spec))
-    _, made = claims_of(proving, lambda: prove_lowered(proving, spec))
-    _, chain = claims_of(proving, lambda: prove_chain(proving, inner(spec)))
+    made, chain = prove_lowered(proving, spec), prove_chain(proving, inner(spec))
     fmt = spec.d_format
     x, y, z = z3.BitVecs("x y z", fmt.storage_bits)
     a = Addition(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
@@ -49,8 +51,23 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
         f" {p.addition}(c + the result before) if both are numbers, and if that is one of {fmt}, d is it; so where the"
         " results before are exact sums, d rounds that of all"
     )
-    everything = z3.And(made, chain, of_step, addition, last, so_far)
+    everything = z3.And(*made, *chain, of_step, addition, last, so_far)
     return Exact(z3.BoolVal(True), of_dot.condition, everything, of_dot.letters, text)
 
 
-__all__ = ["condition", "prove_lowered_exact"]
+# ---- on codes --------------------------------------------------------------------------------------------------------
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p, terms = spec.parameters, products(spec, codes)
+    assert isinstance(p, Lowered)
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, p.step_products):
+        dot = Fraction(0)
+        for first in range(0, p.step_products, p.L):
+            part = [terms[start + k] for k in p.order[first : first + p.L]]
+            whole = aligned([*part, addend(dot, spec.d_format)], p.F, p.e_zero)
+            dot += total(part)
+            yield Rounding(whole, dot, p.rho)
+        c += dot
+        yield Rounding(True, c, p.addition)

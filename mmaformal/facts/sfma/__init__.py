@@ -6,6 +6,10 @@ from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.facts.exact_steps import always_exact, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_sums import of_sfma
 from mmaformal.facts.sfma import equal, related
@@ -13,6 +17,7 @@ from mmaformal.facts.sums import (
     Sum,
     sum_of_two,
 )
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
@@ -30,6 +35,12 @@ class SfmaFacts(RoundedSum):
 
     def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
 
 
 FACTS = SfmaFacts("sfma")

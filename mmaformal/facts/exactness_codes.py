@@ -1,0 +1,77 @@
+"""The conditions of exactness on codes, in rationals: what the algorithms' own ones are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from mmaformal.algorithms import Conversion, DotAdd
+from mmaformal.cases.inputs import Codes
+from mmaformal.formats import Format
+
+
+class Rounding(NamedTuple):
+    """One rounding of a computation in which each one before is exact."""
+
+    whole: bool  #: whether nothing is cut off before
+    exact: Fraction  #: what is rounded then
+    rho: Conversion
+
+
+#: All of a computation, in order.
+Roundings = Iterator[Rounding]
+
+Number = tuple[Fraction, int]  #: a value and the exponent it is aligned by
+
+
+def lowest_bit(x: Fraction) -> int:
+    """The exponent of the lowest set bit of a dyadic number that is not 0."""
+    numerator = abs(x.numerator)
+    return (numerator & -numerator).bit_length() - x.denominator.bit_length()
+
+
+def has_no_bit_below(x: Fraction, exponent: int) -> bool:
+    return x == 0 or lowest_bit(x) >= exponent
+
+
+def total(terms: Sequence[Number]) -> Fraction:
+    return sum((value for value, _ in terms), Fraction(0))
+
+
+def exponent_of(code: int, fmt: Format) -> int:
+    field = fmt.fields(code)[1]
+    return (max(field, 1) if fmt.has_zero else field) - fmt.bias
+
+
+def products(spec: DotAdd, codes: Codes) -> list[Number]:
+    """Each with the exponent of its factors' fields, and of its scales'."""
+    return [_product(spec, codes, k) for k in range(spec.k)]
+
+
+def _product(spec: DotAdd, codes: Codes, k: int) -> Number:
+    value = spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
+    exponent = exponent_of(codes.a[k], spec.a_format) + exponent_of(codes.b[k], spec.b_format)
+    if spec.scale_format is not None:
+        for scale in (codes.scale_a[k // spec.scale_block], codes.scale_b[k // spec.scale_block]):
+            value *= spec.scale_format.value(scale)
+            exponent += exponent_of(scale, spec.scale_format)
+    return value, exponent
+
+
+def addend(c: Fraction, fmt: Format) -> Number:
+    """c, which may be an exact result of a step, and its exponent."""
+    if not c:
+        return c, fmt.min_exponent
+    top = abs(c.numerator).bit_length() - c.denominator.bit_length()
+    top = top if abs(c) >= Fraction(2) ** top else top - 1
+    return c, max(top, fmt.min_exponent)
+
+
+def aligned(terms: Sequence[Number], F: int, e_zero: int | None) -> bool:
+    """Whether no term has a bit below 2^(e_max - F).
+
+    A zero counts with e_zero or the exponent of its fields, whichever is larger: that may only say no.
+    """
+    e_max = max(e if value or e_zero is None else max(e, e_zero) for value, e in terms)
+    return all(has_no_bit_below(value, e_max - F) for value, _ in terms)

@@ -1,0 +1,232 @@
+"""Exactness: the condition proved to suffice is no stronger than that on codes; a proof with a part missing fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import exact as reference
+import numpy as np
+import pytest
+import random_cases
+import z3
+from settling import settled
+
+from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal.algorithms import IEEE_FP32, Lowered
+from mmaformal.cases.evaluate import evaluate
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.numerical import sparse_cases, zeros
+from mmaformal.encodings.smt import blocks, fda, fdrda, gfdrda, gps, ieee
+from mmaformal.facts import exactness as common
+from mmaformal.facts.fda import exactness as fused
+from mmaformal.facts.fdrda import exactness as down
+from mmaformal.facts.gps import exactness as pairs
+from mmaformal.facts.registry import facts_of
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.proving import Proving
+from mmaformal.queries import exactness
+from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+FDA = volta["HMMA.884.F32.F32"]
+SCALED = rtx_blackwell["QMMA.SF.16832.F32.E3M2.E2M1.E8"]
+GROUPS = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
+DOWN, HALVES = cdna3["v_mfma_f32_16x16x16_bf16"], cdna3["v_mfma_f32_16x16x32_fp8_fp8"]
+PAIRS, TWO = cdna2["v_mfma_f32_16x16x16f16"], cdna2["v_mfma_f32_16x16x8bf16"]
+LOWERED = hopper["mma.m16n8k32.f16.e4m3.e5m2.f16"]
+CODES = [FDA, hopper["HMMA.16816.F32"], SCALED, GROUPS, DOWN, HALVES, PAIRS, TWO]
+
+
+# ---- the condition on codes ------------------------------------------------------------------------------------------
+
+
+def one(instruction: Instruction) -> Instruction:
+    spec = instruction.spec
+    return instruction.replace(k=spec.parameters.step_products)
+
+
+def condition(spec: Any, monkeypatch: pytest.MonkeyPatch) -> z3.BoolRef:
+    """The one that the conclusion has, with every claim taken for proved."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Proving, "claim", lambda self, name, text, claim, *rest: claim)
+        with Relay() as portfolio:
+            return facts_of(spec).exactness(Composing(Asker(portfolio, 60)), spec).condition
+
+
+def named(spec: Any, codes: Codes) -> dict[str, int]:
+    sides = {"a": codes.a, "b": codes.b, "sa": codes.scale_a, "sb": codes.scale_b}
+    return {f"{name}{k}": x for name, side in sides.items() for k, x in enumerate(side)} | {"c": codes.c}
+
+
+def of_pairs(spec: Any, codes: Codes) -> dict[str, int]:
+    """Codes of gps's products and sums."""
+    level = [spec.a_format.value(x) * spec.b_format.value(y) for x, y in zip(codes.a, codes.b, strict=True)]
+    given = {f"z{k}": reference.convert(x, IEEE_FP32) for k, x in enumerate(level)}
+    sums: list[Fraction] = []
+    while len(level) > 1:
+        level = [x + y for x, y in zip(level[::2], level[1::2], strict=True)]
+        sums += level
+    return given | {f"s{i}": reference.convert(x, IEEE_FP32) for i, x in enumerate(sums)}
+
+
+def cases(spec: Any) -> list[Codes]:
+    """Of many moods; and some with few bits, of which many are exact."""
+    rng = random.Random(5)
+    few = [
+        Codes(
+            tuple(spec.a_format.code(rng.choice(["0", "1", "2", "3", "4", ".5"])) for _ in range(spec.k)),
+            tuple(spec.b_format.code(rng.choice(["0", "1", "2", "4", "-1", "-2"])) for _ in range(spec.k)),
+            spec.c_format.code(rng.choice(("0", "1", "-3", "0x1p-9", "0x1p12"))),
+            zeros(spec).scale_a,
+            zeros(spec).scale_b,
+        )
+        for _ in range(60)
+    ]
+    return few + sparse_cases(spec, 150, seed=3) + random_cases.cases(spec, rng, 150)
+
+
+@pytest.mark.parametrize("instruction", CODES, ids=str)
+def test_codes_that_round_once_fulfil_what_is_proved_to_suffice(
+    instruction: Instruction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = one(instruction)
+    spec, numbers, once = step.spec, [], []
+    formula = condition(spec, monkeypatch)
+    for codes in cases(spec):
+        if exactness.exact_sum(spec, codes) is not None:
+            numbers.append(
+                named(spec, codes) | (of_pairs(spec, codes) if instruction in (PAIRS, TWO) else {})
+            )
+            sides = codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
+            once.append(exactness.rounds_once(step, *sides))
+    said = list(zip(once, evaluate(formula, columns(numbers)), strict=True))
+    assert (True, False) not in said
+    assert said.count((True, True)) > 20
+    assert said.count((False, False)) > 20
+
+
+def columns(rows: list[dict[str, int]]) -> dict[str, Any]:
+    return {name: np.array([row[name] for row in rows], object) for name in rows[0]}
+
+
+def test_the_same_of_the_inner_steps_of_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, rows = LOWERED.spec, []
+    p = spec.parameters
+    assert isinstance(p, Lowered)
+    formula = condition(spec, monkeypatch)
+    for codes in cases(spec):
+        if exactness.exact_sum(spec, codes) is None or not exactness.rounds_once(
+            LOWERED, codes.a, codes.b, codes.c
+        ):
+            continue
+        dot = Fraction(0)
+        for first in range(0, spec.k, p.L):
+            sides = [
+                [fmt.value(side[k]) for k in p.order[first : first + p.L]]
+                for side, fmt in ((codes.a, spec.a_format), (codes.b, spec.b_format))
+            ]
+            a, b = (tuple(p.operands.code(float(x).hex()) for x in side) for side in sides)
+            rows.append(named(spec, Codes(a, b, spec.d_format.code(float(dot).hex()))))
+            dot += sum((x * y for x, y in zip(*sides, strict=True)), Fraction(0))
+    assert len(rows) > 20
+    assert all(evaluate(formula, columns(rows)))
+
+
+# ---- the proof -------------------------------------------------------------------------------------------------------
+
+
+def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: align(*given) & ~1
+
+
+def a_place_less(whole: Callable[..., Any]) -> Callable[..., Any]:
+    """The condition that a number has no bit below, one place lower."""
+    return lambda x, places: whole(x, max(places - 1, 0))
+
+
+def toward_zero(whole: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, amount, rounding: blocks.shift_right_signed(x, amount + 1, rounding) << 1
+
+
+def no_claim(name: str) -> Callable[..., Any]:
+    """`Proving.claim` that leaves out the claims of that name: nothing else is proved less."""
+    whole = Composing.claim
+
+    def claim(self: Any, called: str, text: str, said: Any, *rest: Any, **more: Any) -> Any:
+        return said if called == name else whole(self, called, text, said, *rest, **more)
+
+    return claim
+
+
+BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
+    "fda: a bit less is kept": (FDA, fda, "align", one_bit_less),
+    "fda: a weaker condition": (FDA, common, "no_bit_below", a_place_less),
+    "gdfs: a weaker condition": (GROUPS, common, "no_bit_below", a_place_less),
+    "fda: that an aligned term has no error is left out": (
+        FDA,
+        Composing,
+        "claim",
+        lambda f: no_claim("product no error"),
+    ),
+    "fda: another fixed point": (FDA, fused, "wide", lambda f: lambda x, bits: f(x, bits) << 1),
+    "fda: that operands are numbers is left out": (
+        FDA,
+        Composing,
+        "claim",
+        lambda f: no_claim("not special"),
+    ),
+    "fdrda: a bit less of the dot product": (DOWN, fdrda, "shift_right_signed", toward_zero),
+    "fdrda: a weaker condition of products": (DOWN, common, "no_bit_below", a_place_less),
+    "fdrda: a weaker condition of sums": (DOWN, down, "no_bit_below", a_place_less),
+    "fdrda: that c is cut exactly is left out": (DOWN, Composing, "claim", lambda f: no_claim("c cut")),
+    "fdrda: another sum is rounded": (DOWN, down, "rounded_down", lambda f: lambda x: x.step.total),
+    "gfdrda: a bit less of groups": (HALVES, gfdrda, "shift_right_signed", toward_zero),
+    "gfdrda: a weaker condition of sums": (HALVES, down, "no_bit_below", a_place_less),
+    "gfdrda: that groups are exact is left out": (
+        HALVES,
+        Composing,
+        "claim",
+        lambda f: no_claim("exact group"),
+    ),
+    "gps: additions without a sticky bit": (PAIRS, ieee, "sticky_shift_right", lambda f: blocks.shift_right),
+    "gps: numbers may be subnormal": (PAIRS, pairs, "kept", lambda f: lambda code, fmt: z3.BoolVal(True)),
+    "gps: that a sum is its number is left out": (
+        PAIRS,
+        Composing,
+        "claim",
+        lambda f: no_claim("number of fp32"),
+    ),
+    "gps: products lose a bit": (TWO, gps, "multiply", lambda f: lambda *given: f(*given) & ~(1 << 16)),
+    "lowered: an addition without a sticky bit": (
+        LOWERED,
+        ieee,
+        "sticky_shift_right",
+        lambda f: blocks.shift_right,
+    ),
+    "lowered: a bit less is kept": (LOWERED, fda, "align", one_bit_less),
+    "lowered: conversions are left out": (LOWERED, Composing, "claim", lambda f: no_claim("from zero")),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_part_that_is_broken_or_missing_is_found(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    instruction, module, name, change = BROKEN[broken]
+    monkeypatch.setattr(module, name, change(getattr(module, name)))
+    answer = settled(exactness.PROPERTY, one(instruction))
+    assert isinstance(answer, Unknown), answer
+    assert "does not hold" in answer.why
+
+
+@pytest.mark.parametrize(
+    "instruction", [SCALED, GROUPS, HALVES, LOWERED, cdna1["v_mfma_f32_32x32x4bf16"]], ids=str
+)
+def test_nothing_rests_on_words(instruction: Instruction) -> None:
+    answer = settled(exactness.PROPERTY, instruction)
+    assert isinstance(answer, Holds), answer
+    assert not answer.words
+    assert answer.proof.obligations[-1].name == "composition"
