@@ -53,7 +53,7 @@ def one(instruction: Instruction) -> Instruction:
 def condition(spec: Any, monkeypatch: pytest.MonkeyPatch) -> z3.BoolRef:
     """The one that the conclusion has, with every claim taken for proved."""
     with monkeypatch.context() as patch:
-        patch.setattr(Proving, "claim", lambda self, name, text, claim, *rest: claim)
+        patch.setattr(Proving, "claim", lambda self, name, text, claim, *rest, **more: claim)
         with Relay() as portfolio:
             return facts_of(spec).exactness(Composing(Asker(portfolio, 60)), spec).condition
 
@@ -229,4 +229,4 @@ def test_nothing_rests_on_words(instruction: Instruction) -> None:
     answer = settled(exactness.PROPERTY, instruction)
     assert isinstance(answer, Holds), answer
     assert not answer.words
-    assert answer.proof.obligations[-1].name == "composition"
+    assert any(each.name.startswith("composition") for each in answer.proof.obligations)

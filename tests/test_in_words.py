@@ -41,15 +41,8 @@ def first_of_each_algorithm() -> list[Any]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("instruction", first_of_each_algorithm(), ids=lambda i: i.algorithm)
-def test_exactness_rests_on_no_words(asker: Asker, instruction: Any) -> None:
-    answer = PROPERTIES["exactness"].settle(instruction, asker)
-    assert isinstance(answer, Holds)
-    assert not answer.words
-
-
 def test_words_are_told() -> None:
-    answer = Holds("?", Proof(()), 0.0, words=("that it is so",))
+    answer = Holds("?", some_proof(), 0.0, words=("that it is so",))
     assert answer.to_json()["rests_on_words"] == ["that it is so"]
     assert "in words, not as an obligation: that it is so" in str(answer)
 
