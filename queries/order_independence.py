@@ -9,6 +9,7 @@ scales, and blocks of products change places together with their scales.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.relations import Relation
@@ -16,7 +17,7 @@ from mmaformal.cases.relations import same as same_code
 from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import prove
+from mmaformal.proof.kernel import by_rule, prove
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.asking import Asker
@@ -37,18 +38,25 @@ def relation(spec: DotAdd, order: Order) -> Relation:
     )
 
 
+_GENERATED = (
+    "permutations: an exchange of the first two of a block and a rotation of it make all its permutations; with an "
+    "exchange between each block and the next, all there are"
+)
+
+
 def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Order]) -> Answer:
     spec = instruction.spec
     if not orders:
         nothing = argument(spec, tuple(range(spec.k)))
         return Holds(f"{question}: there is nothing to permute", prove(asker, nothing), asker.elapsed)
-    return settle(
+    answer = settle(
         instruction,
         asker,
         question,
         [relation(spec, order) for order in orders],
         lambda: (argument(spec, order) for order in orders),
     )
+    return replace(answer, proof=by_rule(_GENERATED, answer.proof)) if isinstance(answer, Holds) else answer
 
 
 def settle_within(instruction: Instruction, asker: Asker) -> Answer:

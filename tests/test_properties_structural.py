@@ -4,6 +4,7 @@ a broken model."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,22 @@ def test_permutations_generate_those_within_blocks_and_between_them() -> None:
     (between,) = order_independence.across_blocks(spec)
     assert between[0] == 8
     assert between[8] == 0
+
+
+@pytest.mark.parametrize(
+    ("instruction", "k", "L", "across"),
+    [("HMMA.16816.F32", L, L, False) for L in range(1, 7)]
+    + [("HMMA.16816.F32", 6, L, True) for L in (1, 2, 3)],
+)
+def test_the_rule_of_permutations_is_so_by_trying(instruction: str, k: int, L: int, across: bool) -> None:
+    spec = ampere[instruction].spec.replace(k=k, L=L)
+    orders = order_independence.within_blocks(spec)
+    orders += order_independence.across_blocks(spec) if across else []
+    seen = new = {tuple(range(k))}
+    while new:
+        new = {tuple(each[i] for i in order) for each in new for order in orders} - seen
+        seen = seen | new
+    assert len(seen) == math.factorial(k)
 
 
 def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
