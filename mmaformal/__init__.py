@@ -39,6 +39,7 @@ rtx_blackwell = ARCHITECTURES["rtx_blackwell"]
 cdna1 = ARCHITECTURES["cdna1"]
 cdna2 = ARCHITECTURES["cdna2"]
 cdna3 = ARCHITECTURES["cdna3"]
+sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -68,6 +69,7 @@ __all__ = [
     "matmul",
     "prove",
     "rtx_blackwell",
+    "sapphire_rapids",
     "turing",
     "volta",
 ]

@@ -181,7 +181,7 @@ class Parameters:
 
     algorithm: ClassVar[str]
     summary: ClassVar[str]
-    #: whether a NaN result is one known code; if not, its payload is unspecified and only "a NaN" is modelled
+    #: whether the code of a NaN result is known; if not, its payload is unspecified and only "a NaN" is modelled
     nan_is_canonical: ClassVar[bool] = False
     #: whether a and b may have block scales
     takes_scales: ClassVar[bool] = False
@@ -754,6 +754,48 @@ class Lowered(Parameters):
         return DotAdd(len(self.order), self.operands, self.operands, spec.d_format, spec.d_format, self.inner)
 
 
+@dataclass(frozen=True, repr=False)
+class Pfma(Parameters):
+    """pfma, paired fused multiply-add (semantics §10), of Intel AMX.
+
+    Two partial sums start at +0; even products are added to one, odd ones to the other, each by an fma; d is
+    `c + (t_0 + t_1)`.  Every operation is IEEE fp32, to nearest even, but a subnormal operand counts as zero of its
+    sign, and so does a result that is tiny after rounding.  A NaN operand is the result, made quiet, the first one of
+    a, b, addend; of t_0 + t_1 and c + s it is the first one too.  0·∞ and ∞ − ∞ give 0xFFC00000.
+    """
+
+    L: int  #: products of one instruction; K > L is a chain of them
+
+    algorithm: ClassVar[str] = "pfma"
+    summary: ClassVar[str] = (
+        "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
+    )
+    nan_is_canonical: ClassVar[bool] = True  # measured
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._needs(self.L >= 2 and self.L % 2 == 0, f"L even, a pair of products or several, not {self.L}")
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+
+    def class_of(self, k: int) -> Hashable:
+        """Each is added in a place of its own."""
+        return k
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32
+
+    def keeps(self, spec: DotAdd) -> str:
+        return f"has two parts, of even and odd products, rounded to {_significant(fp32)} after every product"
+
+
 #: A longer chain is refused: its inputs alone would fill the memory.
 MOST_PRODUCTS = 1 << 24
 
@@ -875,7 +917,7 @@ class DotAdd:
 
     @property
     def nan_is_canonical(self) -> bool:
-        """Whether a NaN result is always the same code; if not, any two NaN results count as equal."""
+        """Whether the code of a NaN result is known; if not, any two NaN results count as equal."""
         return self.parameters.nan_is_canonical
 
     def replace(self, **changes: Any) -> DotAdd:

@@ -18,7 +18,7 @@ from mmaformal.display import columns
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.tellers import TELLERS, ToldStep, code_text, decimal_text, number_text
+from mmaformal.tellers import ToldStep, code_text, decimal_text, number_text, teller_of
 
 
 def exact_dot_add(
@@ -72,7 +72,7 @@ def _steps(
         np.array(side, np.uint64) for side in ((a, b, scale_a, scale_b) if spec.scale_format else (a, b))
     ]
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
-    told = TELLERS[spec.parameters.algorithm](folded.spec.in_order, folded.trace, c)
+    told = teller_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
     return [
         _Numbered([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers)

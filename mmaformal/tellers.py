@@ -311,6 +311,41 @@ def _efda(spec: DotAdd, trace: Any, c: int) -> Steps:
     return steps
 
 
+def _pfma(spec: DotAdd, trace: Any, c: int) -> Steps:
+    L, bits = spec.parameters["L"], spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    steps: Steps = []
+    for number, (step, entering) in enumerate(zip(trace.steps, _entering(spec, trace, c), strict=True)):
+        zero = not any(x.product.significand for x in step.fmas)
+        factors = [x for each in step.fmas for x in (each.a, each.b)]
+        idle = _idle(zero, factors) and entering == step.result
+        rows = []
+        for k, each in enumerate(step.fmas):
+            exact = _term(each.product, bits)
+            if each.product.significand or each.special.nan:
+                name, sum_ = _name(number * L + k), f"sum {k % 2}"
+                if fp32.is_finite(each.result):
+                    lost = exact + _term(each.addend, fp32.fraction_bits) - fp32.value(each.result)
+                    rows.append(Row("multiply", name, _hex(exact)))
+                    text = code_text(each.result, fp32) + (f"  (lost {_hex(lost)})" if lost else "")
+                else:
+                    text = code_text(each.result, fp32)
+                rows.append(Row("accumulate", f"{sum_} with {name}", text))
+        rows.append(Row("pairwise", "sum 0 + sum 1", code_text(step.sum, fp32)))
+        rows.append(Row("encode", "d", code_text(step.result, fp32)))
+        steps.append(ToldStep(rows, idle))
+    return steps
+
+
+def _untold(spec: DotAdd, trace: Any, c: int) -> Steps:
+    """Of an algorithm that has no teller: the result of each step."""
+    codes = [_code(step.result, spec.d_format) for step in trace.steps]
+    return [ToldStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]
+
+
+def teller_of(spec: DotAdd) -> Callable[[DotAdd, Any, int], Steps]:
+    return TELLERS.get(spec.parameters.algorithm, _untold)
+
+
 TELLERS: dict[str, Callable[[DotAdd, Any, int], Steps]] = {
     "sfma": _sfma,
     "gps": _gps,
@@ -320,4 +355,5 @@ TELLERS: dict[str, Callable[[DotAdd, Any, int], Steps]] = {
     "fdrda": _fdrda,
     "gfdrda": _fdrda,
     "efda": _efda,
+    "pfma": _pfma,
 }

@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, nvidia
+from mmaformal.architectures import amd, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -22,6 +22,7 @@ ARCHITECTURES = ArchitectureTable(
         "cdna1": amd.cdna1,
         "cdna2": amd.cdna2,
         "cdna3": amd.cdna3,
+        "sapphire_rapids": intel.sapphire_rapids,
     }
 )
 

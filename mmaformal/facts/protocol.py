@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
-    from mmaformal.proof.related_runs import Pairing, Step
+    from mmaformal.proof.related_runs import Kind, Pairing, Step
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
@@ -65,6 +65,10 @@ class Facts:
         self.lack("why both encodings agree")
 
     # ---- two runs on related inputs
+
+    def kind(self, kind: Kind) -> Kind:
+        """How codes are related in two runs that are related so."""
+        return kind
 
     def related(self, step: Step) -> Link:
         """Derive, for a step of two runs on related inputs, the link of its results."""

@@ -92,6 +92,7 @@ def argue(
     Whatever the last step gives: it is the codes of d that are to be related.
     """
     runs = _in_order(runs)
+    runs = replace(runs, kind=facts_of(runs.left_spec).kind(runs.kind))
     argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
     chain(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))

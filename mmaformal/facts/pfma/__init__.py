@@ -1,0 +1,65 @@
+"""Facts of pfma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.relations import magnitude
+from mmaformal.encodings import smt
+from mmaformal.encodings.smt.pfma import flush
+from mmaformal.facts.pfma import equal, related
+from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
+from mmaformal.formats import fp32
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Kind, Pairing, Step
+
+
+def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
+    pairing, x = Pairing(), symbolic_inputs(spec)
+    step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
+    low = magnitude(step.result, fp32)
+    link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
+    text = "no result is subnormal"
+    pairing.derive("encode", text, [link], [], _made_of(step))
+    pairing.conclude(link, text)
+    return pairing, 1, text
+
+
+def _made_of(step: Any) -> list[z3.BitVecRef]:
+    return [step.c, step.sum, step.addition.result]
+
+
+class PfmaFacts(Facts):
+    unreachable = (no_subnormals,)
+
+    def equal(self, argument: Argument, traces: Traces) -> None:
+        equal.derive(argument, traces)
+
+    def kind(self, kind: Kind) -> Kind:
+        return related.kind_of(kind)
+
+    def related(self, step: Step) -> Link:
+        return related.derive(step)
+
+    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+        of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
+        return [addition(step.addition), addition(step.pair), *of_products]
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        """One product, and c of the exponent of that."""
+        case = case_of(spec, 0, 0, 1)
+        rest = (0,) * (spec.k - 1)
+        return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
+
+    def of_result(self, step: Any) -> Known:
+        return Known(lambda code: flush(code) == code, _made_of(step))
+
+
+FACTS = PfmaFacts("pfma")
