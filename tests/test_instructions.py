@@ -73,6 +73,7 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "cdna1": 15,
         "cdna2": 15 + 2 + 5,
         "cdna3": 2 + 5 + 2 + 5 + 5 + 8,
+        "sapphire_rapids": 1,
     }
     for name in ARCHITECTURES:
         assert getattr(mmaformal, name) is ARCHITECTURES[name]
@@ -126,15 +127,17 @@ def test_names_and_shapes_agree() -> None:
         for i in architecture:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
-            assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(("utc", "dmma.884")), i
+            assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
+                ("utc", "dmma.884", "tdp")
+            ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
 
 
-def test_a_nan_is_canonical_on_tensor_cores_but_not_elsewhere() -> None:
+def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
     for architecture in ARCHITECTURES.values():
         for instruction in architecture:
-            assert instruction.spec.nan_is_canonical == (instruction.algorithm in ("fda", "gdfs"))
+            assert instruction.spec.nan_is_canonical == (instruction.algorithm in ("fda", "gdfs", "pfma"))
 
 
 # ---- names -------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ _EFDA_BF16 = "cdna1 v_mfma_f32_32x32x2bf16"  # three terms, sorted
 _LOWERED = "hopper mma.m16n8k32.f16.e4m3.e5m2.f16"
 _LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
 _GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
+_PFMA = "sapphire_rapids TDPBF16PS"
 
 MUTANTS: tuple[Mutant, ...] = (
     # ---- executable: decode
@@ -1214,5 +1215,131 @@ MUTANTS: tuple[Mutant, ...] = (
         _LOWERED,
         "resize(left + 1, field_bits)",
         "resize(left, field_bits)",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "every product goes to the first partial sum",
+        _PFMA,
+        "sums[k % 2] = fmas[-1].result",
+        "sums[0] = fmas[-1].result",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "a tiny result becomes +0",
+        _PFMA,
+        "number = where(tiny, rounded.sign << 31, number)",
+        "number = where(tiny, 0, number)",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "a result is tiny only below 2^-127",
+        _PFMA,
+        "small = (rounded.exponent < least - 1) |",
+        "small = (rounded.exponent < least - 2) |",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "a result that is rounded up to 2^-126 is tiny",
+        _PFMA,
+        "& (carried ^ True))",
+        "& (carried | True))",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "a NaN keeps its signalling bit",
+        _PFMA,
+        "otherwise = where(nan, code | 0x00400000, otherwise)",
+        "otherwise = where(nan, code, otherwise)",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "the last NaN is the result of an fma",
+        _PFMA,
+        "for nan, code in reversed(operands):",
+        "for nan, code in operands:",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "0·∞ is a positive NaN",
+        _PFMA,
+        "INVALID = 0xFFC00000",
+        "INVALID = 0x7FC00000",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "subnormal operands keep their value",
+        _PFMA,
+        "where(x.significand < 1 << of.fraction_bits, 0, x.significand)",
+        "where(x.significand < 1, 0, x.significand)",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "ties are rounded up",
+        _PFMA,
+        "(twice == one) & (kept & 1 == 1)",
+        "(twice == one)",
+    ),
+    Mutant(
+        "executable/pfma.py",
+        "of two NaNs that are added, the second is the result",
+        _PFMA,
+        "nans = [(addition.x.nan, x), (addition.y.nan, y)]",
+        "nans = [(addition.y.nan, y), (addition.x.nan, x)]",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "every product goes to the first partial sum",
+        _PFMA,
+        "sums[k % 2] = fmas[-1].result",
+        "sums[0] = fmas[-1].result",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "tininess is told after rounding to fp32",
+        _PFMA,
+        "tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)",
+        "tiny = z3.Extract(30, 23, code) == 0",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "the bound of tiny numbers is 2^-126",
+        _PFMA,
+        "enumerate(((1 << FRAME) - 2,",
+        "enumerate(((1 << FRAME),",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "a bf16 NaN's payload is in the lower half",
+        _PFMA,
+        "return pad(code, 32 - code.size()) |",
+        "return z3.ZeroExt(32 - code.size(), code) |",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "b's NaN comes before a's",
+        _PFMA,
+        "z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b),",
+        "z3.If(y.nan, quiet(b), z3.If(x.nan, quiet(a),",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "a subnormal becomes +0",
+        _PFMA,
+        "return z3.Concat(sign, z3.If(subnormal, z3.BitVecVal(0, 31), rest))",
+        "return z3.If(subnormal, z3.BitVecVal(0, 32), code)",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "the first partial sum is added to itself",
+        _PFMA,
+        "sum_ = add(*sums)",
+        "sum_ = add(sums[0], sums[0])",
+    ),
+    Mutant(
+        "smt/pfma.py",
+        "a zero sum has the addend's sign",
+        _PFMA,
+        "sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign)",
+        "sign=z3.If(sum_.total == 0, third.sign, rounded.sign)",
     ),
 )

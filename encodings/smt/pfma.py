@@ -1,8 +1,8 @@
 """pfma, paired fused multiply-add, as bit-vector terms.  Specification: semantics §10 (Intel AMX, TDPBF16PS).
 
 One fma.  Factors and addend are normal or zero, and a zero has the exponent -126, so that the larger exponent e of
-product and addend is no less.  Both are aligned to e with F = 26 fractional bits, the last one sticky (a product has 14 of its
-own, the addend 23):
+both is no less.  They are aligned to e with F = 26 fractional bits, the last one sticky (a product has 14 of its own,
+the addend 23):
 
 - *the addend loses bits*: it lies 4 or more places below the product, which is at least 2^e, and is less than 2^(e-3);
   the sum is above 2^(e-1), and rounding looks no further down than 2^(e-25), one place above the sticky one;
