@@ -1,8 +1,8 @@
 """Measure what stands behind each model, and write it down.
 
-    python tools/evidence.py ../shared/recordings ../shared/recordings/lowered
+    R=../shared/recordings; python tools/evidence.py $R $R/lowered $R/processors/emr_tdpbf16ps.npz
 
-Checks every recording in the folders, reads the cases of docs/validation-mmasim.md, and writes
+Checks every recording named or in a folder named, reads the cases of docs/validation-mmasim.md, and writes
 mmaformal/recordings/backing.json and docs/evidence.md.  Exits with 1 if a model does not reproduce a recording.
 """
 
@@ -51,11 +51,15 @@ def of_mmasim(text: str) -> dict[str, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path, help="folders of recordings (.npz)")
-    folders = parser.parse_args().folders
+    parser.add_argument("paths", nargs="+", type=Path, help="recordings (.npz), or folders of them")
+    paths = parser.parse_args().paths
     try:
         facts = {
-            "recordings": [measured(path) for folder in folders for path in sorted(folder.glob("*.npz"))],
+            "recordings": [
+                measured(file)
+                for path in paths
+                for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])
+            ],
             "mmasim": of_mmasim((ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")),
         }
     except ValueError as error:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import z3
 
 from mmaformal.facts import sums
-from mmaformal.proof.lemmas import ArgumentError
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import ArgumentError, NotProvedError
 
 if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
@@ -36,7 +35,7 @@ class NoArgumentError(ArgumentError, NotProvedError):
 
     def __init__(self, algorithm: str, what: str) -> None:
         Exception.__init__(self, f"no argument for {algorithm}: {what}")
-        self.refuted = False
+        self.refuted, self.verdict = False, "unknown"
 
 
 class Known(NamedTuple):

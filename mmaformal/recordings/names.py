@@ -59,12 +59,15 @@ _MFMA = re.compile(
     re.VERBOSE | re.ASCII,
 )
 
+#: Of bf16 and fp16, on processors of Intel
+_INTEL = re.compile(r"tdp(?:bf16|fp16)ps|vdpbf16ps|vfmadd(?:132|213|231)ph", re.ASCII)
+
 
 def look_up(architecture: Architecture, name: str) -> Instruction | None:
     """The instruction `name` of an architecture, or None if it may well exist but is not modelled yet.
 
-    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX or v_mfma, whichever the
-    architecture's vendor uses, and the tables do not say that this architecture lacks it.  They do where
+    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma or Intel's manual, whichever
+    the architecture's vendor uses, and the tables do not say that this architecture lacks it.  They do where
     another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have a
     `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
 
@@ -76,9 +79,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
     if spelling.startswith(("mma.", "wgmma.", "tcgen05.")) and ptx.short_name(name) is None:
         return architecture[name]  # raises: PTX has no such form
     portable = _PORTABLE_PTX.fullmatch(spelling) is not None
-    nvidia = portable or any(grammar.fullmatch(spelling) for grammar in (_SASS, _SPECIFIC_PTX))
-    amd = _MFMA.fullmatch(spelling) is not None
-    if not (amd if _is_amd(architecture) else nvidia):
+    if not any(grammar.fullmatch(spelling) for grammar in _grammars(architecture)):
         return architecture[name]  # raises
 
     by_age = list(ARCHITECTURES)
@@ -91,5 +92,10 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
     return architecture[name] if lacking else None  # raises if lacking
 
 
-def _is_amd(architecture: Architecture) -> bool:
-    return any(_MFMA.fullmatch(canonical_name(instruction.name)) for instruction in architecture)
+def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
+    """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
+    names = [canonical_name(instruction.name) for instruction in architecture]
+    for grammar in (_MFMA, _INTEL):
+        if any(map(grammar.fullmatch, names)):
+            return (grammar,)
+    return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX

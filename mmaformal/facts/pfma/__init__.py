@@ -28,7 +28,7 @@ def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
     link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
     text = "no result is subnormal"
     pairing.derive("encode", text, [link], [], _made_of(step))
-    pairing.conclude(link, text)
+    pairing.conclude(text, link)
     return pairing, 1, text
 
 

@@ -52,7 +52,7 @@ def _fma(step: Step, codes: Codes) -> Link:
     nans = [is_nan(code, fp32) for code in codes]
     some = Link(z3.And(step.c.claim, *nans), codes)
     none = Link(z3.And(step.c.claim, *(z3.Not(nan) for nan in nans)), codes)
-    step.argument.split_given("both addends are NaNs, or neither", step.c, some, none)
+    step.argument.split("both addends are NaNs, or neither", [some, none], [step.c])
 
     operands = [left.a, left.b, right.a, right.b]
     factors = operand_codes(*operands)
