@@ -135,7 +135,7 @@ def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome
 def _kinds_of_inputs(spec: DotAdd) -> Iterator[Inputs]:
     """Few products first; then many, but equal ones; then all."""
     last = spec.k - 1
-    for few in dict.fromkeys([(0,), (0, min(1, last)), (0, last)]):
+    for few in dict.fromkeys([(0,), (0, min(1, last)), (0, min(2, last)), (0, last)]):
         pinned = {f"{side}{k}": 0 for side in "ab" for k in range(spec.k) if k not in few}
         yield symbolic_inputs(spec, pinned)
     everything = symbolic_inputs(spec)

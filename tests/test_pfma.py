@@ -1,0 +1,213 @@
+"""pfma (Intel AMX): against exact arithmetic, against the processor, and what is proved of it.
+
+The recordings are of a processor; tests/test_recordings.py has all rows in the executable encoding.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+from test_recordings import PROCESSORS
+
+from mmaformal import sapphire_rapids
+from mmaformal.algorithms import DotAdd, Pfma
+from mmaformal.cases.encodings import results
+from mmaformal.cases.inputs import Codes
+from mmaformal.formats import Format, bf16, fp16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries.properties import prove
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.recordings import read
+from mmaformal.solver.answers import Fails, Holds
+
+TDP = sapphire_rapids["TDPBF16PS"]
+
+
+def unit(K: int, L: int | None = None) -> Instruction:
+    return TDP.replace(k=K, L=L or K)
+
+
+def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
+    """The code of d in both encodings, which have to agree."""
+    ((mine, other),) = results(instruction.spec, [Codes(tuple(a), tuple(b), c)])
+    assert mine == other
+    return mine
+
+
+# ---- a reference in exact arithmetic -----------------------------------------------------------------------------
+
+
+def rounded(x: Fraction) -> Fraction:
+    """To 24 bits, to nearest even, whatever the exponent."""
+    if x == 0:
+        return x
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    unit_ = Fraction(2) ** (e - 24 if abs(x) < Fraction(2) ** e else e - 23)
+    return round(x / unit_) * unit_
+
+
+def code_of(x: Fraction, zero: int) -> int:
+    """The fp32 code of an exact sum, rounded; `zero` is that of an exact zero."""
+    sign, x = (0x80000000 if x < 0 else 0), rounded(x)
+    if x == 0:
+        return zero
+    if abs(x) < Fraction(2) ** -126:
+        return sign
+    if abs(x) >= Fraction(2) ** 128:
+        return sign | 0x7F800000
+    e = abs(x).numerator.bit_length() - x.denominator.bit_length()
+    e = e - 1 if abs(x) < Fraction(2) ** e else e
+    return sign | (e + 126 << 23) + int(abs(x) / Fraction(2) ** (e - 23))
+
+
+def flushed(code: int, fmt: Format) -> int:
+    """A subnormal's code as that of a zero of its sign."""
+    return code if fmt.fields(code)[1] else code & fmt.sign_mask
+
+
+def fma(a: int, b: int, c: int, fmt: Format = bf16) -> int:
+    """`a·b + c`: codes of a format with an fp32's exponents, and of fp32."""
+    for code, of in ((a, fmt), (b, fmt), (c, fp32)):
+        if of.is_nan(code):
+            return code << (32 - of.storage_bits) | 0x00400000
+    a, b, c = flushed(a, fmt), flushed(b, fmt), flushed(c, fp32)
+    negative = bool(a & fmt.sign_mask) != bool(b & fmt.sign_mask)
+    infinite = [not fmt.is_finite(x) for x in (a, b)]
+    zero = [not x & ~fmt.sign_mask for x in (a, b)]
+    if any(infinite):
+        opposite = not fp32.is_finite(c) and bool(c >> 31) != negative
+        return 0xFFC00000 if any(zero) or opposite else 0x7F800000 | negative << 31
+    if not fp32.is_finite(c):
+        return c
+    exact = fmt.value(a) * fmt.value(b) + fp32.value(c)
+    both_negative = negative and any(zero) and c == 0x80000000
+    return code_of(exact, 0x80000000 if both_negative else 0)
+
+
+def add(x: int, y: int) -> int:
+    return fma(x, 0x3F800000, y, fp32)  # 1·x + y: the first NaN is x
+
+
+def reference(L: int, a: list[int], b: list[int], c: int) -> int:
+    for start in range(0, len(a), L):
+        sums = [0, 0]
+        for k in range(start, start + L):
+            sums[k % 2] = fma(a[k], b[k], sums[k % 2])
+        c = add(c, add(*sums))
+    return c
+
+
+def codes(rng: random.Random, fmt: Format, exponent: int) -> int:
+    if rng.random() < 0.06:
+        return rng.choice((0, fmt.sign_mask, 1, fmt.infinity, fmt.infinity + 1, rng.randrange(fmt.codes)))  # type: ignore[operator]
+    field = min(max(exponent + fmt.bias + rng.randint(-2, 2), 0), 2 * fmt.bias)
+    ones = (1 << fmt.fraction_bits) - 1
+    fraction = rng.choice((0, 1, ones, ones ^ 1, rng.randint(0, ones)))
+    return field << fmt.fraction_bits | fraction | rng.choice((0, fmt.sign_mask))
+
+
+def some_cases(K: int, count: int, seed: int) -> Iterator[Codes]:
+    rng = random.Random(seed)
+    for _ in range(count):
+        e = rng.choice((0, -126, -127, -125, 127, rng.randint(-150, 130)))
+        a, b = [], []
+        for _ in range(K):
+            e_a = rng.randint(max(-126, e - 127), min(127, e + 126))
+            a.append(codes(rng, bf16, e_a))
+            b.append(codes(rng, bf16, e - e_a))
+        if K > 2 and rng.random() < 0.5:  # cancelling, for sums that are small beside what they are made of
+            a[2], b[2] = a[0] ^ 0x8000, b[0] ^ rng.choice((0, 1))
+        yield Codes(tuple(a), tuple(b), codes(rng, fp32, e))
+
+
+@pytest.mark.parametrize(("K", "L"), [(2, 2), (4, 4), (6, 2), (32, 32)])
+def test_both_encodings_are_the_reference(K: int, L: int) -> None:
+    cases = list(some_cases(K, 1500, K))
+    for case, pair in zip(cases, results(unit(K, L).spec, cases), strict=True):
+        wanted = reference(L, list(case.a), list(case.b), case.c)
+        assert pair == (wanted, wanted), case
+
+
+def test_tiny_is_what_is_below_the_least_normal_number_after_rounding_to_24_bits() -> None:
+    """Rounded to a multiple of 2^-149, as fp32's subnormals are, 2^-126 − 3·2^-152 and − 4·2^-152 would be 2^-126."""
+    u = unit(4)
+
+    def nearly(parts: int) -> int:
+        """2^-126·1, and −parts·2^-26 times 2^-126."""
+        a = [0x0080, 0, bf16.code(f"-0x{parts:x}p-26"), 0]
+        return both(u, a, [0x3F80, 0, 0x0080, 0], 0)
+
+    assert [nearly(parts) for parts in (1, 2, 3, 4, 8)] == [0x00800000, 0x00800000, 0, 0, 0]
+
+
+def test_zeros_and_nans() -> None:
+    u, one = unit(2), 0x3F80
+    minus = 0x80000000
+    assert both(u, [0, 0], [0, 0], minus) == 0  # the sums start at +0
+    assert both(u, [1, 0], [one, 0], 0x3F800000) == 0x3F800000  # a subnormal factor is zero
+    assert both(u, [0, 0], [0, 0], 0x80000001) == 0
+    assert both(u, [0x0080, 0], [0x8080, 0], minus) == 0  # a tiny product is −0, the other sum +0
+    assert both(u, [0x7F81, 0], [0xFFC2, 0], 0x7FC00003) == 0x7FC00003  # c before the sums
+    assert both(u, [0x7F81, 0], [0xFFC2, 0], 0) == 0x7FC10000  # a before b, made quiet
+    assert both(u, [0, 0xFFC2], [0, one], 0) == 0xFFC20000
+    assert both(u, [0x7F81, 0xFFC2], [one, one], 0) == 0x7FC10000  # t_0 before t_1
+    assert both(u, [1, 0], [0x7F80, 0], 0) == 0xFFC00000  # a subnormal times infinity
+    assert both(u, [0x7F80, 0xFF80], [one, one], 0) == 0xFFC00000
+    assert both(unit(4), [0, 0, 0x7F85, 0], [0x7F80, 0, one, 0], 0) == 0x7FC50000  # a before the addend
+
+
+@pytest.mark.skipif(not PROCESSORS, reason="no ../shared/recordings beside this checkout")
+def test_the_smt_encoding_is_the_processor() -> None:
+    """All rows; which NaN it is, too."""
+    rows = read(PROCESSORS[0]).load()
+    columns = zip(rows.a.tolist(), rows.b.tolist(), rows.c.tolist(), strict=True)
+    found = results(TDP.spec, [Codes(tuple(a), tuple(b), c) for a, b, c in columns])
+    assert [x for _, x in found] == [x for x, _ in found] == rows.d.tolist()
+    assert sum(fp32.is_nan(int(d)) for d in rows.d) > 500
+
+
+def test_other_types_and_odd_steps_are_refused() -> None:
+    for a, c, p in ((fp16, fp32, 2), (bf16, fp16, 2), (bf16, fp32, 3), (bf16, fp32, 0)):
+        with pytest.raises(ValueError, match="pfma needs"):
+            DotAdd(6, a, bf16, c, c, Pfma(p))
+    with pytest.raises(ValueError, match="multiple of the 4 products"):
+        DotAdd(6, bf16, bf16, fp32, fp32, Pfma(4))
+
+
+# ---- proofs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("K", range(2, 34, 2))
+def test_both_encodings_are_proved_equal(K: int) -> None:
+    assert isinstance(prove_encodings(unit(K), timeout=600), Holds)
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("order-independence", True),
+        ("order-independence-across-blocks", False),
+        ("power-of-two-scaling", False),
+        ("no-nan-from-finite", False),
+        ("never-minus-zero", False),
+        ("every-number", False),
+        ("monotonicity-in-a-product", False),
+        ("correct-rounding", False),
+        ("faithful-rounding", False),
+        ("correct-rounding-of-each-step", False),
+    ],
+)
+def test_properties(name: str, holds: bool) -> None:
+    answer = prove(name, unit(4), timeout=60 if holds else 15)
+    assert isinstance(answer, Holds if holds else Fails), answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["commutativity", "sign-symmetry", "zero-padding", "accumulator-width"])
+@pytest.mark.parametrize("K", [2, 32])
+def test_properties_that_are_proved(K: int, name: str) -> None:
+    assert isinstance(prove(name, unit(K), timeout=300), Holds)
