@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from test_recordings import FILES
+from recorded import FILES
 
 from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, turing
 from mmaformal.listing import in_words

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_recordings import meta, recorded, save
+from recorded import meta, recorded, save
 
 from mmaformal import ARCHITECTURES, ada, ampere, blackwell, hopper, rtx_blackwell, turing, volta
 from mmaformal.architectures import Architecture, UnknownInstructionError

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from recorded import FILES, SHARED, meta, padded, real_files, recorded, save
 
 from mmaformal import ARCHITECTURES, ampere, cli, hopper, turing, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
@@ -43,15 +43,6 @@ from mmaformal.recordings import (
 from mmaformal.recordings.names import look_up
 from mmaformal.witness import case_size
 
-SHARED = Path(__file__).parents[2] / "shared" / "recordings"
-#: of processors, those whose instruction is modelled
-PROCESSORS = [path for path in [SHARED / "processors" / "emr_tdpbf16ps.npz"] if path.exists()]
-FILES = sorted(SHARED.glob("*.npz")) + sorted(SHARED.glob("lowered/*.npz")) + PROCESSORS
-NO_SHARED = pytest.mark.skip(reason="no ../shared/recordings beside this checkout")
-real_files = pytest.mark.parametrize(
-    "path", FILES or [pytest.param(SHARED, marks=NO_SHARED)], ids=lambda p: p.stem
-)
-
 INSTRUCTIONS = [i for a in ARCHITECTURES.values() for i in a]
 #: Those that a recording's meta can describe in full
 RECORDABLE = [i for i in INSTRUCTIONS if i.a_format is i.b_format and i.spec.scale_format is None]
@@ -61,48 +52,6 @@ NOT_MODELLED = "QMMA.8x8x8.F32.E4M3.E4M3"
 
 
 # ---- making recordings -------------------------------------------------------------------------------------
-
-
-def random_codes(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> NDArray[Any]:
-    return rng.integers(0, fmt.codes, shape, np.uint64).astype(fmt.word)
-
-
-def padded(codes: NDArray[Any], k: int) -> NDArray[Any]:
-    out = np.zeros((len(codes), k), codes.dtype)
-    out[:, : codes.shape[1]] = codes
-    return out
-
-
-def recorded(instruction: Instruction, rows: int, terms: int | None = None, seed: int = 0) -> dict[str, Any]:
-    """The arrays of a recording in which the hardware is the model."""
-    rng = np.random.default_rng(seed)
-    terms = terms or instruction.k
-    a = random_codes(rng, instruction.a_format, (rows, terms))
-    b = random_codes(rng, instruction.b_format, (rows, terms))
-    c = random_codes(rng, instruction.c_format, (rows,))
-    d = instruction.dot_add(padded(a, instruction.k), padded(b, instruction.k), c)
-    return {"a": a, "b": b, "c": c, "d": d, "meta": meta(instruction, terms)}
-
-
-def meta(instruction: Instruction, terms: int, **changes: Any) -> dict[str, Any]:
-    said = {
-        "gpu": "none",
-        "architecture": instruction.architecture,
-        "instruction": instruction.name,
-        "ptx": None,
-        "input_format": instruction.a_format.name,
-        "output_format": instruction.d_format.name,
-        "terms": terms,
-    }
-    return said | changes
-
-
-def save(path: Path, arrays: dict[str, Any], *, compressed: bool = True) -> Path:
-    arrays = dict(arrays)
-    if isinstance(arrays.get("meta"), dict):
-        arrays["meta"] = np.array(json.dumps(arrays["meta"]))
-    (np.savez_compressed if compressed else np.savez)(path, **arrays)
-    return path
 
 
 HMMA = ampere["HMMA.16816.F32"]

@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from test_golden import FILES, evaluate_smt, instruction_of, kept_rows, load
+from golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load
 
 from mmaformal.witness import results_differ
 
