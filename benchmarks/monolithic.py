@@ -16,6 +16,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.relations import is_nan
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_range, resize
+from mmaformal.facts import reaching
 from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.instruction import Instruction
 from mmaformal.proof.definitions import at_least, is_rounded, read
@@ -24,7 +25,6 @@ from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
-    error_bound,
     order_independence,
     output_range,
     power_of_two_scaling,
@@ -144,7 +144,7 @@ def beyond_bound(i: Instruction) -> z3.BoolRef:
     """Whether |S − exact| > n · 2^(e_max − F)."""
     x, fused = _step(i)
     finite, total, unit = exact_sum(i, x)
-    n = error_bound.least_n(i)
+    n = reaching.least_n(i)
     below = n.denominator.bit_length() - 1  # of the unit: n · 2^-(below) is an integer
     e_low = fused.least - fused.F - below
     low, bits = min(unit, e_low), fused.exponents.high - min(unit, e_low) + fused.step.total.size() + 8

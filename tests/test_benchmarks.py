@@ -14,8 +14,8 @@ import z3
 from mmaformal import hopper
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.numerical import exact, run
+from mmaformal.facts import reaching
 from mmaformal.proof.definitions import is_correct, is_faithful
-from mmaformal.queries import error_bound
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import monolithic
@@ -71,12 +71,12 @@ def test_rounding_is_broken_where_it_is(faithful: bool) -> None:
 
 
 def test_the_bound_is_broken_by_a_smaller_one_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = error_bound.reach(FOUR)
+    witness = reaching.reach(FOUR)
     assert witness is not None
-    x, n = symbolic_inputs(FOUR.spec), error_bound.least_n(FOUR)
+    x, n = symbolic_inputs(FOUR.spec), reaching.least_n(FOUR)
     assert z3.is_false(value_of(monolithic.beyond_bound(FOUR), x, witness.codes))
     smaller = type(n)(n.numerator - 1, n.denominator)
-    monkeypatch.setattr(monolithic.error_bound, "least_n", lambda i: smaller)
+    monkeypatch.setattr(monolithic.reaching, "least_n", lambda i: smaller)
     assert z3.is_true(value_of(monolithic.beyond_bound(FOUR), x, witness.codes))
 
 

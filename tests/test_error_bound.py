@@ -12,13 +12,15 @@ import z3
 from settling import settled
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
-from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.algorithms import DotAdd, Lowered, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.numerical import exact, run, sparse_cases
-from mmaformal.encodings import smt
+from mmaformal.encodings import executable, smt
 from mmaformal.encodings.smt import fda, fdrda
+from mmaformal.facts import alignment, errors, fused_steps, reaching
 from mmaformal.facts import error_bound_round_down as round_down
 from mmaformal.facts.exact_terms import prove_inputs
+from mmaformal.facts.lowered import error_bound as lowered_bound
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_scaled, scaled
@@ -54,7 +56,7 @@ def test_the_error_bound_is_proved_and_reached() -> None:
     answer = settled(error_bound.PROPERTY, instruction)
     assert isinstance(answer, Holds)
     assert answer.proof.obligations[-1].name == "composition"
-    n, witness = error_bound.least_n(instruction), error_bound.reach(instruction)
+    n, witness = reaching.least_n(instruction), reaching.reach(instruction)
     assert witness is not None
     assert answer.number is not None
     assert (answer.number.name, answer.number.value) == ("n", n)
@@ -63,7 +65,7 @@ def test_the_error_bound_is_proved_and_reached() -> None:
     spec = instruction.spec
     assert witness.result == run(instruction, [witness.codes])[0]
     x = exact(spec, witness.codes)
-    total, e_max = error_bound.rounded_sum(spec, error_bound.fused_step(spec), witness.codes)
+    total, e_max = reaching.rounded_sum(spec, fused_steps.fused_step(spec), witness.codes)
     assert x is not None
     assert abs(total - x) == n * Fraction(2) ** (e_max - 25)
 
@@ -87,14 +89,14 @@ def test_the_error_bound_is_proved_and_reached() -> None:
     ids=str,
 )
 def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fraction) -> None:
-    spec = error_bound.one_step(instruction.spec)
-    x = error_bound.fused_step(spec)
-    case = max(error_bound.cases_of(spec, x), key=lambda each: each.n)
+    spec = fused_steps.one_step(instruction.spec)
+    x = fused_steps.fused_step(spec)
+    case = max(alignment.cases_of(spec, x), key=lambda each: each.n)
     assert least <= case.n <= most
-    codes = error_bound.reaching(spec, x, case)
+    codes = reaching.reaching(spec, x, case)
     assert codes is not None
     value = exact(spec, codes)
-    total, e_max = error_bound.rounded_sum(spec, x, codes)
+    total, e_max = reaching.rounded_sum(spec, x, codes)
     assert value is not None
     assert abs(total - value) == case.n * Fraction(2) ** (e_max - x.F)
 
@@ -112,12 +114,12 @@ def test_a_smaller_loss_is_refuted(proving: Composing, monkeypatch: pytest.Monke
     most = largest_loss((11, 11), 22)
     smaller = replace(most, units=most.units - Fraction(1, 1 << 22))
     monkeypatch.setattr(
-        error_bound,
+        alignment,
         "loss_of",
-        lambda x, places, reach: smaller if places > 0 else error_bound.NOTHING,
+        lambda x, places, reach: smaller if places > 0 else alignment.NOTHING,
     )
     with pytest.raises(NotProvedError, match="cut off a term"):
-        error_bound.prove_fused(proving, SMALL.spec, error_bound.fused_step(SMALL.spec))
+        alignment.prove_fused(proving, SMALL.spec, fused_steps.fused_step(SMALL.spec))
 
 
 @pytest.mark.parametrize(
@@ -311,8 +313,8 @@ def test_a_lemma_that_is_dropped_is_missed(proving: Composing, instruction: Inst
     named = Named(proving.asker)
     x: Any
     if instruction is SMALL:
-        x = error_bound.fused_step(instruction.spec)
-        conclusion = error_bound.prove_fused(named, instruction.spec, x)
+        x = fused_steps.fused_step(instruction.spec)
+        conclusion = alignment.prove_fused(named, instruction.spec, x)
     else:
         x = round_down.frame_of(instruction.spec)
         conclusion = round_down.prove_round_down(named, x)
@@ -375,7 +377,7 @@ def test_a_chain_is_its_steps(proving: Composing, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(smt._ALGORITHMS, "fda", forgets_c)
     with pytest.raises(NotProvedError, match="a step of its own"):
-        error_bound.prove_steps(proving, chain.spec)
+        errors.prove_steps(proving, chain.spec)
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
@@ -423,3 +425,130 @@ def test_every_product_that_is_not_huge_is_ordinary() -> None:
     assert holds(2.0**127, 1.0)
     assert not holds(2.0**127, 2.0)
     assert not holds(2.0**127, -2.0)
+
+
+# ---- lowered ---------------------------------------------------------------------------------------------------------
+
+LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"]
+#: Two inner steps of two products each.
+TWO = LOWERED.replace(k=4, L=2, order=(0, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "other"),
+    [
+        ("mma.m16n8k32.f16.e4m3.e4m3.f16", 15 * Fraction(63, 64), 15 * Fraction(63, 64) + Fraction(511, 512)),
+        (
+            "mma.m16n8k32.f32.e4m3.e5m2.f32",
+            15 * Fraction(63, 64),
+            15 * Fraction(63, 64) + 1 - Fraction(1, 1 << 23),
+        ),
+        (
+            "mma.m16n8k32.f16.e5m2.e5m2.f16",
+            15 * Fraction(15, 16),
+            15 * Fraction(15, 16) + 1 - Fraction(1, 1 << 11),
+        ),
+    ],
+)
+def test_the_bounds_of_inner_steps_are_reached(name: str, first: Fraction, other: Fraction) -> None:
+    """In exact rationals, from the codes and the model's own d of the step before."""
+    instruction = hopper[name]
+    spec = instruction.spec
+    p = spec.parameters
+    assert isinstance(p, Lowered)
+    for n, most in enumerate((first, other)):
+        witness = lowered_bound.reach(instruction, n)
+        assert witness is not None
+        codes = witness.codes
+        steps = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps
+        total, e_max = steps[n].total, steps[n].e_max  # type: ignore[attr-defined]
+        value = spec.d_format.value(steps[0].result) if n else Fraction(0)  # type: ignore[attr-defined]
+        for k in p.order[16 * n : 16 * n + 16]:
+            value += spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
+        assert abs(total - value / Fraction(2) ** (e_max - 25)) == most
+
+
+def test_the_bounds_of_inner_steps_are_proved() -> None:
+    answer = settled(error_bound.PROPERTY, TWO)
+    assert isinstance(answer, Holds), answer
+    assert [number.value for number in answer.numbers] == [
+        Fraction(63, 64),
+        Fraction(63, 64) + Fraction(511, 512),
+    ]
+
+
+def test_no_random_input_is_off_by_more() -> None:
+    inner = lowered_bound.Inner(LOWERED.spec, LOWERED.spec.parameters)  # type: ignore[arg-type]
+    most = [max(case.n for case in inner.cases(n == 0)[1]) for n in range(2)]
+    tried = 0
+    for codes in sparse_cases(LOWERED.spec, 300, seed=8):
+        steps = executable.dot_add(LOWERED.spec, list(codes.a), list(codes.b), codes.c).steps
+        for n in range(2):
+            if n and not LOWERED.spec.d_format.is_finite(int(steps[0].result)):  # type: ignore[attr-defined]
+                continue
+            tried += 1
+            assert abs(lowered_bound.off(inner, codes, n)[0]) <= most[n]
+    assert tried > 400
+
+
+def smaller_cases(whole: Callable[..., Any]) -> Callable[..., Any]:
+    """What is lost of products, less a little."""
+
+    def cases(self: Any, first: bool) -> Any:
+        ranges, (c, product) = whole(self, first)
+        near = replace(product.near, units=product.near.units - Fraction(1, 1 << 12))
+        return ranges, (c, replace(product, near=near))
+
+    return cases
+
+
+def smaller_c(whole: Callable[..., Any]) -> Callable[..., Any]:
+    def cases(self: Any, first: bool) -> Any:
+        ranges, (c, product) = whole(self, first)
+        if first:
+            return ranges, (c, product)
+        return ranges, (c, replace(product, addend=largest_loss((11,), 8)))
+
+    return cases
+
+
+def without(name: str) -> Callable[..., Any]:
+    whole = Composing.claim
+
+    def claim(self: Any, called: str, text: str, said: Any, *rest: Any, **more: Any) -> Any:
+        return said if called == name else whole(self, called, text, said, *rest, **more)
+
+    return claim
+
+
+LOWERED_BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "products lose less": (lowered_bound.Inner, "cases", smaller_cases),
+    "c loses less": (lowered_bound.Inner, "cases", smaller_c),
+    "c is a multiple of less": (
+        lowered_bound.Inner,
+        "low",
+        lambda f: property(lambda self: f.fget(self) - 1),
+    ),
+    "products are multiples of more": (
+        lowered_bound.Inner,
+        "low",
+        lambda f: property(lambda self: f.fget(self) + 1),
+    ),
+    "a bit less is kept": (fda, "align", one_bit_less),
+    "converted significands may be any": (Composing, "claim", lambda f: without("converted")),
+    "results may be any": (Composing, "claim", lambda f: without("multiple result")),
+    "the first c may be any": (Composing, "claim", lambda f: without("c is 0")),
+    "steps start from anything": (Composing, "claim", lambda f: without("from zero")),
+}
+
+
+@pytest.mark.parametrize("broken", LOWERED_BROKEN)
+def test_a_part_of_the_bounds_of_inner_steps_that_is_broken_or_missing_is_found(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, name, change = LOWERED_BROKEN[broken]
+    monkeypatch.setattr(module, name, change(getattr(module, name)))
+    answer = settled(error_bound.PROPERTY, TWO)
+    assert isinstance(answer, Unknown), answer
+    # A weaker invariant is true, but the bound is worse, and no input reaches it.
+    assert ("no input was found" if broken == "c is a multiple of less" else "does not hold") in answer.why

@@ -34,10 +34,11 @@ from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.sorted_steps import prove_sorted
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
-from mmaformal.proof.proving import Proving
+from mmaformal.proof.proving import NotProvedError, Proving
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -49,6 +50,7 @@ from mmaformal.proof.sticky_sums import (
     prove_rounded,
     wide_enough,
 )
+from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,17 @@ def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
         f" {rho} of a number of {rho}'s is that number"
     )
     return Exact(numbers, z3.BoolVal(True), z3.And(claims, off, own), (), text)
+
+
+def error_bound(instruction: Instruction, proving: Composing) -> Answer:
+    """n = 0: each rounding is of an exact sum."""
+    n = Number("n", 0, "what a sum is off before it is rounded")
+    question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
+    try:
+        prove_step(proving, instruction.spec)
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
+    return Holds(question, proving.proof(), proving.asker.elapsed, (n,))
 
 
 def _prove_off(proving: Proving, bits: int) -> z3.BoolRef:

@@ -10,6 +10,7 @@ import z3
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.facts import exact_steps
 from mmaformal.facts.efda import equal, ranges, related, sums
 from mmaformal.facts.exact_steps import always_exact, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -19,10 +20,12 @@ from mmaformal.facts.scaling_sums import of_efda
 from mmaformal.facts.sums import (
     Sum,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 
 class EfdaFacts(RoundedSum):
@@ -52,6 +55,9 @@ class EfdaFacts(RoundedSum):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving)
 
 
 FACTS = EfdaFacts("efda")

@@ -9,7 +9,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fda import e_zero, equal, exactness, ranges, related
+from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, ranges, related
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
 from mmaformal.facts.sums import (
@@ -19,11 +19,12 @@ from mmaformal.facts.sums import (
     places_of,
     sum_of,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
-from mmaformal.solver.answers import Proof
+from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
 
 
@@ -65,6 +66,9 @@ class FdaFacts(RoundedSum):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
 
 FACTS = FdaFacts("fda")

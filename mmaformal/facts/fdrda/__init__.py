@@ -12,7 +12,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fdrda import equal, exactness, ranges, related
+from mmaformal.facts.fdrda import equal, error_bound, exactness, ranges, related
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_fused import of_fdrda
 from mmaformal.facts.sums import (
@@ -21,10 +21,12 @@ from mmaformal.facts.sums import (
     places_of,
     sum_of,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 
 class FdrdaFacts(RoundedSum):
@@ -63,6 +65,9 @@ class FdrdaFacts(RoundedSum):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
 
 FACTS = FdrdaFacts("fdrda")

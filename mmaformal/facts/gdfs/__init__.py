@@ -11,6 +11,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
 from mmaformal.facts.gdfs import equal, exactness, related, sums
 from mmaformal.facts.ranges import RoundedSum
@@ -21,9 +22,11 @@ from mmaformal.facts.sums import (
     near,
     sum_of,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.solver.answers import Answer
 
 
 class GdfsFacts(RoundedSum):
@@ -59,6 +62,9 @@ class GdfsFacts(RoundedSum):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -13,16 +13,18 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.gps import equal, exactness, ranges, related, scaled
+from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related, scaled
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import (
     Sum,
     addition,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 
 class GpsFacts(Facts):
@@ -56,6 +58,9 @@ class GpsFacts(Facts):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
 
 FACTS = GpsFacts("gps")

@@ -13,7 +13,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
-from mmaformal.facts.lowered import equal, exactness, ranges, related, scaled
+from mmaformal.facts.lowered import equal, error_bound, exactness, ranges, related, scaled
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.ranges import not_minus_zero, not_nan
 from mmaformal.facts.sums import (
@@ -22,10 +22,12 @@ from mmaformal.facts.sums import (
     places_of,
     significand_is_small,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 
 class LoweredFacts(Facts):
@@ -72,6 +74,9 @@ class LoweredFacts(Facts):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
 
 FACTS = LoweredFacts("lowered")

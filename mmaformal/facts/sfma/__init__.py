@@ -7,6 +7,7 @@ from typing import Any
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -17,10 +18,12 @@ from mmaformal.facts.sums import (
     Sum,
     sum_of_two,
 )
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
 from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 
 class SfmaFacts(RoundedSum):
@@ -41,6 +44,9 @@ class SfmaFacts(RoundedSum):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving)
 
 
 FACTS = SfmaFacts("sfma")

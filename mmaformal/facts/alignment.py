@@ -1,0 +1,435 @@
+"""What the terms of a step of fda and gdfs lose where they are aligned, at most; and that they lose no more.
+
+Either c has the largest exponent, or a product has it; products of one scale block lie close to each other, and lose
+less then.  Every term is an integer of one fixed point, so a loss is a difference, and its bound a comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.encodings.smt.blocks import Operand
+from mmaformal.facts.fused_steps import (
+    E2M1_PRODUCT,
+    Fused,
+    prove_e_max,
+    prove_highest,
+    prove_rounding,
+    prove_total,
+)
+from mmaformal.proof.composition import (
+    Composing,
+    place,
+    prove_accumulated,
+    prove_error,
+    prove_errors_add_up,
+    total_of,
+    within,
+)
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.fused import Loss, Summand, largest_loss
+from mmaformal.proof.proving import Proving
+
+NOTHING = Loss(Fraction(0), 0, 0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way of who has the largest exponent, and what is lost then."""
+
+    largest: str  #: `c` or `product`
+    neighbours: int  #: products that lose `near`: those of the same scale block
+    near: Loss
+    others: int  #: products that lose `far`
+    far: Loss
+    addend: Loss  #: of c
+    at_top: Loss  #: of the term that has the largest exponent
+
+    @property
+    def losses(self) -> list[Fraction]:
+        each = [self.near] * self.neighbours + [self.far] * self.others + [self.addend, self.at_top]
+        return [loss.units for loss in each if loss.units]
+
+    @property
+    def n(self) -> Fraction:
+        return sum(self.losses, Fraction(0))
+
+
+# ---- fda and gdfs: what can be lost --------------------------------------------------------------------------------
+
+
+def factor_bits(x: Summand) -> tuple[int, ...]:
+    return tuple(factor.size() for factor in x.factors)
+
+
+def loss_of(x: Summand, places: int, group_reach: int) -> Loss:
+    """The most that a term can lose whose last place is at most `places` below the unit."""
+    if x.name == "group":  # its first factor is a sum in two's complement, at most `group_reach`
+        return largest_loss((0, *factor_bits(x)[1:]), places, limit=group_reach)
+    return largest_loss(factor_bits(x), places)
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Exponents that finite terms have; of products, `near` counts from their scales' exponents."""
+
+    near: tuple[int, int]
+    far: tuple[int, int]
+    c: tuple[int, int]
+
+
+def ranges_of(spec: DotAdd, x: Fused) -> Ranges:
+    far, c = (x.low[0], x.high[0]), (x.low[-1], x.high[-1])
+    if spec.scale_format is None:
+        return Ranges(far, far, c)
+    scale = spec.scale_format
+    return Ranges((far[0] - 2 * scale.min_exponent, far[1] - 2 * scale.max_exponent), far, c)
+
+
+def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
+    """What is lost where c has the largest exponent, and where a product has it."""
+    p, r, group = spec.parameters, ranges_of(spec, x), group_reach(spec)
+    assert isinstance(p, (Fda, Gdfs))
+    product, c = x.summands[0], x.summands[-1]
+    f, M, count = product.fraction_bits, c.fraction_bits, len(x.summands) - 1
+
+    def product_loss(top: int, low: int) -> Loss:
+        return loss_of(product, (top - x.F) - (low - f), group)
+
+    same = count_in_block(spec) - 1
+    under_c = product_loss(r.c[1], r.far[0])
+    case_c = Case("c", 0, NOTHING, count, under_c, NOTHING, loss_of(c, M - x.F, group))
+    near, far = product_loss(r.near[1], r.near[0]), product_loss(r.far[1], r.far[0])
+    lost_c = loss_of(c, (r.far[1] - x.F) - (r.c[0] - M), group)
+    at_top = loss_of(product, f - x.F, group)
+    return case_c, Case("product", same, near, count - 1 - same, far, lost_c, at_top)
+
+
+def group_reach(spec: DotAdd) -> int:
+    """The largest sum of a group's products, in units of its last place; 0 where there are no groups."""
+    return spec.parameters.G * E2M1_PRODUCT if isinstance(spec.parameters, Gdfs) else 0
+
+
+def count_in_block(spec: DotAdd) -> int:
+    """How many terms of a step share their scales; all of them if there are none."""
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    each = p.G if isinstance(p, Gdfs) else 1
+    return p.L // each if spec.scale_format is None else min(p.L, spec.scale_block) // each
+
+
+# ---- fda and gdfs: proof -------------------------------------------------------------------------------------------
+
+
+def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None = None) -> z3.BoolRef:
+    """That no more is lost than `cases_of` says, or what is `known`, and d is ρ of the sum; returns what was proved of
+    both."""
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    none = z3.Not(z3.Or(*x.step.special))
+    at_most, some = prove_e_max(proving, x)
+    prove_total(proving, x, at_most)
+    rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
+    _claim_finite(proving, x, none)
+    losses = Alignment(proving, spec, x, none, known or Known(ranges_of(spec, x), cases_of(spec, x)))
+    losses.within_ranges(at_most, some)
+    facts = [losses.of_product(k, below) for k, below in enumerate(at_most[:-1])]
+    blocks = [losses.of_block(b, facts) for b in range(losses.blocks)]
+    total, reach = x.step.total, sum(x.bounds)
+    linked, small = prove_accumulated(proving, losses.terms, total, x.bounds)
+    in_range = z3.And(total <= reach, total >= -reach)
+    proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small], [total])
+    bounded = losses.together(blocks, losses.of_c(at_most[-1]), linked, some)
+    return z3.And(bounded, rounded)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the inputs of a step, and with it of what is lost; claimed before, or assumed."""
+
+    ranges: Ranges
+    cases: tuple[Case, Case]
+    of_product: Sequence[Sequence[z3.BoolRef]] = ()  #: claims about the factors of each
+    of_c: Sequence[z3.BoolRef] = ()
+
+
+class Alignment:
+    """What the terms of a step lose where they are aligned, in a fixed point that holds every term exactly."""
+
+    def __init__(self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef, known: Known) -> None:
+        self.proving, self.spec, self.x, self.none = proving, spec, x, none
+        ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
+        self.places = (1 << ex.bits) - 1 + max(most - x.F, 0)
+        self.bits = self.places + sum(x.bounds).bit_length() + 3
+        self.terms = [
+            place(
+                s.name,
+                s.term.sign,
+                s.term.significand,
+                x.step.e_max - s.term.exponent,
+                s.aligned,
+                self.places,
+                self.bits,
+                x.F - s.fraction_bits,
+            )
+            for s in x.summands
+        ]
+        self.wide = max(ex.bits + 2, *(abs(e).bit_length() + 3 for e in (ex.low, ex.high)))
+        self.ranges, self.top, self.known = known.ranges, fit(x.step.e_max, self.wide) + ex.low, known
+        self.tops = [s.term.exponent == x.step.e_max for s in x.summands]
+        self.cases = known.cases
+        self.each = count_in_block(spec)  #: terms that share their scales
+
+    @property
+    def blocks(self) -> int:
+        return (len(self.terms) - 1) // self.each
+
+    def members(self, b: int) -> range:
+        return range(b * self.each, (b + 1) * self.each)
+
+    def any_of(self, b: int) -> z3.BoolRef:
+        """Whether a product of the b-th block has the largest exponent."""
+        return z3.Or([self.tops[k] for k in self.members(b)])
+
+    def exponent(self, k: int) -> z3.BitVecRef:
+        return fit(self.x.summands[k].term.exponent, self.wide) + self.x.exponents.low
+
+    def fixed(self, units: Fraction) -> int:
+        scaled = units * (1 << self.places)
+        assert scaled.denominator == 1, "a bound that the fixed point does not have"
+        return int(scaled)
+
+    def within_ranges(self, at_most: Sequence[z3.BoolRef], some: z3.BoolRef) -> None:
+        """How large e_max is, if c has it; if a product of a block has it; if any product has it."""
+        proving, x, none, r = self.proving, self.x, self.none, self.ranges
+        e_zero = self.spec.parameters.e_zero  # type: ignore[attr-defined]
+        e_max, c = x.step.e_max, x.summands[-1]
+        e, zero = self.exponent(-1), c.term.significand == 0
+        text = "c's exponent is at most that of the largest number"
+        proving.claim("c high", text, z3.Implies(_finite(x, -1), e <= r.c[1]))
+        high = z3.Implies(none, e <= r.c[1])
+        text = "so if c has the largest exponent, that is at most as large"
+        self.under_c = z3.Implies(self.when_c, self.top <= r.c[1])
+        proving.claim("e_max of c", text, self.under_c, [high], [c.term.exponent, e_max, none])
+        given = []
+        if e_zero is not None:
+            text = "a term that is not zero has an exponent that numbers of its format have, and zero e_zero"
+            low = z3.And(z3.Or(zero, e >= r.c[0]), z3.Implies(zero, e == e_zero))
+            proving.claim("exponent of c", text, low)
+            text = "c is zero if e_zero is the largest exponent, so c's is the largest"
+            is_c = z3.Implies(self.top == e_zero, self.tops[-1])
+            cut = [c.term.exponent, e_max, c.term.significand]
+            given = [proving.claim("e_zero", text, is_c, [at_most[-1], low], cut)]
+        self.under_block: list[z3.BoolRef] = []
+        far: list[z3.BoolRef] = []
+        for b in range(self.blocks):
+            scales = scale_exponents(self.spec, x, self.members(b)[0], self.wide)
+            near: list[z3.BoolRef] = []
+            for k in self.members(b):
+                for bound, claims in ((scales + r.near[1], near), (z3.BitVecVal(r.far[1], self.wide), far)):
+                    claims.append(self._top_at_most(k, bound, scales, given))
+            tops = [self.tops[k] for k in self.members(b)]
+            claim = z3.Implies(self.when_block(b), self.top <= scales + r.near[1])
+            text = "so if a product of a block has the largest exponent, that is at most as large"
+            cut = [e_max, *_letters(scales), *tops, none, self.tops[-1]]
+            self.under_block.append(proving.claim("e_max of a block", text, claim, near, cut))
+        self.under_far = z3.Implies(self.when_product, self.top <= r.far[1])
+        text = "so if c has not the largest exponent, that is at most that of the largest products"
+        proving.claim("e_max of products", text, self.under_far, [*far, some], [e_max, *self.tops, none])
+
+    def _top_at_most(
+        self, k: int, bound: z3.BitVecRef, scales: z3.BitVecRef, given: Sequence[z3.BoolRef]
+    ) -> z3.BoolRef:
+        """That e_max is at most `bound` where the k-th product has it and c has not."""
+        e, e_zero = self.exponent(k), self.spec.parameters.e_zero  # type: ignore[attr-defined]
+        at_most = z3.Or(e <= bound, e == e_zero) if e_zero is not None else e <= bound
+        text = "a product's exponent is at most that of the largest numbers, or e_zero"
+        self.proving.claim("product high", text, z3.Implies(_finite(self.x, k), at_most))
+        high = z3.Implies(self.none, at_most)
+        claim = z3.Implies(z3.And(self.when_product, self.tops[k]), self.top <= bound)
+        exponent, c = self.x.summands[k].term.exponent, self.tops[-1]
+        cut = [c, exponent, self.x.step.e_max, *_letters(scales), self.none]
+        text = "so if it has the largest exponent, and c has not, that is at most as large"
+        return self.proving.claim("e_max of a product", text, claim, [high, *given], cut)
+
+    @property
+    def when_c(self) -> z3.BoolRef:
+        return z3.And(self.none, self.tops[-1])
+
+    @property
+    def when_product(self) -> z3.BoolRef:
+        return z3.And(self.none, z3.Not(self.tops[-1]))
+
+    def when_block(self, b: int) -> z3.BoolRef:
+        return z3.And(self.none, z3.Not(self.tops[-1]), self.any_of(b))
+
+    def of_product(self, k: int, below: z3.BoolRef) -> list[z3.BoolRef]:
+        """Bounds of the k-th product's error: if c has the largest exponent, or one of its block, or any, or it."""
+        proving, x, r, none, c = self.proving, self.x, self.ranges, self.none, self.tops[-1]
+        s, e, b, term = x.summands[k], self.exponent(k), k // self.each, self.terms[k]
+        scales = scale_exponents(self.spec, x, k, self.wide)
+        zero = z3.Or([f == 0 for f in s.factors])
+        given = [below, *(self.known.of_product[k] if self.known.of_product else ())]
+        if isinstance(self.spec.parameters, Gdfs):
+            reach = group_reach(self.spec)
+            given.append(z3.And(s.factors[0] <= reach, s.factors[0] >= -reach))
+        low = _claim_low(proving, s, zero, e >= r.far[0])
+        near_low = _claim_low(proving, s, zero, e >= scales + r.near[0])
+        own = [s.term.exponent, x.step.e_max, *s.factors]
+        with_c, with_product = self.cases
+        cases = [
+            (self.when_c, with_c.far, [low, self.under_c], [none, c], "if c has the largest exponent"),
+            (self.when_product, with_product.far, [low, self.under_far], [none, c], "if a product has it"),
+            (
+                self.when_block(b),
+                with_product.near,
+                [near_low, self.under_block[b]],
+                [self.any_of(b), *_letters(scales), none, c],
+                "if one of its block has it",
+            ),
+        ]
+        claims = [
+            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], [*cut, *own], why)
+            for when, loss, more, cut, why in cases
+        ]
+        at_top = self.fixed(with_product.at_top.units)
+        return [*claims, prove_error(proving, term, at_top, self.tops[k], given, own, "if it has it itself")]
+
+    def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
+        """Bounds of c's error: if c has the largest exponent, or a product has it."""
+        proving, x, term, (with_c, with_product) = self.proving, self.x, self.terms[-1], self.cases
+        c, e = x.summands[-1], self.exponent(-1)
+        low = _claim_low(proving, c, c.term.significand == 0, e >= self.ranges.c[0])
+        cut, at_top = [c.term.exponent, x.step.e_max, c.term.significand, self.none], with_c.at_top.units
+        lost, why = self.fixed(with_product.addend.units), "if a product has the largest exponent"
+        given = [below, low, self.under_far, *self.known.of_c]
+        return [
+            prove_error(proving, term, self.fixed(at_top), self.when_c, [below], cut, "if c has it itself"),
+            prove_error(proving, term, lost, self.when_product, given, cut, why),
+        ]
+
+    def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:
+        """The bound of the sum of the errors of a block."""
+        members, with_product = self.members(b), self.cases[1]
+        near, at_top = (self.fixed(loss.units) for loss in (with_product.near, with_product.at_top))
+        tops, c, none = [self.tops[k] for k in members], self.tops[-1], self.none
+        seen = [tops[0]]
+        for top in tops[1:]:
+            seen.append(z3.Or(top, seen[-1]))  # not the term of `any_of`: that is cut away
+
+        def bound(n: int, error: z3.BitVecRef) -> z3.BoolRef:
+            some = z3.And(self.when_block(b), seen[n - 1])
+            return z3.And(
+                z3.Implies(self.when_block(b), within(error, n * near)),
+                z3.Implies(some, within(error, (n - 1) * near + at_top)),
+                self._apart(n, error),
+            )
+
+        flags = [[self.any_of(b), none, c, *seen[max(i - 1, 0) : i], top] for i, top in enumerate(tops)]
+        terms = [self.terms[k] for k in members]
+        added = prove_errors_add_up(self.proving, terms, [facts[k] for k in members], bound, flags)
+        error, n = total_of([term.error for term in terms]), len(members)
+        least = z3.Implies(self.when_block(b), within(error, (n - 1) * near + at_top))
+        text = "of a block whose products have the largest exponent, one loses least"
+        claim = z3.And(least, self._apart(n, error))
+        return self.proving.claim("error of a block", text, claim, [added], [error, *tops, c, none])
+
+    def _apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
+        """The bound of n products' errors, where none of their block has the largest exponent."""
+        under_c, far = (self.fixed(case.far.units) for case in self.cases)
+        of_product = z3.Implies(self.when_product, within(error, n * far))
+        return z3.And(z3.Implies(self.when_c, within(error, n * under_c)), of_product)
+
+    def together(
+        self, blocks: Sequence[z3.BoolRef], of_c: Sequence[z3.BoolRef], linked: z3.BoolRef, some: z3.BoolRef
+    ) -> z3.BoolRef:
+        """The bound of the sum's error, from those of blocks and of c."""
+        proving, none, c, with_product = self.proving, self.none, self.tops[-1], self.cases[1]
+        errors = [total_of([self.terms[k].error for k in self.members(b)]) for b in range(self.blocks)]
+        near, far, at_top = (
+            self.fixed(loss.units) for loss in (with_product.near, with_product.far, with_product.at_top)
+        )
+        one = (self.each - 1) * near + at_top
+        running, seen = errors[0], self.any_of(0)
+
+        def bound(m: int, error: z3.BitVecRef, seen: z3.BoolRef) -> z3.BoolRef:
+            least = z3.Implies(
+                z3.And(self.when_product, seen), within(error, (m - 1) * self.each * far + one)
+            )
+            return z3.And(least, self._apart(m * self.each, error))
+
+        known, text = bound(1, running, seen), "errors of blocks add up"
+        for b in range(1, self.blocks):
+            after, more = running + errors[b], z3.Or(seen, self.any_of(b))
+            cut = [running, errors[b], seen, self.any_of(b), none, c]
+            proving.claim(
+                f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]], cut
+            )
+            running, seen = after, more
+            known = bound(b + 1, running, seen)
+        own = self.terms[-1].error
+        most = self.fixed(max(case.n for case in self.cases))
+        bounded = z3.Implies(none, within(running + own, most))
+        text = "with c, they are at most n units"
+        cut = [running, own, *self.tops, none]
+        proving.claim("error", text, bounded, [known, *of_c, some], cut)
+        total, each = total_of([term.error for term in self.terms]), [term.error for term in self.terms]
+        same = proving.claim(
+            "order", "the order of adding errors does not matter", total == running + own, (), each
+        )
+        off = linked.arg(0)
+        claim = z3.Implies(none, within(off, most))
+        text = "so the sum is off by at most n units"
+        return proving.claim(
+            "error of the sum", text, claim, [linked, same, bounded], [off, total, running + own, none]
+        )
+
+
+def _operands(x: Fused, k: int) -> list[Operand]:
+    """What the k-th product (or group) is made of; c, for -1."""
+    step = x.step
+    if k == -1:
+        return [step.c]
+    scales = [side[k] for side in (step.scale_a, step.scale_b) if side]
+    return scales if x.summands[k].name == "group" else [step.a[k], step.b[k], *scales]
+
+
+def _finite(x: Fused, k: int) -> z3.BoolRef:
+    """Whether no operand of the k-th summand is special."""
+    return z3.Not(z3.Or([flag for operand in _operands(x, k) for flag in (operand.infinite, operand.nan)]))
+
+
+def _claim_finite(proving: Proving, x: Fused, none: z3.BoolRef) -> None:
+    indices = [*range(len(x.summands) - 1), -1]
+    flags = [
+        part
+        for k in indices
+        for operand in _operands(x, k)
+        for part in (operand.infinite, operand.nan, operand.significand, operand.sign)
+        if not (z3.is_false(part) or z3.is_bv_value(part))
+    ]
+    claim = z3.Implies(none, z3.And([_finite(x, k) for k in indices]))
+    proving.claim("finite", "where nothing is special, all operands are numbers", claim, (), flags)
+
+
+def _letters(scales: z3.BitVecRef) -> list[z3.BitVecRef]:
+    """What can be cut away of it."""
+    return [] if z3.is_bv_value(scales) else [scales]
+
+
+def _claim_low(proving: Proving, x: Summand, zero: z3.BoolRef, low: z3.BoolRef) -> z3.BoolRef:
+    text = "a term that is not zero has an exponent that numbers of its format have"
+    return proving.claim(f"{x.name} low", text, z3.Or(zero, low))
+
+
+def scale_exponents(spec: DotAdd, x: Fused, k: int, bits: int) -> z3.BitVecRef:
+    """The sum of the exponents of the k-th term's scales, 0 without them."""
+    if spec.scale_format is None:
+        return z3.BitVecVal(0, bits)
+    fields = fit(x.step.scale_a[k].field, bits) + fit(x.step.scale_b[k].field, bits)
+    return fields - 2 * spec.scale_format.bias
