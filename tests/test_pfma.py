@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
-from test_recordings import PROCESSORS
+from recorded import PROCESSORS
 
 from mmaformal import sapphire_rapids
 from mmaformal.algorithms import DotAdd, Pfma
