@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,33 +13,39 @@ from settling import settled
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import (
     IEEE_FP16,
-    IEEE_FP64,
     RNE_FP16,
-    RZ_E8M13,
-    RZ_FP32,
     Conversion,
     DotAdd,
     Rounding,
     Sfma,
 )
 from mmaformal.cases import descents
+from mmaformal.cases.descents import not_below, two_runs
+from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, lowered, sfma
-from mmaformal.facts import monotonicity_groups, monotonicity_rounding
-from mmaformal.formats import e2m1, e3m2, fp16
+from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
+from mmaformal.facts import monotone_addition, monotone_fused, monotone_steps, monotone_sticky
+from mmaformal.facts.fda import monotonicity as of_fda
+from mmaformal.facts.fdrda import monotonicity as of_fdrda
+from mmaformal.facts.gdfs import monotonicity as of_gdfs
+from mmaformal.facts.gps import monotonicity as of_gps
+from mmaformal.facts.monotone_steps import OneStep
+from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.proof.definitions import is_correct, last_index
-from mmaformal.proof.proving import NotProvedError, Proving
-from mmaformal.queries import monotonicity, monotonicity_products
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.larger_products import larger_product
+from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.rules import Theory
+from mmaformal.queries import monotonicity
 from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 
 
 @pytest.fixture
-def proving() -> Iterator[Proving]:
+def theory() -> Iterator[Theory]:
     with Portfolio(["bitwuzla"]) as portfolio:
-        yield Proving(Asker(portfolio, 60.0))
+        yield Theory(Asker(portfolio, 120.0))
 
 
 class HalfFma(Sfma):
@@ -61,35 +67,37 @@ def one_bit_less(align: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given: align(*given) & ~1
 
 
-def test_an_fda_of_just_enough_bits_is_monotone_in_c(proving: Proving) -> None:
+def test_an_fda_of_just_enough_bits_is_monotone_in_c(theory: Theory) -> None:
     spec = SMALL.spec.replace(F=11)
-    assert monotonicity.products_allowed(spec) == spec.k == 2
-    monotonicity.prove_addend_fused(proving, spec)
+    assert monotone_fused.products_allowed(spec) == spec.k == 2
+    monotone_fused.prove_in_c(theory, spec)
+    assert theory.proves(two_runs(spec).statement)
+    assert theory.obligations[-1].name == "composition"
 
 
 RZ_FP16 = Conversion("RZ-FP16", fp16, 10, Rounding.RZ)
 
 
-def test_one_product_more_is_monotone_in_c_where_sums_are_cut_toward_zero(proving: Proving) -> None:
+def test_one_product_more_is_monotone_in_c_where_sums_are_cut_toward_zero(theory: Theory) -> None:
     spec = SMALL.spec.replace(F=10, rho=RZ_FP16)
-    assert monotonicity.covered(spec) + 1 == monotonicity.products_allowed(spec) == spec.k == 2
-    monotonicity.prove_addend_fused(proving, spec)
+    assert monotone_fused.covered(spec) + 1 == monotone_fused.products_allowed(spec) == spec.k == 2
+    monotone_fused.prove_in_c(theory, spec)
 
 
 @pytest.mark.parametrize("change", [{"k": 3, "L": 3}, {"F": 9}, {"rho": RNE_FP16}], ids=str)
-def test_but_no_more_nor_fewer_bits(change: dict[str, Any], proving: Proving) -> None:
+def test_but_no_more_nor_fewer_bits(change: dict[str, Any], theory: Theory) -> None:
     spec = SMALL.spec.replace(**{"F": 10, "rho": RZ_FP16, **change})
-    assert monotonicity.products_allowed(spec) < spec.k
+    assert monotone_fused.products_allowed(spec) < spec.k
     with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity.prove_addend_fused(proving, spec)
+        monotone_fused.prove_in_c(theory, spec)
 
 
 @pytest.mark.parametrize("instruction", [volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]], ids=str)
 def test_many_products_are_not(instruction: Instruction) -> None:
-    found = monotonicity.find_addend(instruction)
+    found = of_fda.find_addend(instruction)
     assert found is not None
     first, second, n = found
-    assert n == monotonicity.products_allowed(instruction.spec) + 1
+    assert n == monotone_fused.products_allowed(instruction.spec) + 1
     witness = descents.shown(instruction, first, second, "c", ())
     values = [instruction.d_format.value(d) for d in witness.results]
     assert values[0] > values[1]
@@ -98,7 +106,7 @@ def test_many_products_are_not(instruction: Instruction) -> None:
 
 @pytest.mark.parametrize("broken", ["too narrow", "alignment", "rounding"])
 def test_monotonicity_of_a_broken_model_is_not_proved(
-    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
+    broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = SMALL.spec
     if broken == "too narrow":
@@ -110,7 +118,7 @@ def test_monotonicity_of_a_broken_model_is_not_proved(
         whole = blocks.round_code
         monkeypatch.setattr(blocks, "round_code", lambda *given: whole(*given) ^ 1)
     with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity.prove_addend_fused(proving, spec)
+        monotone_fused.prove_in_c(theory, spec)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +129,7 @@ def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) ->
     assert isinstance(answer, Fails)
     witness = answer.witness
     assert isinstance(witness, descents.Descent)
-    values = [
-        monotonicity_products.value_of_product(instruction.spec, x, 0)
-        for x in (witness.first, witness.second)
-    ]
+    values = [value_of_product(instruction.spec, x, 0) for x in (witness.first, witness.second)]
     assert values[0] <= values[1]
     assert descents.descends(instruction, witness.first, witness.second)
 
@@ -140,10 +145,11 @@ NARROW = [
 
 @pytest.mark.parametrize("instruction", NARROW, ids=str)
 def test_products_of_few_bits_can_be_made_of_a_subnormal_number(instruction: Instruction) -> None:
-    found = monotonicity_products.find_product(instruction)
+    spec = instruction.spec
+    found = find_product(instruction, [partial(narrow_cases, spec, instruction.parameters.F)])
     assert found is not None
-    values = [monotonicity_products.value_of_product(instruction.spec, x, 0) for x in found]
-    exponents = [monotonicity_products.exponent_of(instruction.spec, (x.a[0], x.b[0])) for x in found]
+    values = [value_of_product(spec, x, 0) for x in found]
+    exponents = [exponent_of(spec, (x.a[0], x.b[0])) for x in found]
     assert values[0] == values[1]
     assert exponents[0] < exponents[1]
     assert descents.descends(instruction, *found)
@@ -153,9 +159,9 @@ def test_products_of_few_bits_can_be_made_of_a_subnormal_number(instruction: Ins
 
 
 @pytest.mark.parametrize("spec", [FMA, EXACT], ids=["sfma", "efda"])
-def test_exact_sums_rounded_are_monotone(spec: DotAdd, proving: Proving) -> None:
-    monotonicity_rounding.prove_by_rounding(proving, spec)
-    assert len(proving.obligations) > 20
+def test_exact_sums_rounded_are_monotone(spec: DotAdd, theory: Theory) -> None:
+    monotone_sticky.prove_in_c(theory, spec)
+    assert theory.proves(two_runs(spec).statement)
 
 
 def without_signs(terms: Any, bits: int) -> Any:
@@ -164,20 +170,12 @@ def without_signs(terms: Any, bits: int) -> Any:
 
 def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Break one stage of sfma or efda."""
-    multiply, select, whole, classify = (
-        blocks.multiply,
+    select, whole, classify, chain = (
         blocks.select_special,
         blocks.round_code,
         blocks.classify,
+        module.dot_add,
     )
-    chain = module.dot_add
-
-    def signless(a: Any, b: Any, *given: Any, **named: Any) -> Any:
-        return multiply(a, b, *given, **named)._replace(sign=a.sign)
-
-    def shifted(a: Any, b: Any, *given: Any, **named: Any) -> Any:
-        term = multiply(a, b, *given, **named)
-        return term._replace(exponent=z3.If(b.sign == 1, term.exponent + 1, term.exponent))
 
     def carry_dropped(code: Any, drop: int, sign: Any, rounding: Any) -> Any:
         kept, rounded = z3.Extract(code.size() - 1, drop, code), whole(code, drop, sign, rounding)
@@ -204,18 +202,12 @@ def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
     if broken == "signs of the sum":
         monkeypatch.setattr(blocks, "signed_sum", without_signs)
-    elif broken == "sign of a product":
-        monkeypatch.setattr(module, "multiply", signless)
-    elif broken == "exponent of a product":
-        monkeypatch.setattr(module, "multiply", shifted)
     elif broken == "carry":
         monkeypatch.setattr(blocks, "round_code", carry_dropped)
     elif broken == "infinities":
         monkeypatch.setattr(module, "select_special", exchanged)
     elif broken == "NaN":
         monkeypatch.setattr(module, "classify", forgetful)
-    elif broken == "sticky bit":
-        monkeypatch.setattr(blocks, "sticky_shift_right", blocks.shift_right)
     elif broken == "one side":
         nearest = blocks.round_code
         monkeypatch.setattr(
@@ -231,99 +223,29 @@ def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setitem(smt._ALGORITHMS, name, broken_chain)
 
 
-BREAKS = [
-    "signs of the sum",
-    "sign of a product",
-    "exponent of a product",
-    "carry",
-    "infinities",
-    "NaN",
-    "sticky bit",
-    "one side",
-    "first step",
-    "negated between steps",
-]
+#: With the others, d grows with c all the same.
+BREAKS = ["signs of the sum", "carry", "infinities", "NaN", "one side", "first step", "negated between steps"]
 
 
 @pytest.mark.parametrize("broken", BREAKS)
 @pytest.mark.parametrize(("spec", "module"), [(FMA, sfma), (EXACT, efda)], ids=["sfma", "efda"])
 def test_a_broken_sum_is_not_proved_monotone(
-    spec: DotAdd, module: Any, broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
+    spec: DotAdd, module: Any, broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_both(broken, module, monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity_rounding.prove_by_rounding(proving, spec)
-
-
-SORTED = cdna1["v_mfma_f32_32x32x2bf16"].spec.replace(k=4)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    ["signs of the sum", "sign of a product", "infinities", "NaN", "first step", "negated between steps"],
-)
-def test_a_broken_sum_of_sorted_terms_is_not_proved_monotone(
-    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    break_both(broken, efda, monkeypatch)
-    with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity_rounding.prove_by_rounding(proving, SORTED)
-
-
-@pytest.mark.parametrize("rho", [RZ_FP32, RZ_E8M13, RNE_FP16, IEEE_FP64], ids=str)
-def test_the_bounds_of_a_number_are_those_of_rounding(rho: Conversion, proving: Proving) -> None:
-    monotonicity_rounding.prove_grid(proving, rho)
-    bits = rho.fraction_bits + rho.format.exponent_bits
-    drop = rho.format.fraction_bits - rho.fraction_bits
-    for n in (
-        0,
-        1,
-        (1 << rho.fraction_bits) - 1,
-        1 << rho.fraction_bits,
-        3 << rho.fraction_bits,
-        last_index(rho) - 1,
-    ):
-        terms = monotonicity_rounding.bounds(
-            z3.BitVecVal(n, bits), rho.format.exponent_bits + 6, rho, rho.rounding
-        )
-        lower, upper, q = (z3.simplify(x) for x in terms)
-        ends = [x.as_long() * Fraction(2) ** q.as_signed_long() for x in (lower, upper)]
-        middle = (ends[0] + ends[1]) / 2
-        if n:
-            assert is_correct(n << drop, middle, rho)
-            assert not is_correct(n << drop, ends[0] * Fraction(255, 256), rho)
-        assert not is_correct(n << drop, ends[1] * Fraction(257, 256), rho)
-
-
-@pytest.mark.parametrize("rounding", [Rounding.RNA, Rounding.RD, Rounding.RU], ids=lambda r: r.name)
-def test_other_roundings_keep_the_order_too(rounding: Rounding, proving: Proving) -> None:
-    monotonicity_rounding.prove_grid(proving, Conversion("ρ", fp16, 10, rounding))
-
-
-def test_of_rounding_to_odd_there_is_no_argument(proving: Proving) -> None:
-    with pytest.raises(NotProvedError, match="no argument"):
-        monotonicity_rounding.prove_grid(proving, Conversion("ρ", fp16, 10, Rounding.RO))
-
-
-def test_a_grid_with_a_gap_is_not_proved(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = monotonicity_rounding.bounds
-
-    def gap(*given: Any) -> Any:
-        lower, upper, q = whole(*given)
-        return lower, upper - 1, q
-
-    monkeypatch.setattr(monotonicity_rounding, "bounds", gap)
-    with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity_rounding.prove_grid(proving, IEEE_FP16)
+        monotone_sticky.prove_in_c(theory, spec)
 
 
 # ---- gdfs ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("e_zero", [None, pytest.param(-139, marks=pytest.mark.slow)])
-def test_gdfs_is_monotone_in_its_products(e_zero: int | None, proving: Proving) -> None:
-    monotonicity_groups.prove_groups(proving, GROUPS.replace(e_zero=e_zero))
-    assert any(each.name == "composition" for each in proving.obligations)
+def test_gdfs_is_monotone_in_its_products(e_zero: int | None, theory: Theory) -> None:
+    spec = GROUPS.replace(e_zero=e_zero)
+    of_gdfs.prove_in_products(theory, spec)
+    assert all(theory.proves(larger_product(spec, k).statement) for k in range(spec.k))
+    assert not theory.proves(two_runs(spec).statement)
 
 
 def break_groups(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,51 +289,173 @@ GROUP_BREAKS = [
 
 @pytest.mark.parametrize("broken", GROUP_BREAKS)
 def test_a_broken_gdfs_is_not_proved_monotone(
-    broken: str, proving: Proving, monkeypatch: pytest.MonkeyPatch
+    broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_groups(broken, monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity_groups.prove_groups(proving, GROUPS.replace(F=25) if broken == "rounding" else GROUPS)
+        of_gdfs.prove_in_products(theory, GROUPS.replace(F=25) if broken == "rounding" else GROUPS)
 
 
-def test_a_narrow_gdfs_is_not_proved_monotone(proving: Proving) -> None:
+def test_a_narrow_gdfs_is_not_proved_monotone(theory: Theory) -> None:
     """A scaled group may be worth a single unit, and two other terms lose almost one each."""
     spec = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"].spec.replace(k=4, L=4, G=2, scale_block=2, F=8)
     with pytest.raises(NotProvedError, match="worth what the other terms lose does not hold"):
-        monotonicity_groups.prove_groups(proving, spec)
+        of_gdfs.prove_in_products(theory, spec)
 
 
-def test_a_premise_that_was_not_derived_is_noticed(proving: Proving) -> None:
-    deriving = monotonicity_groups.Deriving(proving)
-    x = z3.BitVec("x", 4)
-    premise, claim = z3.ULE(x, 3), z3.ULE(x, 5)
-    deriving.derive("step", "from a bound, a larger one", claim, [premise])
+# ---- from neighbours to any two codes, from a step to a chain ------------------------------------------------------
+
+
+HALF_STEP = SMALL.spec.replace(F=11)
+
+
+def forget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prove a claim, and leave it out of what the conclusion is drawn from."""
+    claim = Composing.claim
+
+    def without(self: Theory, called: str, *given: Any, **named: Any) -> Any:
+        before = len(self.inferences)
+        said = claim(self, called, *given, **named)
+        if called == name and len(self.inferences) > before:
+            self.inferences.pop()
+        return said
+
+    monkeypatch.setattr(Composing, "claim", without)
+
+
+NEEDED = [
+    "neighbouring c",
+    "e_max of neighbours",
+    "rise of e_max",
+    "product on two grids, 1",
+    "c on two grids, 0",
+    "partial sum 1 of two",
+    "difference of sums 2, 1",
+    "difference 1, 0",
+    "difference with c, 1",
+    "totals, 0",
+    "rounding with e_max 1 higher",
+    "e_max in range",
+    "special values of neighbours",
+    "special codes",
+    "results of neighbours",
+    "special c",
+    "any two codes",
+]
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_claim_left_out_is_noticed(name: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget(name, monkeypatch)
+    with pytest.raises(NotProvedError, match=r"from all of these.*does not hold"):
+        monotone_fused.prove_in_c(theory, HALF_STEP)
+
+
+@pytest.mark.parametrize("rule", ["neighbours", "zeros", "transitive"])
+def test_a_broken_step_breaks_a_premise_of_the_rule(
+    rule: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rule == "neighbours":  # the largest c counts as zero
+        whole = fda.decode
+
+        def decode(code: Any, fmt: Any) -> Any:
+            x = whole(code, fmt)
+            top = z3.Extract(code.size() - 2, 0, code) == fmt.infinity - 1
+            return x._replace(significand=z3.If(top, z3.BitVecVal(0, x.significand.size()), x.significand))
+
+        monkeypatch.setattr(fda, "decode", decode)
+    elif rule == "zeros":  # −0 is an infinity
+        classify = fda.classify
+
+        def classified(products: Any, addends: Any, *rest: Any, **named: Any) -> Any:
+            special = classify(products, addends, *rest, **named)
+            minus_zero = z3.And(addends[0].sign == 1, addends[0].significand == 0)
+            return special._replace(positive_infinity=z3.Or(special.positive_infinity, minus_zero))
+
+        monkeypatch.setattr(fda, "classify", classified)
+    else:  # with a NaN between them, two numbers are in any order
+        monkeypatch.setattr(monotone_steps, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
     with pytest.raises(NotProvedError, match="does not hold"):
-        deriving.conclude([claim], "the larger bound")
-    deriving.assume(premise)
-    deriving.conclude([claim], "the larger bound")
+        monotone_fused.prove_in_c(theory, HALF_STEP)
 
 
-# ---- what lies before and after a step's own argument ------------------------------------------------------------
+def test_a_chain_that_takes_another_c_is_noticed(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = smt._ALGORITHMS["fda"]
 
+    def forgetful(spec: Any, a: Any, b: Any, c: Any, *scales: Any) -> Any:
+        if spec.k == 2:
+            return whole(spec, a, b, c, *scales)
+        first = whole(spec.replace(k=2), a[:2], b[:2], c)
+        second = whole(spec.replace(k=2), a[2:], b[2:], c ^ first.result)
+        return blocks.Trace((*first.steps, *second.steps), second.result)
 
-@pytest.mark.parametrize("instruction", [SMALL, CDNA3, blackwell["UTCOMMA.F32.E2M1.E2M1.E8"]], ids=str)
-def test_zeros_of_c_are_one_number(proving: Proving, instruction: Instruction) -> None:
-    monotonicity.prove_zeros(proving, instruction.spec)
-
-
-def test_zeros_of_c_that_differ_are_noticed(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = fdrda.classify
-
-    field = blocks.Special._fields[1]
-
-    def infinite_below_zero(products: Any, addends: Any, *rest: Any, **named: Any) -> Any:
-        special = whole(products, addends, *rest, **named)
-        return special._replace(**{field: z3.Or(special[1], addends[0].sign == 1)})
-
-    monkeypatch.setattr(fdrda, "classify", infinite_below_zero)
+    monotone_fused.prove_in_c(theory, HALF_STEP.replace(k=4))
+    monkeypatch.setitem(smt._ALGORITHMS, "fda", forgetful)
     with pytest.raises(NotProvedError, match="does not hold"):
-        monotonicity.prove_zeros(proving, CDNA3.spec)
+        monotone_fused.prove_in_c(theory, HALF_STEP.replace(k=4))
+
+
+def test_c_of_a_format_without_infinities_has_no_argument() -> None:
+    c = z3.BitVec("c", 8)
+    with pytest.raises(NotProvedError, match="no argument for c of e4m3"):
+        OneStep(lambda code: code, c, e4m3, fp32)
+
+
+# ---- fdrda, gps, lowered ---------------------------------------------------------------------------------------------
+
+
+def test_fdrda_is_monotone_in_c(theory: Theory) -> None:
+    of_fdrda.prove_in_c(theory, CDNA3.spec)
+    assert theory.proves(two_runs(CDNA3.spec).statement)
+
+
+@pytest.mark.parametrize("broken", ["cut", "rounding", "c"])
+def test_a_broken_fdrda_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    if broken == "cut":
+        whole = fdrda.shift_right_signed
+        monkeypatch.setattr(fdrda, "shift_right_signed", lambda *given: whole(*given) ^ 1)
+    elif broken == "rounding":
+        round_code = blocks.round_code
+        monkeypatch.setattr(blocks, "round_code", lambda *given: round_code(*given) ^ 1)
+    else:
+        c_at = fdrda.c_at
+        monkeypatch.setattr(fdrda, "c_at", lambda *given: -c_at(*given))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        of_fdrda.prove_in_c(theory, CDNA3.spec)
+
+
+def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.LastAddition:
+    return monotone_addition.LastAddition(
+        fp16, lambda c, x: monotone_addition.added(ieee.add(c, x, IEEE_FP16, nan))
+    )
+
+
+def test_an_addition_is_monotone(theory: Theory) -> None:
+    theorem = half_addition().prove(theory)
+    assert theory.proves(theorem)
+
+
+@pytest.mark.parametrize("broken", ["sticky bit", "rounding", "NaN"])
+def test_a_broken_addition_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    nan = blocks.quiet_nan(fp16)
+    if broken == "sticky bit":
+        whole = ieee.sticky_shift_right
+        monkeypatch.setattr(ieee, "sticky_shift_right", lambda *given: whole(*given) ^ 4)
+    elif broken == "rounding":
+        round_code = blocks.round_code
+        monkeypatch.setattr(blocks, "round_code", lambda *given: round_code(*given) ^ 1)
+    else:
+        nan = 0
+    with pytest.raises(NotProvedError, match="does not hold"):
+        half_addition(nan).prove(theory)
+
+
+def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = gps.flush
+    monkeypatch.setattr(gps, "flush", lambda code, keep_sign: whole(code, keep_sign=keep_sign) ^ (1 << 31))
+    monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
+    with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
+        of_gps.prove_in_c(theory, cdna2["v_mfma_f32_32x32x4f16"].spec)
 
 
 @pytest.mark.parametrize(

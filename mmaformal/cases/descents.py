@@ -9,9 +9,10 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import Codes, is_nan, symbolic_inputs
 from mmaformal.cases.numerical import inputs_text, run, run_both
-from mmaformal.encodings.smt.blocks import negate_if
+from mmaformal.encodings import smt
+from mmaformal.encodings.smt.blocks import Trace, negate_if
 from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -34,10 +35,33 @@ def position(code: int, fmt: Format) -> int | None:
     return -magnitude if code & fmt.sign_mask else magnitude
 
 
-def in_order(sign: z3.BitVecRef, smaller: z3.BitVecRef, larger: z3.BitVecRef) -> z3.BoolRef:
-    """Whether results are in order for two c of one sign, the smaller and the larger in magnitude."""
-    x, y = order(smaller), order(larger)
-    return z3.If(sign == 0, x <= y, y <= x)
+def not_below(pair: tuple[z3.BitVecRef, z3.BitVecRef], fmt: Format) -> z3.BoolRef:
+    """Of x and y, whether y is no smaller than x, or one of them is a NaN."""
+    x, y = pair
+    return z3.Or(is_nan(x, fmt), is_nan(y, fmt), order(x) <= order(y))
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """Two runs of a model in the SMT wing, the second with another c."""
+
+    spec: DotAdd
+    first: Trace[Any]
+    second: Trace[Any]
+    c: tuple[z3.BitVecRef, z3.BitVecRef]
+
+    @property
+    def statement(self) -> z3.BoolRef:
+        """c ≤ c' ⇒ d ≤ d': if c' is not below c, then d' is not below d."""
+        results = self.first.result, self.second.result
+        return z3.Implies(not_below(self.c, self.spec.c_format), not_below(results, self.spec.d_format))
+
+
+def two_runs(spec: DotAdd) -> TwoRuns:
+    x = symbolic_inputs(spec)
+    c = x.c, z3.BitVec("c'", x.c.size())
+    first, second = (smt.dot_add(spec, x.a, x.b, code, x.scale_a, x.scale_b) for code in c)
+    return TwoRuns(spec, first, second, c)
 
 
 # ---- witnesses --------------------------------------------------------------------------------------------------
@@ -76,6 +100,14 @@ class Descent:
         lines.append(f"  d         {code_text(self.results[1], spec.d_format)}")
         lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Descends:
+    """That a property of the order of results fails: an input, and why."""
+
+    witness: Descent
+    why: str
 
 
 def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:

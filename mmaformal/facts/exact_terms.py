@@ -67,14 +67,14 @@ def prove_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
     claims, text = [], "a step of the chain is a step of its own, whose c is the result before"
     for i, (c, d) in enumerate(zip([x.c, *results[:-1]], results, strict=True)):
         k = slice(i * L, (i + 1) * L)
-        scales = [_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
+        scales = [scales_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
         alone = smt.dot_add(one, x.a[k], x.b[k], c, *scales).result
         claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
     last = trace.result == results[-1]
     return [*claims, proving.claim("result", "the result is the last step's", last, (), results[-1:])]
 
 
-def _of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
+def scales_of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
     """The scales of the step that begins at the product `start`."""
     if spec.scale_format is None:
         return ()

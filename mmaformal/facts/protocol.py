@@ -16,6 +16,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError
 
 if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
+    from mmaformal.cases.descents import Descends
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
     from mmaformal.facts.exactness import Exact
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Kind, Pairing, Step
+    from mmaformal.proof.rules import Theory
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
@@ -150,6 +152,10 @@ class Facts:
 
     # ---- two runs in order
 
-    def monotone_in_c(self, instruction: Instruction, proving: Composing) -> Answer:
-        """Whether c ≤ c' gives d ≤ d'."""
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        """Prove that c ≤ c' gives d ≤ d' (`two_runs(spec).statement`), or find an input on which it does not."""
         self.lack("whether d follows c")
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        """Prove that a larger product gives no smaller d (`larger_product(spec, k).statement`), or find an input."""
+        self.lack("whether d follows a product")

@@ -25,7 +25,10 @@ def prove_ranges(proving: Proving, p: Fdrda, step: Any) -> None:
         aligned = [step.aligned[k] for k in members]
         bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
         small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
-        prove_sum(proving, total, [(step.products[k].sign, step.aligned[k]) for k in members], bounds, small)
+        terms = [(step.products[k].sign, step.aligned[k]) for k in members]
+        summed = prove_sum(proving, total, terms, bounds, small)
+        text = "a sum of products is at most that of their bounds"
+        proving.claim("range of a sum", text, within(total, sum(bounds)), [summed], [total])
     bound = fdrda.dot_bound(p, p.L)
     if grouped:
         cuts = []

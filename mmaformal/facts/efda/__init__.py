@@ -7,10 +7,11 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.facts import exact_steps
+from mmaformal.encodings.smt.efda import in_fixed_point
+from mmaformal.facts import exact_steps, monotone_sticky
 from mmaformal.facts.efda import equal, ranges, related, sums
 from mmaformal.facts.exact_steps import always_exact, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -24,6 +25,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -58,6 +60,13 @@ class EfdaFacts(RoundedSum):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        p = instruction.spec.parameters
+        assert isinstance(p, Efda)
+        if not in_fixed_point(instruction.spec, p):
+            self.lack("why sums of sorted terms keep the order")
+        monotone_sticky.prove_in_c(theory, instruction.spec)
 
 
 FACTS = EfdaFacts("efda")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, ranges, related
+from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
 from mmaformal.facts.sums import (
@@ -23,6 +24,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
+from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
@@ -69,6 +71,12 @@ class FdaFacts(RoundedSum):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_c(instruction, theory)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
 
 
 FACTS = FdaFacts("fda")

@@ -8,11 +8,12 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, aligned
+from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fdrda import equal, error_bound, exactness, ranges, related
+from mmaformal.facts.fdrda import equal, error_bound, exactness, monotonicity, ranges, related
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.scaling_fused import of_fdrda
 from mmaformal.facts.sums import (
@@ -25,6 +26,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -68,6 +70,12 @@ class FdrdaFacts(RoundedSum):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
 
 
 FACTS = FdrdaFacts("fdrda")

@@ -9,11 +9,12 @@ import z3
 from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
-from mmaformal.facts.gdfs import equal, exactness, related, sums
+from mmaformal.facts.gdfs import equal, exactness, monotonicity, related, sums
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,
@@ -26,6 +27,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 
 
@@ -65,6 +67,12 @@ class GdfsFacts(RoundedSum):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotone_fused.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_products(theory, instruction.spec)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -8,12 +8,13 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
-from mmaformal.facts.lowered import equal, error_bound, exactness, ranges, related, scaled
+from mmaformal.facts.lowered import equal, error_bound, exactness, monotonicity, ranges, related, scaled
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.ranges import not_minus_zero, not_nan
 from mmaformal.facts.sums import (
@@ -26,6 +27,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -77,6 +79,12 @@ class LoweredFacts(Facts):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
 
 
 FACTS = LoweredFacts("lowered")

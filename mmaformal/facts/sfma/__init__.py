@@ -7,7 +7,7 @@ from typing import Any
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.facts import exact_steps
+from mmaformal.facts import exact_steps, monotone_sticky
 from mmaformal.facts.exact_steps import always_exact, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -22,6 +22,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step
+from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -47,6 +48,9 @@ class SfmaFacts(RoundedSum):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotone_sticky.prove_in_c(theory, instruction.spec)
 
 
 FACTS = SfmaFacts("sfma")

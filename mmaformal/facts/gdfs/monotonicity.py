@@ -18,15 +18,13 @@ A group at a time, all products may grow: ≤ is transitive.  NaN and infinity a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.descents import order
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.encodings import smt
 from mmaformal.encodings.smt import gdfs
 from mmaformal.encodings.smt.blocks import (
     Term,
@@ -41,107 +39,71 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.fda import lowest_e_max
 from mmaformal.facts.fused_steps import E2M1_PRODUCT
-from mmaformal.formats import Format
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.larger_products import LargerProduct, larger_product
+from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.rules import Theory, instance
 
 Signed: TypeAlias = tuple[z3.BitVecRef, z3.BitVecRef]  #: a sign and a magnitude
 
 
-@dataclass
-class Deriving:
-    """Claims, each derived from others, and last that the conclusion follows: no premise was used that was not derived.
-
-    A premise of the theorem is `assumed`.
-    """
-
-    proving: Proving
-    letters: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = field(default_factory=dict)
-    steps: list[z3.BoolRef] = field(default_factory=list)
-
-    def letter(self, claim: z3.BoolRef) -> z3.BoolRef:
-        if claim.get_id() not in self.letters:
-            self.letters[claim.get_id()] = claim, z3.Bool(f"p{len(self.letters)}")
-        return self.letters[claim.get_id()][1]
-
-    def assume(self, claim: z3.BoolRef) -> z3.BoolRef:
-        self.steps.append(self.letter(claim))
-        return claim
-
-    def derive(
-        self,
-        name: str,
-        statement: str,
-        claim: z3.BoolRef,
-        given: Sequence[z3.BoolRef] = (),
-        cut: Sequence[z3.ExprRef] = (),
-        each_value_of: z3.BitVecRef | None = None,
-    ) -> z3.BoolRef:
-        """The claim, proved from others; with `each_value_of` a narrow term, for each of its values."""
-        terms = [x for x in cut if not z3.is_bv_value(x)]
-        if each_value_of is None:
-            self.proving.claim(name, statement, claim, given, terms)
-        else:
-            for value in range(1 << each_value_of.size()):
-                pair = each_value_of, z3.BitVecVal(value, each_value_of.size())
-                said, premises, inside = (
-                    [z3.substitute(x, pair) for x in xs] for xs in ([claim], given, terms)
-                )
-                self.proving.claim(name, statement, said[0], premises, inside)
-        self.steps.append(z3.Implies(all_of([self.letter(x) for x in given]), self.letter(claim)))
-        return claim
-
-    def conclude(self, claims: Sequence[z3.BoolRef], statement: str) -> None:
-        self.proving.claim("composition", statement, all_of([self.letter(x) for x in claims]), self.steps)
+def derive(
+    theory: Theory,
+    name: str,
+    statement: str,
+    claim: z3.BoolRef,
+    given: Sequence[z3.BoolRef] = (),
+    cut: Sequence[z3.ExprRef] = (),
+    each_value_of: z3.BitVecRef | None = None,
+) -> z3.BoolRef:
+    """The claim, proved from others; with `each_value_of` a narrow term, for each of its values."""
+    terms = [x for x in cut if not z3.is_bv_value(x)]
+    if each_value_of is None:
+        return theory.claim(name, statement, claim, given, terms)
+    bits = each_value_of.size()
+    values = [each_value_of == z3.BitVecVal(value, bits) for value in range(1 << bits)]
+    theory.claim(f"values of {name}", "a term has one of its values", z3.Or(values), (), [each_value_of])
+    for value in values:
+        theory.claim(name, statement, z3.Implies(value, claim), given, [*terms, each_value_of])
+    return claim  # follows from these, in the composition
 
 
 # ---- what is claimed ---------------------------------------------------------------------------------------------
 
 
-def value_of(code: z3.BitVecRef, fmt: Format, bits: int) -> z3.BitVecRef:
-    """A number in units of its format's least one, by the table of all codes, in two's complement."""
-    out = z3.BitVecVal(0, bits)
-    for x in range(fmt.codes):
-        units = fmt.value(x) / fmt.value(1)
-        assert units.denominator == 1
-        out = z3.If(code == x, z3.BitVecVal(int(units), bits), out)
-    return out
-
-
-def grows(spec: DotAdd, x: Inputs, y: Inputs, k: int) -> z3.BoolRef:
-    """a·b ≤ a'·b' at place k."""
-    first, second = (
-        value_of(each.a[k], spec.a_format, 12) * value_of(each.b[k], spec.b_format, 12) for each in (x, y)
-    )
-    return first <= second
-
-
-def prove_groups(proving: Proving, spec: DotAdd) -> None:
-    """That a gdfs model is monotone in its products.  Raises NotProvedError."""
+def prove_in_products(theory: Theory, spec: DotAdd) -> None:
+    """That a gdfs model is monotone in its products: `larger_product(spec, k).statement`.  Raises NotProvedError."""
     p = spec.parameters
     assert isinstance(p, Gdfs)
     if spec.k != p.L:
         raise NotProvedError("a chain of steps is monotone in a product", "unknown", "no argument for it")
     if worth(spec) < p.L // p.G:
         raise NotProvedError("a group is worth what the other terms lose", "sat", "")
-    inputs, deriving = symbolic_inputs(spec), Deriving(proving)
-    x = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
-    goals = []
     for start in range(0, spec.k, p.G):
-        mine = range(start, start + p.G)
-        a, b = (_renamed(side, mine) for side in (inputs.a, inputs.b))
-        other = replace(inputs, a=a, b=b)
-        y = smt.dot_add(spec, a, b, inputs.c, inputs.scale_a, inputs.scale_b)
-        larger = [deriving.assume(grows(spec, inputs, other, k)) for k in mine]
-        end = Grown(deriving, spec, p, x.steps[0], y.steps[0], start // p.G).prove(larger)
-        goal = order(x.result) <= order(y.result)
+        group = larger_product(spec, *range(start, start + p.G))
+        x, y = group.traces
+        pair = Grown(theory, spec, p, x.steps[0], y.steps[0], start // p.G)
+        end = pair.prove(group.premises)
         results = [x.steps[0].result, y.steps[0].result]
-        goals.append(deriving.derive("d", "d is the result of the step", goal, [end], results))
-    deriving.conclude(goals, "from all of these, d is not smaller if no product of one group is")
+        theory.claim("d", "d is the result of the step", group.in_order, [end], results)
+        text = "d is not smaller if no product of a group is"
+        _prove_each(theory, group, theory.theorem(text, group.statement))
 
 
-def _renamed(side: tuple[z3.BitVecRef, ...], places: Iterable[int]) -> tuple[z3.BitVecRef, ...]:
-    return tuple(z3.BitVec(f"{x}'", x.size()) if k in places else x for k, x in enumerate(side))
+def _prove_each(theory: Theory, group: LargerProduct, theorem: z3.BoolRef) -> None:
+    """Of a single product: the others are what they are, so they are not smaller."""
+    for k in group.places:
+        rest = [i for i in group.places if i != k]
+        pairs = [(mine[i], own[i]) for i in rest for own, mine in _sides(group)]
+        said = instance(theory, theorem, pairs)
+        alone = larger_product(group.spec, k)
+        for premise in (each for i, each in zip(group.places, said.arg(0).children(), strict=True) if i != k):
+            theory.claim("the same product", "a product is not smaller than itself", premise)
+        theory.theorem(f"d is not smaller if product {k} is not", alone.statement)
+
+
+def _sides(group: LargerProduct) -> list[tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]]]:
+    return [(group.x.a, group.y.a), (group.x.b, group.y.b)]
 
 
 # ---- one group ---------------------------------------------------------------------------------------------------
@@ -199,16 +161,27 @@ def _one_sign(flags: Sequence[z3.BoolRef], x: z3.BitVecRef, y: z3.BitVecRef) -> 
 class Grown:
     """Two steps that differ in group g, in which no product of the second, y, is smaller."""
 
-    deriving: Deriving
+    theory: Theory
     spec: DotAdd
     p: Gdfs
     x: gdfs.Step
     y: gdfs.Step
     g: int
 
+    def derive(
+        self,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        given: Sequence[z3.BoolRef] = (),
+        cut: Sequence[z3.ExprRef] = (),
+        each_value_of: z3.BitVecRef | None = None,
+    ) -> z3.BoolRef:
+        return derive(self.theory, name, statement, claim, given, cut, each_value_of)
+
     def prove(self, larger: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That d is not smaller, from the claims that the products are not."""
-        x, y, derive = self.x, self.y, self.deriving.derive
+        x, y, derive = self.x, self.y, self.derive
         groups = [[self._products(side, i) for i in range(len(x.groups))] for side in (x, y)]
         mine = groups[0][self.g], groups[1][self.g]
         products = self._larger(mine, larger)
@@ -241,7 +214,7 @@ class Grown:
         total: z3.BitVecRef,
     ) -> Summing:  # fmt: skip
         """That sums stay in range, from the bounds of what is added, and that the last one is the total."""
-        derive, bits = self.deriving.derive, total.size()
+        derive, bits = self.derive, total.size()
         ranges: list[z3.BoolRef] = []
         totals, reach = running(parts, bits), 0
         for n, (part, bound) in enumerate(zip(parts, bounds, strict=True)):
@@ -259,8 +232,7 @@ class Grown:
         G, text = self.p.G, "a product of e2m1 is at most 36"
         products = side.products[i * G : (i + 1) * G]
         small = [
-            self.deriving.derive("e2m1 product", text, z3.ULE(magnitude, E2M1_PRODUCT))
-            for _, magnitude in products
+            self.derive("e2m1 product", text, z3.ULE(magnitude, E2M1_PRODUCT)) for _, magnitude in products
         ]
         return self._summing("products", products, [E2M1_PRODUCT] * G, small, side.sums[i])
 
@@ -268,7 +240,7 @@ class Grown:
         bits, text = self.x.sums[0].size(), "a product of e2m1 is that of its numbers"
         pairs = zip(larger, mine[0].parts, mine[1].parts, strict=True)
         return [
-            self.deriving.derive("product", text, signed(*u, bits) <= signed(*v, bits), [premise])
+            self.derive("product", text, signed(*u, bits) <= signed(*v, bits), [premise])
             for premise, u, v in pairs
         ]
 
@@ -281,7 +253,7 @@ class Grown:
         more: Sequence[z3.ExprRef] = (),
     ) -> z3.BoolRef:
         """That the totals are in order if all parts are; `where` that is so, a claim about `more`."""
-        derive = self.deriving.derive
+        derive = self.derive
         given: list[z3.BoolRef] = []
         x, y = sums
 
@@ -310,7 +282,7 @@ class Grown:
 
     def _zeros(self, mine: tuple[Summing, Summing], products: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """If all products of one run are zero, those of the other have one sign, and so has their sum."""
-        derive, (x, y) = self.deriving.derive, mine
+        derive, (x, y) = self.derive, mine
         text = (
             "where all products of one run are zero, the sum of the other is of one sign, or all of them are"
         )
@@ -345,9 +317,9 @@ class Grown:
         text = "scales have no sign, so scaled groups are in order"
         given = [sums, *_known(mine)]
         if z3.is_bv_value(scales[0]):  # a power of two
-            return self.deriving.derive("scaled", text, claim, given, cut)
+            return self.derive("scaled", text, claim, given, cut)
         # One factor after the other, for each value that it has.
-        derive, wide, top = self.deriving.derive, x.significand.size(), (1 << scales[0].size()) - 1
+        derive, wide, top = self.derive, x.significand.size(), (1 << scales[0].size()) - 1
         factors = [resize(each, wide) for each in scales]
         sums_of = zip((x, y), cut, strict=False)
         magnitudes = [resize(resize(negate_if(t.sign, s), s.size() - 1), wide) for t, s in sums_of]
@@ -380,7 +352,7 @@ class Grown:
         text = "a group's exponent is the same, or its products are all zero in one run, and of one sign in the other"
         cut: list[z3.ExprRef] = [side.sums[self.g] for side in (self.x, self.y)]
         cut += [*(each.totals[-1] for each in mine), *flags]
-        return self.deriving.derive("exponents", text, claim, [zeros, *_known(mine)], cut)
+        return self.derive("exponents", text, claim, [zeros, *_known(mine)], cut)
 
     def _least(self) -> int:
         """A lower bound of e_max, c's exponent; where zeros have one of their own, it is that of zero."""
@@ -395,11 +367,11 @@ class Grown:
     def _below(self, side: gdfs.Step) -> list[z3.BoolRef]:
         exponents = [term.exponent for term, _ in self._summands(side)]
         text = "no exponent is above e_max"
-        return [self.deriving.derive("e_max", text, z3.ULE(e, side.e_max), (), exponents) for e in exponents]
+        return [self.derive("e_max", text, z3.ULE(e, side.e_max), (), exponents) for e in exponents]
 
     def _range(self, side: gdfs.Step, below: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
         """(e_max is not above its range, nor below the least exponent of c)."""
-        derive, ex = self.deriving.derive, gdfs.exponents_of(self.spec, self.p)
+        derive, ex = self.derive, gdfs.exponents_of(self.spec, self.p)
         high, least = ex.constant(ex.high), ex.constant(self._least())
         exponents = [term.exponent for term, _ in self._summands(side)]
         each = [
@@ -422,7 +394,7 @@ class Grown:
 
     def _e_max(self, kinds: z3.BoolRef) -> z3.BoolRef:
         """That e_max is the same; or in one run the group is zero, and in the other it is of one sign and has e_max."""
-        derive, (x, y) = self.deriving.derive, (side.groups[self.g] for side in (self.x, self.y))
+        derive, (x, y) = self.derive, (side.groups[self.g] for side in (self.x, self.y))
         least = gdfs.exponents_of(self.spec, self.p).constant(self._least())
         E, H = self.x.e_max, self.y.e_max
         c = self.x.addend.exponent
@@ -445,7 +417,7 @@ class Grown:
         return [gdfs.group_bound(self.spec, self.p) << shift] * len(self.x.groups) + [(2 << self.p.F) - 1]
 
     def _totals(self, side: gdfs.Step, groups: Sequence[Summing], below: Sequence[z3.BoolRef]) -> Summing:
-        derive, bounds, small = self.deriving.derive, self._bounds(), []
+        derive, bounds, small = self.derive, self._bounds(), []
         largest = gdfs.group_bound(self.spec, self.p)
         for i, ((term, aligned), bound) in enumerate(zip(self._summands(side), bounds, strict=True)):
             cut = [term.exponent, term.significand, side.e_max]
@@ -474,7 +446,7 @@ class Grown:
         ranges: Sequence[z3.BoolRef],
     ) -> z3.BoolRef:
         """That d is not smaller where e_max is the same."""
-        derive, x, y = self.deriving.derive, self.x, self.y
+        derive, x, y = self.derive, self.x, self.y
         same, bits = x.e_max == y.e_max, x.total.size()
         parts = []
         for i, ((u, A), (v, B)) in enumerate(zip(self._summands(x), self._summands(y), strict=True)):
@@ -502,7 +474,7 @@ class Grown:
 
         The run of the larger one is `high`, the other `low`, in which the group is zero.
         """
-        derive = self.deriving.derive
+        derive = self.derive
         low, high = (self.y, self.x) if falls else (self.x, self.y)
         first, second = totals[::-1] if falls else totals
         E, H = low.e_max, high.e_max
@@ -612,7 +584,7 @@ class Grown:
 
     def _special(self, rounded: z3.BoolRef, where: z3.BoolRef) -> z3.BoolRef:
         """That d is not smaller, if the rounded sum is not: both runs have the same special values."""
-        derive, x, y, fmt = self.deriving.derive, self.x, self.y, self.p.rho.format
+        derive, x, y, fmt = self.derive, self.x, self.y, self.p.rho.format
         codes = [self._code(side.total, side.e_max) for side in (x, y)]
         selected = [select_special(x.special, code, fmt, canonical_nan(fmt)) for code in codes]
         text = "both runs have the same special values"
@@ -641,7 +613,7 @@ class Grown:
 
         From one grid to the other by powers of two, those that the distance of the two is the sum of.
         """
-        derive, ex = self.deriving.derive, gdfs.exponents_of(self.spec, self.p)
+        derive, ex = self.derive, gdfs.exponents_of(self.spec, self.p)
         E, H = low.e_max, high.e_max
         higher, rise, bits = z3.ULT(E, H), H - E, low.total.size()
         least, top = ex.constant(self._least()), ex.constant(ex.high)
@@ -695,7 +667,7 @@ class Grown:
         totals: Sequence[z3.BitVecRef],
     ) -> z3.BoolRef:
         """That rounded sums are in order, if their opposites are."""
-        derive = self.deriving.derive
+        derive = self.derive
         own = [self._code(side.total, side.e_max) for side in (low, high)]
         text, opposite = "the opposite of a number is rounded to the opposite", []
         for code, mine in zip(codes, own, strict=True):

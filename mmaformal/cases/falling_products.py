@@ -1,35 +1,25 @@
-"""Does d grow with one product?  a·b ≤ a'·b' ⇒ d ≤ d', all else the same.
-
-It fails wherever a unit aligns by the exponents of the factors: the same number, made of other factors, has another
-exponent, and the other terms lose other bits.  It holds where each step rounds its exact sum (`monotonicity_rounding`),
-and where products are summed exactly and aligned by the exponents of their scales (`monotonicity_groups`).
-"""
+"""Two inputs that differ in one product, in order, whose results are not: the same number, made of other factors, has
+another exponent, and the other terms lose other bits."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Gdfs, Gps, Lowered, Sfma
-from mmaformal.cases.descents import any_code, codes_of_number, position, shown
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.descents import Descends, any_code, codes_of_number, position, shown
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import negated, run, with_products, zeros
 from mmaformal.cases.numerical import size as size_of
 from mmaformal.explain import code_text, number_text
-from mmaformal.facts.monotonicity_groups import prove_groups
-from mmaformal.facts.monotonicity_rounding import by_rounding
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing
-from mmaformal.proof.proving import NotProvedError
-from mmaformal.queries.property import Property
-from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
-from mmaformal.solver.asking import Asker
 
-# ---- witnesses ------------------------------------------------------------------------------------------------------
+Pair: TypeAlias = tuple[Codes, Codes]
 
 
 def equal_products(
@@ -57,18 +47,21 @@ def equal_products(
                 yield (codes[0], codes[1]), (codes[2], codes[3])  # type: ignore[misc]
 
 
-def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, Codes]]:
-    """Two inputs that differ in one product, but not in its value; up to `count` of them."""
+def product_cases(
+    spec: DotAdd, F: int, count: int = 60, seed: int = 0, order: Sequence[int] = ()
+) -> list[Pair]:
+    """Two inputs that differ in one product, but not in its value; up to `count` of them, for an alignment to F places.
+
+    `order`: that of the products, where c is no term of the sum.
+    """
     rng = random.Random(seed)
-    p = spec.parameters
-    F = getattr(p, "F", 24)
-    out: list[tuple[Codes, Codes]] = []
+    out: list[Pair] = []
     for low, high in equal_products(spec, rng, 2 * count):
         if len(out) >= count:
             break
         exponent = exponent_of(spec, high)
         base, other = zeros(spec), {}
-        places = p.order if isinstance(p, Lowered) else range(spec.k)  # neighbours in one step
+        places = order or range(spec.k)  # neighbours in one step
         if rng.random() < 0.6:
             other[places[1 % spec.k]] = negated(low[0], spec.a_format), low[1]
         size = (
@@ -76,7 +69,7 @@ def product_cases(spec: DotAdd, count: int, seed: int = 0) -> list[tuple[Codes, 
             * rng.choice((1, -1))
             * Fraction(2) ** (exponent - F - rng.randint(-1, 4))
         )
-        if rng.random() < 0.85 and not isinstance(p, Lowered):
+        if rng.random() < 0.85 and not order:
             c = any_code(size, spec.c_format)
             if c is None:
                 continue
@@ -97,14 +90,14 @@ def exponent_of(spec: DotAdd, factors: tuple[int, int]) -> int:
     return sum(max(fmt.fields(x)[1], 1) - fmt.bias for x, fmt in zip(factors, formats, strict=True))
 
 
-def narrow_cases(spec: DotAdd) -> list[tuple[Codes, Codes]]:
+def narrow_cases(spec: DotAdd, F: int) -> list[Pair]:
     """Two inputs that differ in one product, but not in its value, where the formats are so narrow that all products
     can be looked at: with a larger sum of exponents it takes a bit from the only term that does not cancel.
 
     That term is c, and another product cancels the first one; or it is a product, and c cancels the first one.
     """
-    p, a, b = spec.parameters, spec.a_format, spec.b_format
-    if not isinstance(p, Fda) or spec.k < 2 or max(a.codes, b.codes) > 256:
+    a, b = spec.a_format, spec.b_format
+    if spec.k < 2 or max(a.codes, b.codes) > 256:
         return []
     alike: dict[Fraction, dict[int, tuple[int, int]]] = {}
     for factors in product(range(1, a.sign_mask), range(1, b.sign_mask)):
@@ -112,12 +105,12 @@ def narrow_cases(spec: DotAdd) -> list[tuple[Codes, Codes]]:
             value = a.value(factors[0]) * b.value(factors[1])
             alike.setdefault(value, {})[exponent_of(spec, factors)] = factors
     raised = [(max(each), min(each), value) for value, each in alike.items() if len(each) > 1]
-    out: list[tuple[Codes, Codes]] = []
+    out: list[Pair] = []
     for high, low, value in sorted(raised, key=lambda case: (-case[0], case[1], case[2]))[:12]:
         second, first = alike[value][high], alike[value][low]
         opposite = negated(first[0], a), first[1]
         for units, below in product((1, 3), (1, 2, 3)):
-            rest = units * Fraction(2) ** (high - p.F - below)
+            rest = units * Fraction(2) ** (high - F - below)
             c, cancelling = any_code(rest, spec.c_format), any_code(-value, spec.c_format)
             others = [(c, {1: opposite})] if c is not None else []
             if rest in alike and cancelling is not None:
@@ -128,7 +121,7 @@ def narrow_cases(spec: DotAdd) -> list[tuple[Codes, Codes]]:
     return out
 
 
-def flushed_cases(spec: DotAdd) -> list[tuple[Codes, Codes]]:
+def flushed_cases(spec: DotAdd) -> list[Pair]:
     """gps: a subnormal factor counts as 0, so its product is below a smaller one of normal factors."""
     a, b = spec.a_format, spec.b_format
     subnormal, large = 1 << a.ignored_low_bits, any_code(Fraction(2) ** b.max_exponent, b)
@@ -143,15 +136,13 @@ def value_of_product(spec: DotAdd, codes: Codes, k: int) -> Fraction:
     return spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
 
 
-def find_product(instruction: Instruction) -> tuple[Codes, Codes] | None:
+def find_product(
+    instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
+) -> tuple[Codes, Codes] | None:
     """Two inputs that differ in the first product, not smaller in the second, whose result is."""
     spec = instruction.spec
-    p = spec.parameters
-    random_cases = [partial(product_cases, count=60, seed=seed) for seed in range(8)]
-    searches: list[Callable[[DotAdd], list[tuple[Codes, Codes]]]]
-    searches = [flushed_cases] if isinstance(p, Gps) else [random_cases[0], narrow_cases, *random_cases[1:]]
     for search in searches:
-        cases = search(spec)
+        cases = search()
         if not cases:
             continue
         cases.sort(key=lambda case: size_of(spec, case[0]))
@@ -164,21 +155,13 @@ def find_product(instruction: Instruction) -> tuple[Codes, Codes] | None:
     return None
 
 
-def settle_product(instruction: Instruction, asker: Asker) -> Answer:
-    spec, p = instruction.spec, instruction.parameters
-    question = f"{instruction.label}: a·b ≤ a'·b' ⇒ d ≤ d'"
-    proving = Composing(asker)
-    if isinstance(p, (Sfma, Efda)):
-        return by_rounding(question, proving, spec)
-    if isinstance(p, Gdfs):
-        try:
-            prove_groups(proving, spec)
-        except NotProvedError as error:
-            return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        return Holds(question, proving.unconcluded(), asker.elapsed)
-    found = find_product(instruction)
+def falls_with_a_product(
+    instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
+) -> Descends | None:
+    """What `find_product` finds, re-run in both encodings."""
+    spec, found = instruction.spec, find_product(instruction, searches)
     if found is None:
-        return Unknown(question, "no argument, and no input was found that breaks it", (), asker.elapsed)
+        return None
     first, second = found
     values = [value_of_product(spec, x, 0) for x in found]
     what = (
@@ -188,7 +171,12 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
     nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
     minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
     witness = shown(instruction, first, second, what, minimality)
-    return Fails(question, witness, "d depends on how a product is made of its factors", asker.elapsed)
+    return Descends(witness, "d depends on how a product is made of its factors")
 
 
-PRODUCT = Property("monotonicity-in-a-product", "a·b ≤ a'·b' ⇒ d ≤ d', all else the same", settle_product)
+def random_searches(
+    spec: DotAdd, F: int, *more: Callable[[], list[Pair]], order: Sequence[int] = ()
+) -> list[Callable[[], list[Pair]]]:
+    """Random cases of many seeds, and after the first of them what else there is."""
+    searches = [partial(product_cases, spec, F, seed=seed, order=order) for seed in range(8)]
+    return [searches[0], *more, *searches[1:]]

@@ -1,0 +1,89 @@
+"""d grows with c where c is added last, by an addition of its own (gps, lowered), to what does not depend on it.
+
+The sum of c and the other summand is in units of the larger one's last place, with three places more; the next c gives
+a sum that is not smaller, in the same units or in those of the next exponent, and rounding and flushing keep that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags
+from mmaformal.formats import Format
+from mmaformal.proof.composition import wide
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.proving import Proving
+from mmaformal.proof.rules import Theory
+
+
+@dataclass(frozen=True)
+class Added:
+    """The interfaces of an addition, and of what is done to its result."""
+
+    big: Operand
+    small: Operand
+    special: Special
+    total: z3.BitVecRef  #: a magnitude
+    rounded: Rounded
+    result: z3.BitVecRef
+
+    @property
+    def signed(self) -> z3.BitVecRef:
+        return negate_if(self.big.sign, fit(self.total, self.total.size() + 1))
+
+
+def added(addition: Addition, after: Callable[[z3.BitVecRef], z3.BitVecRef] = lambda code: code) -> Added:
+    x = addition
+    return Added(x.big, x.small, x.special, x.total, x.rounded, after(x.result))
+
+
+@dataclass(frozen=True)
+class LastAddition:
+    """A step that ends with the addition of c to `other`, any code of the format."""
+
+    fmt: Format
+    add: Callable[[z3.BitVecRef, z3.BitVecRef], Added]  #: of c and the other
+
+    @property
+    def c(self) -> z3.BitVecRef:
+        return z3.BitVec("c", self.fmt.storage_bits)
+
+    @property
+    def other(self) -> z3.BitVecRef:
+        return z3.BitVec("other summand", self.fmt.storage_bits)
+
+    @property
+    def step(self) -> OneStep:
+        return OneStep(lambda c: self.add(c, self.other), self.c, self.fmt, self.fmt)
+
+    def prove(self, theory: Theory) -> z3.BoolRef:
+        """What `OneStep.prove` says.  Raises NotProvedError."""
+        return self.step.prove(theory, _in_order)
+
+
+def _in_order(proving: Proving, runs: Neighbours) -> None:
+    x, y, sign = runs.small, runs.large, runs.sign
+    E0, E1 = x.big.field, y.big.field
+    ways = []
+    for rise in (0, 1):
+        way = z3.And(E0 + rise == E1, z3.ULE(E0, E1))
+        bits = x.signed.size() + 1
+        a, b = wide(x.signed, bits), wide(y.signed, bits) << rise
+        sums = z3.And(way, z3.Implies(sign == 0, a <= b), z3.Implies(sign != 0, a >= b))
+        ways.append(sums)
+        text = f"sums in order are rounded in order, where the exponent is {rise} higher for the larger c"
+        cut = [E0, E1, x.total, y.total, sign, *flags(x), *flags(y)]
+        cut += [operand.sign for side in (x, y) for operand in (side.big, side.small)]
+        claim = z3.Implies(sums, runs.ordered)
+        proving.claim(f"rounding, {rise}", text, claim, [z3.UGE(E0, 1)], cut)
+    proving.claim(
+        "least exponent", "an exponent field is not 0: that of a subnormal number is 1", z3.UGE(E0, 1)
+    )
+    text = "the sum with the larger c is the larger, on the same grid or on the next"
+    sums = z3.Implies(runs.none, z3.Or(ways))
+    proving.claim("sums of neighbours", text, sums, [runs.finite])

@@ -1,0 +1,391 @@
+"""d grows with c, of a step of fda or gdfs: sums with neighbouring c are in order, and so is what they are rounded to.
+
+With c' > c, neighbours, e_max stays or rises by r, and a term loses less than 2^r finer units more; c' is larger than c
+by what `covered` terms can lose.  So the sums S of c and S' of c', in finer units, are in order (S ≤ S' for c ≥ 0; else
+the other way about), or, with one term more, less than one coarser unit out of order, S being larger than a number that
+ρ, which cuts toward zero, gives.
+
+Both sums are those of the aligned terms; D_k is what the first k of them lose, and R_k their sum in the run with c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Fda, Gdfs, Rounding
+from mmaformal.cases.descents import two_runs
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize
+from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
+from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_steps
+from mmaformal.proof.composition import wide, within
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.proving import Proving
+from mmaformal.proof.rules import Theory
+
+
+def products_allowed(spec: DotAdd) -> int:
+    """The most products (or groups) that a step of fda or gdfs may have to be monotone in c.
+
+    c gains what 2^(F − M) of them can lose, at least one; with one more, all of them losing, the sum falls by less than
+    one unit of the coarser grid, from above a number that it has: nothing that is cut toward zero shows.
+    """
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    return covered(spec) + (p.rho.rounding is Rounding.RZ and p.rho.fraction_bits <= p.F)
+
+
+def covered(spec: DotAdd) -> int:
+    """The number of products of which c gains what they can lose."""
+    p = spec.parameters
+    assert isinstance(p, (Fda, Gdfs))
+    return int(1 << max(0, p.F - spec.c_format.fraction_bits))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both runs of a step of fda or gdfs, with neighbouring codes of c."""
+
+    spec: DotAdd
+    runs: Neighbours
+    x: Fused  #: with the code of smaller magnitude
+    y: Fused
+
+    @property
+    def E(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        return self.x.step.e_max, self.y.step.e_max
+
+    @property
+    def c(self) -> tuple[tuple[z3.BitVecRef, z3.BitVecRef], tuple[z3.BitVecRef, z3.BitVecRef]]:
+        """(exponent, significand) of c in both runs."""
+        x, y = (side.step.addend for side in (self.x, self.y))
+        return (x.exponent, x.significand), (y.exponent, y.significand)
+
+    @property
+    def c_signs(self) -> list[z3.BitVecRef]:
+        return [side.step.addend.sign for side in (self.x, self.y)]
+
+    @property
+    def exponents(self) -> ExponentRange:
+        return self.x.exponents
+
+    @property
+    def least(self) -> z3.BitVecRef:
+        """The least exponent of c, if it is not zero."""
+        return self.exponents.constant(self.spec.c_format.min_exponent)
+
+    @property
+    def zero(self) -> int:
+        """The exponent of c = 0."""
+        e_zero = self.spec.parameters.e_zero  # type: ignore[attr-defined]
+        return self.spec.c_format.min_exponent if e_zero is None else int(e_zero)
+
+    @property
+    def furthest(self) -> int:
+        """The most that e_max rises by."""
+        return max(1, self.spec.c_format.min_exponent - self.zero)
+
+    def risen(self, rise: int) -> z3.BoolRef:
+        """Whether e_max is so much higher with the larger c; by more than 1 only to the least exponent of c."""
+        E0, E1 = self.E
+        return z3.And(E0 + rise == E1, z3.ULE(E0, E1), *([self.least == E1] if rise > 1 else []))
+
+    @property
+    def bits(self) -> int:
+        """Wide enough for all sums, on the finer grid."""
+        return int(self.x.step.total.size()) + self.furthest + 3
+
+    @property
+    def terms(self) -> int:
+        """All but c."""
+        return len(self.x.summands) - 1
+
+
+def prove_in_c(theory: Theory, spec: DotAdd) -> None:
+    """That a model of fda or gdfs is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
+    inputs = symbolic_inputs(one_step(spec))
+
+    def step(c: z3.BitVecRef) -> Any:
+        return fused_step(spec, replace(inputs, c=c)).step
+
+    one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
+    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    prove_steps(theory, two_runs(spec), one, theorem)
+
+
+def prove_in_order(proving: Proving, spec: DotAdd, runs: Neighbours) -> None:
+    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    inputs = symbolic_inputs(one_step(spec))
+    x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
+    pair = Pair(spec, runs, x, y)
+    step = _next_c(proving, pair)
+    (below0, some0), (below1, some1) = prove_e_max(proving, x), prove_e_max(proving, y)
+    maxima = _maxima(proving, pair, step, [*below0, *below1, some0, some1])
+    for side, below, some in ((x, below0, some0), (y, below1, some1)):
+        prove_total(proving, side, below)
+        prove_highest(proving, side, below, some)
+    sums = _Sums(proving, pair)
+    for rise in range(pair.furthest + 1):
+        facts = [_term(proving, pair, k, rise, below0[k]) for k in range(pair.terms)]
+        of_c = _of_c(proving, pair, rise, [step, maxima, below0[-1], below1[-1]])
+        lost = sums.lost(rise, facts, of_c)
+        _rounding(proving, pair, rise, sums.in_order(rise, lost))
+
+
+# ---- c and e_max -------------------------------------------------------------------------------------------------
+
+
+def _next_c(proving: Proving, pair: Pair) -> z3.BoolRef:
+    """How c changes from a code to the next."""
+    (e0, s0), (e1, s1) = pair.c
+    sign, M = pair.runs.sign, pair.spec.c_format.fraction_bits
+    zero, least = pair.exponents.constant(pair.zero), pair.least
+    from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero, e1 == least)
+    return proving.claim(
+        "neighbouring c",
+        "the next c has one more in its last place, or the next exponent, or is the least after zero",
+        z3.And(
+            *(each == sign for each in pair.c_signs),
+            z3.Or(
+                from_zero,
+                z3.And(s0 != 0, e1 == e0, s1 == s0 + 1, s0 != -1),
+                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
+            ),
+        ),
+        [pair.runs.finite],
+    )
+
+
+def _maxima(proving: Proving, pair: Pair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """How e_max changes with c; and the ways of that are how far it rises."""
+    (E0, E1), ((e0, s0), (e1, s1)) = pair.E, pair.c
+    zero, least = pair.exponents.constant(pair.zero), pair.least
+    next_up = z3.And(z3.ULT(E0, E1), E1 == E0 + 1, e0 == E0, e1 == E1, s0 == -1)
+    from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero, e1 == least)
+    risen = z3.And(from_zero, least == E1, z3.ULT(E0, least), z3.UGE(E0, zero))
+    products = [s.term.exponent for s in pair.x.summands[:-1]]
+    cut = [e0, e1, s0, s1, E0, E1]
+    maxima = proving.claim(
+        "e_max of neighbours",
+        "e_max stays, or rises by one with c, or from below the least exponent of c to that",
+        z3.Or(E1 == E0, next_up, risen),
+        [step, *largest],
+        [*cut, *products, pair.runs.sign, *pair.c_signs],
+    )
+    text = f"so e_max rises by 0 to {pair.furthest}"
+    ways = z3.Or([pair.risen(rise) for rise in range(pair.furthest + 1)])
+    proving.claim("rise of e_max", text, ways, [maxima], cut)
+    return maxima
+
+
+# ---- terms on two grids ------------------------------------------------------------------------------------------
+
+
+def _aligned(pair: Pair, k: int) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    """The k-th aligned term in both runs, with its sign, each in its own units."""
+    x, y = (side.summands[k] for side in (pair.x, pair.y))
+    return negate_if(x.term.sign, fit(x.aligned, pair.bits)), negate_if(
+        y.term.sign, fit(y.aligned, pair.bits)
+    )
+
+
+def _finer(x: z3.BitVecRef, rise: int) -> z3.BitVecRef:
+    return x * (1 << rise)
+
+
+def _term(proving: Proving, pair: Pair, k: int, rise: int, below: z3.BoolRef) -> z3.BoolRef:
+    """What the k-th product loses by the rise: less than a coarser unit, with its own sign."""
+    u, v = pair.x.summands[k], pair.y.summands[k]
+    A, B = _aligned(pair, k)
+    lost, most = A - _finer(B, rise), (1 << rise) - 1
+    text = (
+        f"where e_max rises by {rise}, a term loses less than one unit of the coarser grid, and has its sign"
+    )
+    claim = z3.And(within(lost, most), z3.Implies(lost > 0, A >= 1), z3.Implies(lost < 0, A <= -1))
+    cut = [u.term.exponent, u.term.significand, u.term.sign, v.term.sign, *pair.E]
+    claims = z3.Implies(pair.risen(rise), claim)
+    return proving.claim(f"{u.name} on two grids, {rise}", text, claims, [below], cut)
+
+
+def _of_c(proving: Proving, pair: Pair, rise: int, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """What c gains: at least what `covered` products can lose."""
+    gains, rest, F = covered(pair.spec), (1 << rise) - 1, pair.x.F
+    A, B = _aligned(pair, -1)
+    gained, least = min(pair.terms, gains) * rest, (2 << F) - gains
+    sign = pair.runs.sign
+    up = z3.And(_finer(B, rise) - A >= gained, A >= 0)
+    down = z3.And(A - _finer(B, rise) >= gained, A <= 0)
+    if rise:
+        at_least = pair.E[1] == pair.least
+        up, down = z3.And(up, z3.Or(at_least, least <= A)), z3.And(down, z3.Or(at_least, -least >= A))
+    plus = sign == 0
+    small = [within(each, pair.x.bounds[-1]) for each in (A, B)]
+    claim = z3.And(*small, z3.Implies(plus, up), z3.Implies(z3.Not(plus), down))
+    text = (
+        f"where e_max rises by {rise}, c is larger by at least what {min(pair.terms, gains)} terms can lose"
+    )
+    (e0, s0), (e1, s1) = pair.c
+    cut = [e0, e1, s0, s1, *pair.E, *pair.c_signs, sign]
+    claims = z3.Implies(pair.risen(rise), claim)
+    return proving.claim(f"c on two grids, {rise}", text, claims, given, cut)
+
+
+# ---- sums --------------------------------------------------------------------------------------------------------
+
+
+class _Sums:
+    """The sums of both runs, term by term."""
+
+    def __init__(self, proving: Proving, pair: Pair) -> None:
+        self.proving, self.pair = proving, pair
+        self.terms = [_aligned(pair, k) for k in range(pair.terms)] + [_aligned(pair, -1)]
+        self.sums = [self._running([term[n] for term in self.terms]) for n in (0, 1)]
+        self.ranges: list[list[z3.BoolRef]] = []
+        self.totals = [self._total(n) for n in (0, 1)]
+
+    @staticmethod
+    def _running(parts: Sequence[z3.BitVecRef]) -> list[z3.BitVecRef]:
+        out = [parts[0]]
+        for part in parts[1:]:
+            out.append(out[-1] + part)
+        return out
+
+    def _reach(self, k: int) -> int:
+        """A bound of the sum of the first terms, up to the k-th."""
+        return sum(self.pair.x.bounds[: k + 1])
+
+    def _total(self, run: int) -> z3.BoolRef:
+        """That the accumulator is the sum of the run's terms, and how large it is at most."""
+        side = (self.pair.x, self.pair.y)[run]
+        total, bits = side.step.total, self.pair.bits
+        summands, text = side.summands, "no partial sum of the accumulator wraps"
+        parts = [negate_if(s.term.sign, resize(s.aligned, total.size())) for s in summands]
+        partial, sums = self._running(parts), self.sums[run]
+        ranges: list[z3.BoolRef] = []
+        known: list[z3.BoolRef] = []
+        for k, s in enumerate(summands):
+            same = z3.And(wide(partial[k], bits) == sums[k], within(sums[k], self._reach(k)))
+            before = [partial[k - 1], sums[k - 1]] if k else []
+            given = [*known, z3.ULE(s.aligned, side.bounds[k])]  # from `prove_total`
+            name = f"partial sum {k} of two"
+            known = [self.proving.claim(name, text, same, given, [*before, s.aligned, s.term.sign])]
+            ranges.append(same.arg(1))
+        self.ranges.append(ranges)
+        claim = wide(total, bits) == sums[-1]
+        cut = [sums[-1], *([total] if partial[-1].eq(total) else [])]
+        if not partial[-1].eq(total):
+            text = "the accumulator's order of summation does not matter"
+            cut_terms = [x for s in summands for x in (s.aligned, s.term.sign)]
+            known.append(self.proving.claim("sum", text, partial[-1] == total, (), cut_terms))
+            cut += [total, partial[-1]]
+        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, known, cut)
+
+    def _size(self, rise: int) -> z3.BitVecRef:
+        """What the sum with c is at least where one term more loses than c gains."""
+        pair, n, bits = self.pair, self.pair.terms, self.pair.bits
+        beyond = n + (2 << pair.x.F) - covered(pair.spec)
+        return z3.If(pair.least == pair.E[1], z3.BitVecVal(n, bits), z3.BitVecVal(beyond, bits))
+
+    def _together(self, rise: int, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
+        """How D, the sum with c less that with the larger c, is bounded, R being the former."""
+        rest, sign = (1 << rise) - 1, self.pair.runs.sign
+        up, down = D <= 0, D >= 0
+        if rise and self.pair.terms > covered(self.pair.spec):
+            size = self._size(rise)
+            up = z3.Or(up, z3.And(rest >= D, size <= R))
+            down = z3.Or(down, z3.And(-rest <= D, -size >= R))
+        return z3.And(z3.Implies(sign == 0, up), z3.Implies(sign != 0, down))
+
+    def lost(self, rise: int, facts: Sequence[z3.BoolRef], of_c: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
+        """(the sum of what all terms lose is bounded; it is the difference of both sums)."""
+        pair, proving, n, risen = self.pair, self.proving, self.pair.terms, self.pair.risen(rise)
+        rest = (1 << rise) - 1
+        sums, others = self.sums
+        differences = [A - _finer(B, rise) for A, B in self.terms]
+        D = self._running(differences)
+        cut = [*pair.E, pair.runs.sign]
+        known: list[z3.BoolRef] = []
+        split: list[z3.BoolRef] = []
+        for k in range(n + 1):
+            (A, B), lost = self.terms[k], differences[k]
+            before = [D[k - 1], sums[k - 1], others[k - 1]] if k else []
+            text = "the difference of two sums on two grids is the sum of what each term loses"
+            claim = D[k] == sums[k] - _finer(others[k], rise)
+            inside = [*(before[1:] if k == 1 else before), A, B]  # the first is the difference by definition
+            split = [proving.claim(f"difference of sums {k}, {rise}", text, claim, split, inside)]
+            if k == n:
+                break
+            text = "terms lose no more than a unit each, and more than all but one of them only if all have one sign"
+            claim = z3.Implies(
+                risen, z3.And(_lost_by(k + 1, rest, D[k], sums[k]), within(D[k], (k + 1) * rest))
+            )
+            small = [self.ranges[0][k - 1]] if k else []
+            given = [*known, facts[k], *small, self.ranges[0][k]]
+            inside = [*cut, *(before[:2]), A, lost]
+            known = [proving.claim(f"difference {k}, {rise}", text, claim, given, inside)]
+        text = "c gains what all lose, or all but one, if all have its sign and less than a unit is lost"
+        together = z3.Implies(risen, self._together(rise, D[n], sums[n]))
+        inside = [*cut, *([D[n - 1], sums[n - 1]]), *self.terms[n]]
+        given = [*known, of_c, self.ranges[0][n - 1]]
+        return proving.claim(f"difference with c, {rise}", text, together, given, inside), split[0]
+
+    def in_order(self, rise: int, lost: tuple[z3.BoolRef, z3.BoolRef]) -> z3.BoolRef:
+        """That the totals are in order, or almost."""
+        pair, (_, split), n = self.pair, lost, self.pair.terms
+        R, other = self.sums[0][n], self.sums[1][n]
+        t0, t1 = pair.x.step.total, pair.y.step.total
+        text = (
+            f"where e_max rises by {rise}, the sum with the larger c is the larger, or less than a unit less"
+        )
+        claim = z3.Implies(pair.risen(rise), ordered_totals(pair, rise))
+        given = [*lost, *self.totals, *(each[n] for each in self.ranges)]
+        cut = [*pair.E, pair.runs.sign, split.arg(0), R, other, t0, t1]
+        return self.proving.claim(f"totals, {rise}", text, claim, given, cut)
+
+
+def _lost_by(k: int, rest: int, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
+    """If k terms lose more than k − 1 of them could, they have one sign, and none is zero."""
+    inner = (k - 1) * rest
+    return z3.And(z3.Implies(inner < D, k <= R), z3.Implies(-inner > D, -k >= R))
+
+
+# ---- rounding ----------------------------------------------------------------------------------------------------
+
+
+def ordered_totals(pair: Pair, rise: int) -> z3.BoolRef:
+    """Whether the totals are in order, in units of the finer grid; or less than a coarser unit out of order."""
+    t0, t1 = pair.x.step.total, pair.y.step.total
+    bits = t0.size() + rise + 1
+    a, b = wide(t0, bits), wide(t1, bits) << rise
+    up, down = a <= b, a >= b
+    n, gains, rest = pair.terms, covered(pair.spec), (1 << rise) - 1
+    if n > gains and rise:
+        beyond = n + (2 << pair.x.F) - gains
+        size = z3.If(pair.least == pair.E[1], z3.BitVecVal(n, bits), z3.BitVecVal(beyond, bits))
+        up, down = z3.Or(up, z3.And(a - b <= rest, a >= size)), z3.Or(down, z3.And(b - a <= rest, -a >= size))
+    sign = pair.runs.sign
+    return z3.And(z3.Implies(sign == 0, up), z3.Implies(sign != 0, down))
+
+
+def _rounding(proving: Proving, pair: Pair, rise: int, totals: z3.BoolRef) -> None:
+    """Totals in order are rounded in order, and so are those that are almost."""
+    x, y, (E0, E1) = pair.x, pair.y, pair.E
+    ex, reach = x.exponents, sum(x.bounds)
+    t0, t1 = x.step.total, y.step.total
+    premises = [
+        totals,
+        z3.UGE(E0, ex.constant(x.least)),
+        z3.ULE(E1, ex.constant(ex.high)),
+        *(z3.And(t <= reach, t >= -reach) for t in (t0, t1)),
+    ]
+    proving.claim(
+        f"rounding with e_max {rise} higher",
+        f"sums in order are rounded in order, where e_max is {rise} higher for the larger c",
+        z3.Implies(pair.risen(rise), pair.runs.ordered),
+        premises,
+        [E0, E1, t0, t1, pair.runs.sign, *flags(x.step), *flags(y.step)],
+    )

@@ -1,0 +1,263 @@
+"""d grows with c, of a step of sfma, or of efda in fixed point: one sum of two terms, c and what does not depend on it.
+
+With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
+finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
+results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import z3
+
+from mmaformal.algorithms import DotAdd, Efda, Sfma
+from mmaformal.cases.descents import order, two_runs
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt.blocks import (
+    ExponentRange,
+    StickySum,
+    Term,
+    exponent_range,
+    negate_if,
+    product_range,
+)
+from mmaformal.facts.exact_terms import step_of
+from mmaformal.facts.fused_steps import one_step
+from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
+from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
+from mmaformal.proof.composition import wide, within
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.rules import Theory
+
+
+def terms_of(step: Any) -> tuple[Term, Term]:
+    """(what c is added to, c)."""
+    return (step.product if isinstance(step, sfma.Step) else step.term), step.addend
+
+
+def exponents_of(spec: DotAdd) -> ExponentRange:
+    p = spec.parameters
+    if isinstance(p, Sfma):
+        return sfma.exponents_of(spec.c_format)
+    assert isinstance(p, Efda)
+    bits = efda.sum_places(spec, p.L)
+    own = product_range(spec.a_format, spec.b_format)
+    return exponent_range(spec.c_format).union(own.low - efda.fraction_bits(spec) + bits)
+
+
+def frame_of(spec: DotAdd) -> int:
+    """The places of a sum below the one of its exponent."""
+    p = spec.parameters
+    if isinstance(p, Sfma):
+        return sfma.frame_bits(spec.c_format.fraction_bits + 1)
+    assert isinstance(p, Efda)
+    return efda.sum_places(spec, p.L) + efda.places_below(efda.precision(spec, p))
+
+
+def prove_in_c(theory: Theory, spec: DotAdd) -> None:
+    """`two_runs(spec).statement`.  Raises NotProvedError."""
+    inputs = symbolic_inputs(one_step(spec))
+    one = OneStep(lambda c: step_of(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    prove_steps(theory, two_runs(spec), one, theorem)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both runs of a step, with neighbouring codes of c, the smaller in magnitude first."""
+
+    spec: DotAdd
+    runs: Neighbours
+    exponents: ExponentRange
+
+    @property
+    def steps(self) -> tuple[Any, Any]:
+        return self.runs.small, self.runs.large
+
+    @property
+    def term(self) -> Term:
+        """What c is added to."""
+        return terms_of(self.runs.small)[0]
+
+    @property
+    def c(self) -> list[Term]:
+        return [terms_of(step)[1] for step in self.steps]
+
+    @property
+    def sums(self) -> list[StickySum]:
+        return [step.sum for step in self.steps]
+
+    @property
+    def E(self) -> list[z3.BitVecRef]:
+        return [each.e_max for each in self.sums]
+
+    @property
+    def totals(self) -> list[z3.BitVecRef]:
+        return [each.total for each in self.sums]
+
+    @property
+    def bits(self) -> int:
+        """Wide enough for all sums, on the finer grid."""
+        return int(self.totals[0].size()) + 2
+
+    @property
+    def parts(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
+        """Both aligned terms of either run, with their signs."""
+        return [
+            (negate_if(self.term.sign, fit(sum_.x, self.bits)), negate_if(c.sign, fit(sum_.y, self.bits)))
+            for sum_, c in zip(self.sums, self.c, strict=True)
+        ]
+
+    @property
+    def of_c(self) -> list[z3.BitVecRef]:
+        """Letters."""
+        return [*(part for c in self.c for part in c), self.runs.sign]
+
+    def risen(self, rise: int) -> z3.BoolRef:
+        (E0, E1), ex = self.E, self.exponents
+        low, high = ex.constant(self.spec.c_format.min_exponent), ex.constant(ex.high)
+        return z3.And(E0 + rise == E1, z3.ULE(E0, E1), z3.UGE(E0, low), z3.ULE(E1, high))
+
+    def in_turn(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+        """x ≤ y for c ≥ 0, else y ≤ x."""
+        sign = self.runs.sign
+        return z3.And(z3.Implies(sign == 0, x <= y), z3.Implies(sign != 0, x >= y))
+
+    def in_order(self, rise: int) -> z3.BoolRef:
+        """Whether the sums are."""
+        t0, t1 = (wide(total, self.bits) for total in self.totals)
+        return self.in_turn(t0, t1 << rise)
+
+
+def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours) -> None:
+    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    pair = Pair(spec, runs, exponents_of(spec))
+    step = _next_c(theory, pair)
+    maxima, ways = _maxima(theory, pair, step)
+    totals = [_total(theory, pair, run) for run in (0, 1)]
+    sums = [_sums(theory, pair, rise, step, maxima, totals) for rise in (0, 1)]
+    bits, reach = pair.totals[0].size(), _reach(pair.totals[0])
+    p, lowest = spec.parameters, spec.c_format.min_exponent
+    assert isinstance(p, (Sfma, Efda))
+    rounding = OrderedRounding(p.rho, pair.exponents, frame_of(spec), lowest, bits, reach)
+    rounding.prove(theory)
+    first, second = (At(*each) for each in zip(pair.totals, pair.E, strict=True))
+    small = [total.arg(1) for total in totals]
+    cases = [
+        prove_rounded_in_order(
+            theory,
+            rounding,
+            (first, second),
+            rise,
+            z3.And(pair.risen(rise), pair.in_order(rise), *small),
+            runs.sign == 0,
+        )
+        for rise in (0, 1)
+    ]
+    codes = [rounding.code(each.total, each.e_max) for each in (first, second)]
+    linked = []
+    for side, c, code in zip(pair.steps, pair.c, codes, strict=True):
+        text = "where nothing is special, d is the rounded sum; a zero may have another sign"
+        claim = z3.Or(any_special(side), order(side.result) == order(code))
+        cut = [side.sum.total, side.sum.e_max, c.sign, pair.term.sign, *flags(side)]
+        linked.append(theory.claim("rounded sum", text, claim, (), cut))
+    text = "so the results are in order"
+    results = [step.result for step in pair.steps]
+    cut = [
+        *pair.E,
+        *pair.totals,
+        *results,
+        *codes,
+        *(f for side in pair.steps for f in flags(side)),
+        runs.sign,
+    ]
+    theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked], cut)
+
+
+def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
+    """How c changes from a code to the next."""
+    (_, e0, s0), (_, e1, s1) = pair.c
+    sign, ex, M = pair.runs.sign, pair.exponents, pair.spec.c_format.fraction_bits
+    return theory.claim(
+        "neighbouring c",
+        "the next c has one more in its last place, or the next exponent",
+        z3.And(
+            *(c.sign == sign for c in pair.c),
+            z3.UGE(e0, ex.constant(pair.spec.c_format.min_exponent)),
+            z3.ULE(e1, ex.constant(ex.high)),
+            z3.Or(
+                z3.And(e1 == e0, s1 == s0 + 1, s0 != -1),
+                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
+            ),
+        ),
+        [pair.runs.finite],
+    )
+
+
+def _maxima(theory: Theory, pair: Pair, step: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
+    """(how e_max changes with c; the ways of that are how far it rises)."""
+    (E0, E1), (c0, c1), e = pair.E, pair.c, pair.term.exponent
+    text = "the other term's exponent is in its range"
+    in_range = theory.claim("term in range", text, z3.ULE(e, pair.exponents.constant(pair.exponents.high)))
+    claim = z3.And(
+        *(z3.ULE(each, E0) for each in (c0.exponent, e)),
+        z3.ULE(c1.exponent, E1),
+        z3.Or(pair.risen(0), z3.And(pair.risen(1), c0.exponent == E0, c1.exponent == E1)),
+    )
+    text = "e_max stays, or rises by one with c"
+    maxima = theory.claim("e_max of neighbours", text, claim, [step, in_range], [e, *pair.of_c])
+    ways = z3.Or(pair.risen(0), pair.risen(1))
+    return maxima, theory.claim(
+        "rise of e_max", "so it rises by 0 or 1", ways, [maxima], [e, E0, E1, *pair.of_c]
+    )
+
+
+def _total(theory: Theory, pair: Pair, run: int) -> z3.BoolRef:
+    """That a sum is that of both terms, and how large it is at most."""
+    sum_, (x, y) = pair.sums[run], pair.parts[run]
+    total, reach = sum_.total, _reach(sum_.total)
+    claim = z3.And(wide(total, pair.bits) == x + y, z3.And(total <= reach, total >= -reach))
+    cut = [sum_.x, sum_.y, pair.term.sign, pair.c[run].sign]
+    return theory.claim("sum", "the sum is that of both terms", claim, (), cut)
+
+
+def _sums(
+    theory: Theory,
+    pair: Pair,
+    rise: int,
+    step: z3.BoolRef,
+    maxima: z3.BoolRef,
+    totals: Sequence[z3.BoolRef],
+) -> z3.BoolRef:
+    """That the sum with the larger c is the larger, where e_max rises so far."""
+    (A, C), (B, D) = pair.parts
+    way, most, sign = pair.risen(rise), 2 * rise, pair.runs.sign
+    changed, gained = (B << rise) - A, (D << rise) - C
+    text = f"where e_max rises by {rise}, the other term changes by no more than {most} units"
+    near = z3.Implies(way, within(changed, most))
+    cut = [pair.term.exponent, pair.term.significand, pair.term.sign, *pair.E]
+    theory.claim(f"term on two grids, {rise}", text, near, [maxima], cut)
+    more = z3.Implies(
+        way, z3.And(z3.Implies(sign == 0, gained >= most), z3.Implies(sign != 0, gained <= -most))
+    )
+    text, cut = f"and c by {most} at least", [*pair.of_c, *pair.E]
+    theory.claim(f"c on two grids, {rise}", text, more, [step, maxima], cut)
+    text = "the difference of two sums is the sum of the differences"
+    split = ((B + D) << rise) - (A + C) == changed + gained
+    theory.claim(f"difference of sums, {rise}", text, split, (), [A, B, C, D])
+    small = within(gained, 1 << (pair.bits - 2))
+    cut = [*(sum_.y for sum_ in pair.sums), *(c.sign for c in pair.c)]
+    theory.claim(f"range of c, {rise}", "that of c is in its range", small, (), cut)
+    text = f"so where e_max rises by {rise}, the sum with the larger c is the larger"
+    claim = z3.Implies(way, pair.in_order(rise))
+    cut = [*pair.E, *pair.totals, A + C, B + D, changed, gained, sign]
+    return theory.claim(f"sums, {rise}", text, claim, [near, more, split, small, *totals], cut)
+
+
+def _reach(total: z3.BitVecRef) -> int:
+    """A bound of a sum of two terms, in two's complement."""
+    return 2 * ((1 << (int(total.size()) - 2)) - 1)

@@ -1,0 +1,124 @@
+"""The rules of proofs, checked in full on small formats: of all results, and all relations of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+import z3
+
+from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.rules import Ascent, RuleError, Successor, Theory, instance
+from mmaformal.solver.asking import Asker, constants_of
+from mmaformal.solver.portfolio import Portfolio
+
+BITS = 3  #: of a code: 8 of them
+RESULT = 2  #: bits of a result: 4 of them
+
+#: Which results are related, and what each code gives: any of all there are.
+RELATED = [z3.Bool(f"related {i}") for i in range(1 << 2 * RESULT)]
+GIVEN = [z3.BitVec(f"given {i}", RESULT) for i in range(1 << BITS)]
+
+
+def related(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    pair = z3.Concat(x, y)
+    return z3.Or([z3.And(pair == i, each) for i, each in enumerate(RELATED)])
+
+
+def result_of(code: z3.BitVecRef) -> z3.BitVecRef:
+    out = GIVEN[0]
+    for i, each in enumerate(GIVEN):
+        out = z3.If(code == i, each, out)
+    return out
+
+
+def for_all(claim: z3.BoolRef) -> z3.BoolRef:
+    """The claim, for all values of its constants but those above."""
+    fixed = {x.get_id() for x in (*RELATED, *GIVEN)}
+    free = [x for x in constants_of(claim) if x.get_id() not in fixed]
+    values = [[z3.BitVecVal(v, x.size()) for v in range(1 << x.size())] for x in free]  # type: ignore[attr-defined]
+    return z3.And(
+        [z3.substitute(claim, *zip(free, each, strict=True)) for each in product(*values)]
+        if free
+        else [claim]
+    )
+
+
+def follows(premises: Sequence[z3.BoolRef], conclusion: z3.BoolRef) -> bool:
+    solver = z3.Solver()
+    solver.add(*map(for_all, premises), z3.Not(for_all(conclusion)))
+    verdict = solver.check()
+    assert verdict != z3.unknown
+    return bool(verdict == z3.unsat)
+
+
+CODE = z3.BitVec("code", BITS)
+GUARD = z3.BitVec("guard", 1)
+RULES: list[Callable[[], Any]] = [
+    lambda: Successor(CODE, result_of(CODE), related, 3),
+    lambda: Successor(CODE, result_of(CODE), related, 2),
+    lambda: Ascent(CODE, result_of(CODE), related, 3, z3.BoolVal(True)),
+    lambda: Ascent(CODE, result_of(CODE), related, 2, GUARD == 1),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_right_and_needs_each_of_its_premises(rule: Callable[[], Any]) -> None:
+    made = rule()
+    assert follows(made.premises, made.conclusion)
+    for left_out in range(len(made.premises)):
+        rest = [each for i, each in enumerate(made.premises) if i != left_out]
+        assert not follows(rest, made.conclusion)
+
+
+def test_a_rule_of_one_code_less_does_not_reach_it() -> None:
+    made, further = (Successor(CODE, result_of(CODE), related, last) for last in (2, 3))
+    assert not follows(made.premises, further.conclusion)
+
+
+@pytest.fixture
+def theory() -> Iterator[Theory]:
+    with Portfolio(["bitwuzla"]) as portfolio:
+        yield Theory(Asker(portfolio, 60.0))
+
+
+X, Y = z3.BitVecs("x y", 4)
+
+
+def at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    return x <= y
+
+
+def test_a_rule_takes_theorems_alone(theory: Theory) -> None:
+    rule = Ascent(X, z3.SignExt(1, X) + 1, at_most, 7, z3.BoolVal(True))
+    theory.claim("next", "a claim, of which nothing was concluded", rule.neighbours)
+    with pytest.raises(RuleError, match="ascent needs a theorem"):
+        rule.conclude(theory)
+    for i, each in enumerate(rule.premises):
+        theory.holds(f"premise {i}", "a theorem", each)
+    conclusion = rule.conclude(theory)
+    assert theory.proves(conclusion)
+    theory.theorem("the conclusion", conclusion)
+    assert [rule.split(":")[0] for rule in theory.proof().rules] == ["ascent"]
+
+
+def test_what_holds_under_a_premise_is_no_theorem(theory: Theory) -> None:
+    """Else it would hold of any other term as well, of which nothing is known."""
+    small = theory.claim("small", "x < 5", z3.ULT(X, 5), [z3.ULT(X, 3)])
+    with pytest.raises(RuleError, match="instance needs a theorem"):
+        instance(theory, small, [(X, Y)])
+    with pytest.raises(NotProvedError):
+        theory.theorem("x < 5", small)
+    said = theory.theorem("x < 3 gives x < 5", z3.Implies(z3.ULT(X, 3), small))
+    assert theory.proves(instance(theory, said, [(X, Y + 1)]))
+    theory.theorem("of y + 1", z3.Implies(z3.ULT(Y + 1, 3), z3.ULT(Y + 1, 5)))
+
+
+def test_a_result_may_not_have_the_rules_own_constants() -> None:
+    own = z3.BitVec("magnitude of a code", 2)
+    with pytest.raises(RuleError):
+        Successor(CODE, z3.Concat(z3.BitVecVal(0, 1), own), related, 3)
+    with pytest.raises(RuleError):
+        Ascent(CODE, CODE, related, 3, CODE == 1)
