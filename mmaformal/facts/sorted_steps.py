@@ -16,7 +16,6 @@ for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import z3
@@ -40,203 +39,65 @@ from mmaformal.proof.sticky_sums import (
 )
 
 
+class _Step:
+    """The terms of a step by short names, and the exponents of their last places, in two's complement."""
+
+    def __init__(self, spec: DotAdd, step: efda.SortedStep) -> None:
+        p, self.spec, self.step = spec.parameters, spec, step
+        assert isinstance(p, Efda)
+        self.rho, self.ex = p.rho, efda.exponents_of(spec)
+        self.w, self.bits = step.sorted[0].significand.size(), step.normal.significand.size()
+        self.wide = wide_enough(self.ex, self.bits, self.rho)
+        one, two, three = step.sorted
+        exponents, signs = [x.exponent for x in step.sorted], [x.sign for x in step.sorted]
+        self.parts = [*exponents, *(x.significand for x in step.sorted), *signs]
+        self.near = z3.ULE(one.exponent - two.exponent, efda.NEAR)
+        self.paired, self.rest = efda.select(self.near, one, three), efda.select(self.near, three, one)
+        partial, sum_ = step.partial, step.sum
+        self.P_negative, self.P = magnitude_of(partial.total)
+        self.e1, self.u1 = partial.e_max, self.place(partial.e_max, self.w - 1 + efda.NEAR)
+        self.e2, self.u2 = sum_.e_max, self.place(sum_.e_max, self.bits)
+        self.cut = [
+            self.e2,
+            partial.total,
+            self.e1,
+            *step.normal,
+            *self.parts,
+        ]  #: of what the last sum is made
+        self.least = self.ex.constant(self.rho.format.min_exponent)  #: at which ρ has places
+
+    def place(self, exponent: z3.BitVecRef, fraction_bits: int) -> z3.BitVecRef:
+        """The exponent of the last place."""
+        return fit(exponent, self.wide) + (self.ex.low - fraction_bits)
+
+    def has_room(self, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BoolRef:
+        """Whether ρ's boundaries are even multiples of a sum's last place."""
+        return has_room(total, e_max, self.ex, self.bits, self.rho)
+
+
 def prove_sorted(proving: Proving, spec: DotAdd, step: efda.SortedStep) -> None:
     """Prove that a step of sorted terms is correctly rounded.  Raises NotProvedError."""
-    p = spec.parameters
-    assert isinstance(p, Efda)
-    rho, ex = p.rho, efda.exponents_of(spec)
-    w, bits = step.sorted[0].significand.size(), step.normal.significand.size()
-    wide = wide_enough(ex, bits, rho)
-
-    def place(exponent: z3.BitVecRef, fraction_bits: int) -> z3.BitVecRef:
-        """The exponent of the last place, in two's complement."""
-        return fit(exponent, wide) + (ex.low - fraction_bits)
-
-    bounds = _prove_terms(proving, spec, step, place)
-    one, two, three = step.sorted
-    exponents = [term.exponent for term in step.sorted]
-    parts = [*exponents, *(term.significand for term in step.sorted), *(term.sign for term in step.sorted)]
-    near = z3.ULE(one.exponent - two.exponent, efda.NEAR)
-
-    # The sum of two: x is t1 or t3, y is t2.
-    partial, frame = step.partial, w - 1 + efda.NEAR
-    e1, u1 = partial.e_max, place(partial.e_max, frame)
-    P_negative, P = magnitude_of(partial.total)
-    x = efda.select(near, one, three)
-    x_place, y_place = place(x.exponent, w - 1), place(two.exponent, w - 1)
-    top = proving.claim(
-        "exponent of two",
-        "the sum of two has the exponent of the first, or of the second where it is far below",
-        e1 == z3.If(near, one.exponent, two.exponent),
-        bounds,
-        parts,
-    )
-    sharp_x, sharp_y = (
-        is_sharp(partial.x, u1, x.significand, x_place),
-        is_sharp(partial.y, u1, two.significand, y_place),
-    )
-    proving.claim(
-        "near",
-        "the first two are aligned exactly if they are at most 2 binades apart",
-        z3.Implies(near, z3.And(sharp_x, sharp_y)),
-        [top, *bounds],
-        [e1, *parts],
-    )
-    proving.claim(
-        "far",
-        "if not, the second is aligned exactly and even; the third exactly, or odd and less than one unit off",
-        z3.Or(
-            near,
-            z3.And(
-                sharp_y,
-                z3.Not(is_odd(partial.y)),
-                z3.Or(sharp_x, z3.And(is_odd(partial.x), is_around(partial.x, u1, x.significand, x_place))),
-            ),
-        ),
-        [top, *bounds],
-        [e1, *parts],
-    )
-    apart = fit(one.exponent - two.exponent, P.size())
-    multiple = proving.claim(
-        "near multiples",
-        "the sum of the first two is a multiple of the second one's last place",
-        z3.Implies(near, ((P >> (efda.NEAR - apart)) << (efda.NEAR - apart)) == P),
-        [top, *bounds],
-        [e1, *parts],
-    )
-    P_small = prove_parity(proving, partial, [x.sign, two.sign])
-
-    # Its normalised form.
-    normal = step.normal
-    lost = fit(e1 + 1 - normal.exponent, bits)
-    below = ex.constant(efda.lowest(spec))
-    normalised = proving.claim(
-        "normalised sum",
-        "the sum of two, normalised, is the same number, with its leading bit, or zero with the least exponent",
-        z3.And(
-            z3.Implies(P != 0, normal.sign == z3.If(P_negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))),
-            z3.If(
-                P == 0,
-                z3.And(normal.significand == 0, normal.exponent == below),
-                z3.And(
-                    z3.ULE(normal.exponent, e1 + 1),
-                    z3.ULE(e1 + 1 - normal.exponent, bits - 1),
-                    normal.significand == P << lost,
-                    z3.LShR(normal.significand, lost) == P,
-                    z3.UGE(normal.significand, 1 << (bits - 1)),
-                ),
-            ),
-        ),
-        [P_small, *bounds, top],
-        [partial.total, e1, *parts],
-    )
-    invariants = [*bounds, top, multiple, normalised]
-
-    # The sum of all: of P and the rest, t3 or t1.
-    rest, sum_ = efda.select(near, three, one), step.sum
-    e2, u2 = sum_.e_max, place(sum_.e_max, bits)
-    inside = [partial.total, e1, *normal, *parts]
-    larger = proving.claim(
-        "larger exponent",
-        "e_max is the larger exponent",
-        is_larger(sum_, normal, rest),
-        (),
-        [normal.exponent, *parts],
-    )
-    n_place, r_place = place(normal.exponent, bits - 1), place(rest.exponent, w - 1)
-    invariants.append(larger)
-    cut = [e2, *inside]
-    far_below = proving.claim(
-        "far below",
-        "a sum of the last two is zero, or at least two binades below the first term, which e_max is",
-        z3.Or(near, z3.And(e2 == one.exponent, z3.Or(P == 0, z3.ULE(normal.exponent, one.exponent - 2)))),
-        invariants,
-        cut,
-    )
-    parts_of_sum = []
-    for name, text, aligned, term, its_place in (
-        ("rest", "the third term is", sum_.y, rest, r_place),
-        ("sum of two", "and so, where it is exact, is the sum of two:", sum_.x, normal, n_place),
-    ):
-        sharp, odd = is_sharp(aligned, u2, term.significand, its_place), is_odd(aligned)
-        around = z3.And(odd, is_around(aligned, u2, term.significand, its_place))
-        at_top = z3.Implies(term.exponent == e2, z3.And(sharp, z3.Not(odd)))
-        text = f"{text} aligned exactly, or odd and less than one unit off; exactly and even if it has e_max"
-        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants, cut)
-        parts_of_sum.append(sharp)
-    proving.claim(
-        "odd sum of two",
-        "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
-        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), _covers(sum_.x, u2, P, u1))),
-        [*invariants, far_below],
-        cut,
-    )
-    T_small = prove_parity(proving, sum_, [normal.sign, rest.sign])
-    kept = z3.And(*parts_of_sum, z3.Or(near, z3.Not(is_odd(P))))
-    proving.claim(
-        "room",
-        "where anything was lost, ρ's boundaries are even multiples of the last place",
-        z3.Or(kept, has_room(sum_.total, e2, ex, bits, rho)),
-        [*invariants, far_below],
-        cut,
+    at = _Step(spec, step)
+    bounds = _prove_terms(proving, at)
+    known, P_small = _prove_sum_of_two(proving, at, bounds)
+    normalised = _prove_normalised(proving, at, [P_small, *bounds, known[0]])
+    invariants, T_small = _prove_sum_of_all(proving, at, [*bounds, *known, normalised])
+    small = _prove_jammed(proving, at, invariants, T_small)
+    prove_rounded(
+        proving,
+        sum_=(step.jammed.total, step.jammed.e_max, at.bits),
+        exponents=at.ex,
+        rho=at.rho,
+        outcome=(step.special, step.result),
+        premises=[small],
+        signs=[],
     )
 
-    # Jammed to the least exponent at which ρ has places.
-    e_total, total = step.jammed
-    m = magnitude_of(sum_.total)[1]
-    after, least = magnitude_of(total)[1], ex.constant(rho.format.min_exponent)
-    u3 = place(e_total, bits)
-    in_range = proving.claim(
-        "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants, cut
-    )
-    jammed = proving.claim(
-        "jammed",
-        "below ρ's least exponent the sum is jammed to it, exactly or odd, around what it stands for; else it stays",
-        z3.If(
-            z3.UGE(e2, least),
-            z3.And(e_total == e2, total == sum_.total),
-            z3.And(
-                e_total == least,
-                z3.Or(
-                    z3.And(is_sharp(after, u3, m, u2), z3.Not(is_odd(sum_.total))),
-                    z3.And(is_odd(total), _covers(after, u3, m, u2)),
-                ),
-                z3.Or(
-                    after == 0,
-                    z3.Extract(bits + 2, bits + 2, total) == z3.Extract(bits + 2, bits + 2, sum_.total),
-                ),
-            ),
-        ),
-        [T_small, in_range],
-        [e2, sum_.total],
-    )
-    proving.claim(
-        "room after",
-        "the jammed sum has room where the sum has, and where it was jammed",
-        z3.Or(
-            z3.And(z3.UGE(e2, least), z3.Not(has_room(sum_.total, e2, ex, bits, rho))),
-            has_room(total, e_total, ex, bits, rho),
-        ),
-        [jammed, T_small, in_range],
-        [e2, sum_.total, e_total, total],
-    )
-    reach = 2 * ((1 << (total.size() - 2)) - 1)
-    small = proving.claim(
-        "jammed range",
-        "the jammed sum is not beyond its width, nor its exponent beyond the range",
-        z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, rho)),
-        [T_small, in_range],
-        [e2, sum_.total],
-    )
-    prove_rounded(proving, (total, e_total, bits), ex, rho, (step.special, step.result), [small], [])
 
-
-def _prove_terms(
-    proving: Proving, spec: DotAdd, step: efda.SortedStep, place: Callable[[z3.BitVecRef, int], z3.BitVecRef]
-) -> list[z3.BoolRef]:
+def _prove_terms(proving: Proving, at: _Step) -> list[z3.BoolRef]:
     """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
-    ex, lowest = efda.exponents_of(spec), efda.lowest(spec)
-    w = step.sorted[0].significand.size()
+    spec, step, ex, w, place = at.spec, at.step, at.ex, at.w, at.place
+    lowest = efda.lowest(spec)
     a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
     own = product_range(a, b)
     f, M = efda.fraction_bits(spec), spec.c_format.fraction_bits
@@ -304,6 +165,191 @@ def _prove_terms(
     kept = z3.And(ordered, *(usual(term) for term in step.sorted))
     proving.claim("order", "sorted terms are in order, and normalised", kept, known, cut)
     return [kept]
+
+
+def _prove_sum_of_two(
+    proving: Proving, at: _Step, bounds: list[z3.BoolRef]
+) -> tuple[list[z3.BoolRef], z3.BoolRef]:
+    """Of the first sum, near or far: returns what is known of its exponent and places, and that it does not wrap.
+
+    The paired term is t1 or t3; the other one is t2.
+    """
+    (one, two, _), partial, x = at.step.sorted, at.step.partial, at.paired
+    near, parts, e1, u1, P = at.near, at.parts, at.e1, at.u1, at.P
+    x_place, y_place = at.place(x.exponent, at.w - 1), at.place(two.exponent, at.w - 1)
+    top = proving.claim(
+        "exponent of two",
+        "the sum of two has the exponent of the first, or of the second where it is far below",
+        e1 == z3.If(near, one.exponent, two.exponent),
+        bounds,
+        parts,
+    )
+    sharp_x, sharp_y = (
+        is_sharp(partial.x, u1, x.significand, x_place),
+        is_sharp(partial.y, u1, two.significand, y_place),
+    )
+    proving.claim(
+        "near",
+        "the first two are aligned exactly if they are at most 2 binades apart",
+        z3.Implies(near, z3.And(sharp_x, sharp_y)),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    proving.claim(
+        "far",
+        "if not, the second is aligned exactly and even; the third exactly, or odd and less than one unit off",
+        z3.Or(
+            near,
+            z3.And(
+                sharp_y,
+                z3.Not(is_odd(partial.y)),
+                z3.Or(sharp_x, z3.And(is_odd(partial.x), is_around(partial.x, u1, x.significand, x_place))),
+            ),
+        ),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    apart = fit(one.exponent - two.exponent, P.size())
+    multiple = proving.claim(
+        "near multiples",
+        "the sum of the first two is a multiple of the second one's last place",
+        z3.Implies(near, ((P >> (efda.NEAR - apart)) << (efda.NEAR - apart)) == P),
+        [top, *bounds],
+        [e1, *parts],
+    )
+    return [top, multiple], prove_parity(proving, partial, [x.sign, two.sign])
+
+
+def _prove_normalised(proving: Proving, at: _Step, known: list[z3.BoolRef]) -> z3.BoolRef:
+    """That the sum of two is normalised exactly."""
+    partial, P, e1, bits = at.step.partial, at.P, at.e1, at.bits
+    normal = at.step.normal
+    lost = fit(e1 + 1 - normal.exponent, bits)
+    below = at.ex.constant(efda.lowest(at.spec))
+    return proving.claim(
+        "normalised sum",
+        "the sum of two, normalised, is the same number, with its leading bit, or zero with the least exponent",
+        z3.And(
+            z3.Implies(P != 0, normal.sign == z3.If(at.P_negative, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))),
+            z3.If(
+                P == 0,
+                z3.And(normal.significand == 0, normal.exponent == below),
+                z3.And(
+                    z3.ULE(normal.exponent, e1 + 1),
+                    z3.ULE(e1 + 1 - normal.exponent, bits - 1),
+                    normal.significand == P << lost,
+                    z3.LShR(normal.significand, lost) == P,
+                    z3.UGE(normal.significand, 1 << (bits - 1)),
+                ),
+            ),
+        ),
+        known,
+        [partial.total, e1, *at.parts],
+    )
+
+
+def _prove_sum_of_all(
+    proving: Proving, at: _Step, known: list[z3.BoolRef]
+) -> tuple[list[z3.BoolRef], z3.BoolRef]:
+    """Of the last sum: returns what is known of its terms and exponent, and that it does not wrap."""
+    one, sum_, normal, rest = at.step.sorted[0], at.step.sum, at.step.normal, at.rest
+    near, P, u1, e2, u2, cut = at.near, at.P, at.u1, at.e2, at.u2, at.cut
+    larger = proving.claim(
+        "larger exponent",
+        "e_max is the larger exponent",
+        is_larger(sum_, normal, rest),
+        (),
+        [normal.exponent, *at.parts],
+    )
+    n_place, r_place = at.place(normal.exponent, at.bits - 1), at.place(rest.exponent, at.w - 1)
+    invariants = [*known, larger]
+    far_below = proving.claim(
+        "far below",
+        "a sum of the last two is zero, or at least two binades below the first term, which e_max is",
+        z3.Or(near, z3.And(e2 == one.exponent, z3.Or(P == 0, z3.ULE(normal.exponent, one.exponent - 2)))),
+        invariants,
+        cut,
+    )
+    parts_of_sum = []
+    for name, text, aligned, term, its_place in (
+        ("rest", "the third term is", sum_.y, rest, r_place),
+        ("sum of two", "and so, where it is exact, is the sum of two:", sum_.x, normal, n_place),
+    ):
+        sharp, odd = is_sharp(aligned, u2, term.significand, its_place), is_odd(aligned)
+        around = z3.And(odd, is_around(aligned, u2, term.significand, its_place))
+        at_top = z3.Implies(term.exponent == e2, z3.And(sharp, z3.Not(odd)))
+        text = f"{text} aligned exactly, or odd and less than one unit off; exactly and even if it has e_max"
+        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants, cut)
+        parts_of_sum.append(sharp)
+    proving.claim(
+        "odd sum of two",
+        "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
+        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), _covers(sum_.x, u2, P, u1))),
+        [*invariants, far_below],
+        cut,
+    )
+    T_small = prove_parity(proving, sum_, [normal.sign, rest.sign])
+    kept = z3.And(*parts_of_sum, z3.Or(near, z3.Not(is_odd(P))))
+    proving.claim(
+        "room",
+        "where anything was lost, ρ's boundaries are even multiples of the last place",
+        z3.Or(kept, at.has_room(sum_.total, e2)),
+        [*invariants, far_below],
+        cut,
+    )
+    return invariants, T_small
+
+
+def _prove_jammed(
+    proving: Proving, at: _Step, invariants: list[z3.BoolRef], T_small: z3.BoolRef
+) -> z3.BoolRef:
+    """Of the sum jammed to the least exponent at which ρ has places; returns that it is in its range."""
+    sum_, e2, u2, ex, bits, least = at.step.sum, at.e2, at.u2, at.ex, at.bits, at.least
+    e_total, total = at.step.jammed
+    u3 = at.place(e_total, bits)
+    m, after = (magnitude_of(x)[1] for x in (sum_.total, total))
+    in_range = proving.claim(
+        "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants, at.cut
+    )
+    jammed = proving.claim(
+        "jammed",
+        "below ρ's least exponent the sum is jammed to it, exactly or odd, around what it stands for; else it stays",
+        z3.If(
+            z3.UGE(e2, least),
+            z3.And(e_total == e2, total == sum_.total),
+            z3.And(
+                e_total == least,
+                z3.Or(
+                    z3.And(is_sharp(after, u3, m, u2), z3.Not(is_odd(sum_.total))),
+                    z3.And(is_odd(total), _covers(after, u3, m, u2)),
+                ),
+                z3.Or(
+                    after == 0,
+                    z3.Extract(bits + 2, bits + 2, total) == z3.Extract(bits + 2, bits + 2, sum_.total),
+                ),
+            ),
+        ),
+        [T_small, in_range],
+        [e2, sum_.total],
+    )
+    proving.claim(
+        "room after",
+        "the jammed sum has room where the sum has, and where it was jammed",
+        z3.Or(
+            z3.And(z3.UGE(e2, least), z3.Not(at.has_room(sum_.total, e2))),
+            at.has_room(total, e_total),
+        ),
+        [jammed, T_small, in_range],
+        [e2, sum_.total, e_total, total],
+    )
+    reach = 2 * ((1 << (total.size() - 2)) - 1)
+    return proving.claim(
+        "jammed range",
+        "the jammed sum is not beyond its width, nor its exponent beyond the range",
+        z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, at.rho)),
+        [T_small, in_range],
+        [e2, sum_.total],
+    )
 
 
 def _covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitVecRef) -> z3.BoolRef:
