@@ -3,135 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import Fda
 from mmaformal.encodings.smt import fdrda
 from mmaformal.encodings.smt.blocks import all_of, product_range
 from mmaformal.encodings.smt.fda import exponents_of
 from mmaformal.facts.accumulator import bound_of_sum, within
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
-from mmaformal.proof.related_runs import Pairing, operand_codes, same
+from mmaformal.proof.related_runs import operand_codes, same
 from mmaformal.proof.scaling import (
     Two,
     factor_links,
     is_up,
     moved,
     rounded_up,
-    same_double,
     up_or,
     well_inside,
 )
+
+
+def _by_exponent(products: Sequence[Any], links: Sequence[Link]) -> dict[int, Link]:
+    """The products' links, by the ids of their exponents."""
+    return {x.exponent.get_id(): link for x, link in zip(products, links, strict=True)}
+
+
+def _summands(x: z3.BitVecRef, y: z3.BitVecRef, n: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The n terms of a sum, in both runs.  Raises ArgumentError if there are not so many."""
+    xs, ys = summands(x, n), summands(y, n)
+    if len(xs) != n or len(ys) != n:
+        raise ArgumentError("the sum is not made of its terms")
+    return xs, ys
+
 
 # ---- fda ----------------------------------------------------------------------------------------------------
 
 
 def of_fda(two: Two) -> Link:
-    pairing, spec, p = two.pairing, two.spec, two.spec.parameters
-    left, right, c, assumed = two.left, two.right, two.c, two.assumed
+    """The largest exponent goes up by one: then the sum is the same, at twice the unit.  Or it is e_zero in both runs:
+    then no result is normal.
+    """
+    spec, p, left, right = two.spec, two.spec.parameters, two.left, two.right
     assert isinstance(p, Fda)
     if p.e_zero is None:
         raise ArgumentError("no argument for zeros that keep the exponents of their fields")
     exponents = exponents_of(spec, p)
     zero = exponents.constant(p.e_zero)
-
-    def derive(stage: str, text: str, link: Link, given: Sequence[Link], inputs: Sequence[Any] = ()) -> Link:
-        return pairing.derive(stage, text, [link], given, inputs)[0]
-
-    # Operands, terms: codes are cut, so that each lemma is about one product.
-    terms, flags = [], []
     highest = z3.BitVecVal(exponents.high - exponents.low, exponents.bits)
-    in_reach = {}
-    for k, (x, y) in enumerate(zip(left.products, right.products, strict=True)):
-        scales = [s[k] for s in (left.scale_a, left.scale_b) if s]
-        operands = [left.a[k], right.a[k], left.b[k], *scales]
-        codes = operand_codes(*operands)
-        given = [assumed[code.get_id()] for code in codes]
-        special = [flag for each in operands for flag in (each.nan, each.infinite) if not z3.is_false(flag)]
-        if special:
-            link = Link(z3.And([z3.Not(flag) for flag in special]), tuple(special))
-            flags.append(derive("decode", "factors and scales are finite", link, given, codes))
-        reach = Link(z3.ULE(y.exponent, highest), (y.exponent,))
-        in_reach[y.exponent.get_id()] = derive("multiply", "exponents are in range", reach, [], codes)
-        terms.append(_term(derive, x, y, zero, given, codes, left.a[k], right.a[k], left.b[k], scales))
-    special_c = [flag for each in (left.c, right.c) for flag in (each.nan, each.infinite)]
-    link = Link(z3.And([z3.Not(flag) for flag in special_c]), tuple(special_c))
-    flags.append(derive("decode", "c is finite", link, [c]))
-    addend = moved(left.addend, right.addend, zero)
-    derive("multiply", "c's exponent goes up by one, unless it is zero", addend, [c])
-    nothing = [x for s in (left.special, right.special) for x in s]
-    none = Link(z3.And([z3.Not(flag) for flag in nothing]), tuple(nothing))
-    signs = [x.sign for each in (left, right) for side in (each.a, each.b) for x in side]
-    sizes = [x.significand for each in (left, right) for side in (each.a, each.b) for x in side]
-    derive("classify", "there is no special value", none, flags, [*signs, *sizes, left.c.sign, right.c.sign])
-
-    reach = Link(z3.ULE(right.addend.exponent, highest), (right.addend.exponent,))
-    in_reach[right.addend.exponent.get_id()] = derive("multiply", "c's exponent is in range", reach, [c])
-    top = pairing.at_most_all(right.e_max, highest, in_reach)
-
-    # The largest exponent goes up by one, or is e_zero in both.
-    everything = [*terms, addend]
-    pairs = {x.exponent.get_id(): t for x, t in zip((*left.products, left.addend), everything, strict=True)}
-    e_max = _largest(derive, left.e_max, right.e_max, zero, pairs)
-    up = Link(right.e_max == left.e_max + 1, (left.e_max,), ((right.e_max, left.e_max + 1),))
-    both_zero = Link(z3.And(left.e_max == zero, right.e_max == zero), (left.e_max, right.e_max))
-    text = "the largest exponent goes up by one, or is e_zero in both"
-    pairing.split(text, [up, both_zero], [e_max])
-
-    result = same_double(left.result, right.result, spec.d_format)
+    products = [_fda_product(two, k, zero, highest) for k in range(len(left.products))]
+    finite, addend = _fda_addend(two, zero)
+    none = _fda_nothing_special(two, [*(flag for each in products for flag in each.finite), finite])
+    top = _fda_highest(two, highest, [each.reach for each in products])
+    terms = [*(each.term for each in products), addend]
+    e_max, up, both_zero = _fda_exponent(two, zero, terms)
     in_range = [
-        pairing.assume(
+        two.pairing.assume(
             "every step's result is zero or above the least normal number",
             Link(well_inside(x, spec.d_format), ()),
         )
         for x in (left.result, right.result)
     ]
-
-    # If it goes up: the same sum, a larger exponent.
-    n = len(everything)
-    xs, ys = summands(left.total, n), summands(right.total, n)
-    if len(xs) != n or len(ys) != n:
-        raise ArgumentError("the sum is not made of its terms")
-    equal = [
-        derive("align", "where the largest exponent goes up, aligned terms are the same", same(x, y), [t, up])
-        for x, y, t in zip(xs, ys, everything, strict=True)
+    summed = _summands(left.total, right.total, len(terms))
+    _fda_up(two, terms, summed, e_max, up, [top, none, *in_range])
+    small = [
+        _small(two, step, parts, both_zero, zero) for step, parts in zip((left, right), summed, strict=True)
     ]
-    total = derive("accumulate", "equal terms, equal sums", same(left.total, right.total), equal)
-    low = Link(z3.ULT(left.e_max, left.e_max + 1), (left.e_max,))
-    derive("align", "the exponent does not wrap", low, [e_max, up])
-    derive(
-        "round",
-        "the same sum at twice the unit is twice the number",
-        result,
-        [total, up, low, top, none, *in_range],
-    )
-
-    # If it is e_zero: nothing that is normal.
-    bound = bound_of_sum(spec)
-    small = []
-    for step, parts in ((left, xs), (right, ys)):
-        small.append(_small(pairing, derive, spec, step, parts, both_zero, c, bound, zero))
-    derive(
-        "round",
-        "so small a sum is no normal number, so both are zero",
-        result,
-        [*small, both_zero, none, *in_range],
-    )
-    return result
+    text = "so small a sum is no normal number, so both are zero"
+    return two.derive("round", text, two.result, [*small, both_zero, none, *in_range])
 
 
-def _term(
-    derive: Any, x: Any, y: Any, zero: Any, given: Any, codes: Any, a: Any, other: Any, b: Any, scales: Any
-) -> Link:
-    """The product's link, from that of its factor."""
-    factor, field = factor_links(derive, a, other, b, given, codes)
+class _Product(NamedTuple):
+    """What is known of one product."""
+
+    term: Link  #: that it is doubled
+    reach: Link  #: that its exponent in the second run is in range
+    finite: list[Link]  #: that its factors and scales are, where they may be anything else
+
+
+def _fda_product(two: Two, k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Product:
+    """Product k is doubled by its exponent: codes are cut, so that each lemma is about one product."""
+    left, right = two.left, two.right
+    x, y, a, other, b = left.products[k], right.products[k], left.a[k], right.a[k], left.b[k]
+    scales = [s[k] for s in (left.scale_a, left.scale_b) if s]
+    operands = [a, other, b, *scales]
+    codes = operand_codes(*operands)
+    given = [two.assumed[code.get_id()] for code in codes]
+    special = [flag for each in operands for flag in (each.nan, each.infinite) if not z3.is_false(flag)]
+    finite = []
+    if special:
+        link = Link(z3.And([z3.Not(flag) for flag in special]), tuple(special))
+        finite.append(two.derive("decode", "factors and scales are finite", link, given, codes))
+    text = "exponents are in range"
+    reach = two.derive("multiply", text, at_most(y.exponent, highest), [], codes)
+    factor, field = factor_links(two.derive, a, other, b, given, codes)
     inputs = [b.sign, b.significand, *(part for s in scales for part in (s.field, s.significand))]
     text = "a product's exponent goes up by one, unless it is zero"
-    link: Link = derive("multiply", text, moved(x, y, zero), [factor, field], inputs)
-    return link
+    term = two.derive("multiply", text, moved(x, y, zero), [factor, field], inputs)
+    return _Product(term, reach, finite)
+
+
+def _fda_addend(two: Two, zero: z3.BitVecRef) -> tuple[Link, Link]:
+    """That c is finite, and doubled by its exponent."""
+    left, right = two.left, two.right
+    special = [flag for each in (left.c, right.c) for flag in (each.nan, each.infinite)]
+    link = Link(z3.And([z3.Not(flag) for flag in special]), tuple(special))
+    finite = two.derive("decode", "c is finite", link, [two.c])
+    addend = moved(left.addend, right.addend, zero)
+    text = "c's exponent goes up by one, unless it is zero"
+    return finite, two.derive("multiply", text, addend, [two.c])
+
+
+def _fda_nothing_special(two: Two, finite: list[Link]) -> Link:
+    """That there is no special value in either run."""
+    left, right = two.left, two.right
+    nothing = [x for s in (left.special, right.special) for x in s]
+    none = Link(z3.And([z3.Not(flag) for flag in nothing]), tuple(nothing))
+    signs = [x.sign for each in (left, right) for side in (each.a, each.b) for x in side]
+    sizes = [x.significand for each in (left, right) for side in (each.a, each.b) for x in side]
+    inputs = [*signs, *sizes, left.c.sign, right.c.sign]
+    return two.derive("classify", "there is no special value", none, finite, inputs)
+
+
+def _fda_highest(two: Two, highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
+    """That the second run's largest exponent is in range, as those of all terms are."""
+    right, text = two.right, "c's exponent is in range"
+    c = two.derive("multiply", text, at_most(right.addend.exponent, highest), [two.c])
+    below = _by_exponent([*right.products, right.addend], [*reaches, c])
+    return two.pairing.at_most_all(right.e_max, highest, below)
+
+
+def _fda_exponent(two: Two, zero: z3.BitVecRef, terms: Sequence[Link]) -> tuple[Link, Link, Link]:
+    """The largest exponent, and its two cases: it goes up by one, or is e_zero in both."""
+    left, right = two.left, two.right
+    leaves = _by_exponent([*left.products, left.addend], terms)
+    e_max = _largest(two.derive, left.e_max, right.e_max, zero, leaves)
+    up = Link(right.e_max == left.e_max + 1, (left.e_max,), ((right.e_max, left.e_max + 1),))
+    both_zero = Link(z3.And(left.e_max == zero, right.e_max == zero), (left.e_max, right.e_max))
+    two.pairing.split("the largest exponent goes up by one, or is e_zero in both", [up, both_zero], [e_max])
+    return e_max, up, both_zero
+
+
+def _fda_up(
+    two: Two,
+    terms: Sequence[Link],
+    summed: tuple[Sequence[Any], Sequence[Any]],
+    e_max: Link,
+    up: Link,
+    known: Sequence[Link],
+) -> None:
+    """The result where the largest exponent goes up: the same sum, a larger exponent."""
+    left, right = two.left, two.right
+    text = "where the largest exponent goes up, aligned terms are the same"
+    equal = [two.derive("align", text, same(x, y), [t, up]) for x, y, t in zip(*summed, terms, strict=True)]
+    total = two.derive("accumulate", "equal terms, equal sums", same(left.total, right.total), equal)
+    low = Link(z3.ULT(left.e_max, left.e_max + 1), (left.e_max,))
+    two.derive("align", "the exponent does not wrap", low, [e_max, up])
+    text = "the same sum at twice the unit is twice the number"
+    two.derive("round", text, two.result, [total, up, low, *known])
 
 
 def _largest(derive: Any, left: Any, right: Any, zero: Any, leaves: dict[int, Link]) -> Link:
@@ -159,18 +190,9 @@ def _largest(derive: Any, left: Any, right: Any, zero: Any, leaves: dict[int, Li
     return climb(left, right)
 
 
-def _small(
-    pairing: Pairing,
-    derive: Any,
-    spec: DotAdd,
-    step: Any,
-    parts: Any,
-    at_zero: Link,
-    c: Link,
-    bound: Any,
-    zero: Any,
-) -> Link:
+def _small(two: Two, step: Any, parts: Any, at_zero: Link, zero: z3.BitVecRef) -> Link:
     """Where the largest exponent is e_zero, c is zero, and the sum is that of products alone."""
+    derive, bound = two.derive, bound_of_sum(two.spec)
     running: Link | None = None
     x, most = None, 0
     *products, last = parts
@@ -191,7 +213,7 @@ def _small(
         derive("accumulate", text, running, [link] if before is None else [before, link])
     below = Link(z3.ULE(step.addend.exponent, step.e_max), (step.addend.exponent, step.e_max))
     leaves = [*(p.exponent for p in step.products), step.addend.exponent]
-    pairing.under(step.e_max, leaves, below, step.addend.exponent)
+    two.pairing.under(step.e_max, leaves, below, step.addend.exponent)
     c_low = Link(
         z3.And(
             z3.UGE(step.addend.exponent, zero),
@@ -199,7 +221,7 @@ def _small(
         ),
         (step.addend.exponent, step.addend.significand),
     )
-    derive("multiply", "a c that is not zero is above e_zero", c_low, [c])
+    derive("multiply", "a c that is not zero is above e_zero", c_low, [two.c])
     none = Link(last == 0, (), ((last, z3.BitVecVal(0, last.size())),))
     derive(
         "align",
@@ -210,8 +232,7 @@ def _small(
     )
     total = within(step.total, most)
     assert running is not None
-    link2: Link = derive("accumulate", "the sum is that of the products", total, [running, none])
-    return link2
+    return derive("accumulate", "the sum is that of the products", total, [running, none])
 
 
 # ---- fdrda, gfdrda -----------------------------------------------------------------------------------------------
@@ -227,104 +248,23 @@ def of_fdrda(two: Two) -> Link:
     c, the larger of two exponents goes up by one, or is c's least one in both: then c is zero, and the sum of the
     products, cut where c's exponent holds it up, is cut at one place more in the first run.
     """
-    pairing, spec, left, right = two.pairing, two.spec, two.left, two.right
-    p: Any = spec.parameters
+    spec, left, right = two.spec, two.left, two.right
     own, wide = product_range(spec.a_format, spec.b_format), fdrda.exponents_of(spec)
-    zero = z3.BitVecVal(0, own.bits)
-    least = wide.constant(spec.c_format.min_exponent)
-    n = len(left.products)
-    terms, flags, pairs = [], [], {}
-    for k in range(n):
-        factor, field = two.factors(k)
-        terms.append(two.product(k, zero, factor, field))
-        pairs[left.products[k].exponent.get_id()] = terms[k]
-        (z, y) = (z3.Or(s.a[k].significand == 0, s.b[k].significand == 0) for s in (left, right))
-        e = right.products[k].exponent
-        link = Link(z == (e == 0), (z, e), ((y, z),))
-        text = "of the doubled products, those that are zero have the least exponent, and no others"
-        flags.append(two.derive("multiply", text, link, [factor, field], [left.b[k].significand]))
+    zero, least = z3.BitVecVal(0, own.bits), wide.constant(spec.c_format.min_exponent)
+    terms, flags = _doubled_products(two, zero)
+    e, dot = (_sum_of_groups if hasattr(left, "groups") else _plain_sum)(two, terms, zero)
+    bound = _bound_of_dot(two)
+    e_dot = _exponent_of_dot(two, [e, dot, _told_by_exponent(two, flags)], least)
 
-    def add_up(x: Any, y: Any, tops: tuple[Any, Any], places: Sequence[int], e: Link) -> Link:
-        xs, ys = summands(x, len(places)), summands(y, len(places))
-        if len(xs) != len(places) or len(ys) != len(places):
-            raise ArgumentError("the sum is not made of its terms")
-        leaves = [right.products[k].exponent for k in places]
-        below = pairing._not_below("align", "exponents", tops[1], leaves)
-        links = []
-        for k, u, v, order in zip(places, xs, ys, below, strict=True):
-            text = "aligned terms are the same, and zero if all are"
-            links.append(two.derive("align", text, _same_or_zero(u, v, tops[1]), [terms[k], e, order]))
-        text = "equal terms, equal sums, and zero if all are"
-        return two.derive("accumulate", text, _same_or_zero(x, y, tops[1]), links)
-
-    def up_or_least(x: Any, y: Any, leaves: dict[int, Link]) -> Link:
-        return _largest(two.derive, x, y, zero, leaves)
-
-    if hasattr(left, "groups"):
-        count = len(left.groups)
-        tops, cuts = {}, []
-        es = []
-        for g in range(count):
-            es.append(up_or_least(left.e_groups[g], right.e_groups[g], pairs))
-            tops[left.e_groups[g].get_id()] = es[g]
-        e = up_or_least(left.e_products, right.e_products, tops)
-        below = pairing._not_below("align", "exponents", right.e_products, list(right.e_groups))
-        for g in range(count):
-            group = add_up(
-                left.groups[g],
-                right.groups[g],
-                (left.e_groups[g], right.e_groups[g]),
-                range(g, n, count),
-                es[g],
-            )
-            link = _same_or_zero(left.groups_cut[g], right.groups_cut[g], right.e_products)
-            text = "groups are cut alike, and zero if all are"
-            cuts.append(two.derive("align", text, link, [group, es[g], e, below[g]]))
-        text = "equal groups, equal sums, and zero if all are"
-        dot = two.derive("accumulate", text, _same_or_zero(left.dot, right.dot, right.e_products), cuts)
-    else:
-        e = up_or_least(left.e_products, right.e_products, pairs)
-        dot = add_up(left.dot, right.dot, (left.e_products, right.e_products), range(n), e)
-    bound = _bound_of_dot(two, p, n)
-
-    # Whether all products are zero is told by their largest exponent.
-    zeros = {right.products[k].exponent.get_id(): flags[k] for k in range(n)}
-    all_zero = _all_zero(two, right.e_products, zeros)
-    (z, y) = (
-        all_of([z3.Or(a.significand == 0, b.significand == 0) for a, b in zip(s.a, s.b, strict=True)])
-        for s in (left, right)
-    )
-    known = Link(z == (right.e_products == 0), (z, right.e_products), ((y, z),))
-    two.derive(
-        "align", "all products are zero if the largest exponent is the least", known, [all_zero, *flags]
-    )
-    idle = z3.And(left.dot == 0, right.e_dot == left.e_dot, z3.ULE(left.e_dot, least))
-    e_dot = up_or(left.e_dot, right.e_dot, idle, left.dot)
-    text = "the exponent of the products goes up by one, or all are zero"
-    two.derive("align", text, e_dot, [e, dot, known])
-
-    # With c.
     addend, low = two.addend(least)
-    orders = two.ordered("e_max", "e_dot", "addend.exponent")
-    at_least = z3.And(left.e_max == least, right.e_max == least)
-    e_max = up_or(left.e_max, right.e_max, at_least)
-    two.derive(
-        "align", "the largest exponent goes up by one, or is c's least one", e_max, [e_dot, addend, low]
-    )
-    up, still = is_up(left.e_max, right.e_max), Link(at_least, (left.e_max, right.e_max))
-    pairing.split("the largest exponent goes up by one, or is c's least one", [up, still], [e_max])
-    given = [e_dot, addend, *orders]
+    given = [e_dot, addend, *two.ordered("e_max", "e_dot", "addend.exponent")]
+    up, still = _exponent_with_c(two, [e_dot, addend, low], least)
     in_range = two.in_range()
     same_dot = Link(right.dot == left.dot, (left.dot,), ((right.dot, left.dot),))
     two.derive("accumulate", "the sums of products are the same", same_dot, [dot])
-    total = two.derive(
-        "accumulate",
-        "where the largest exponent goes up, the sums with c are the same",
-        same(left.total, right.total),
-        [same_dot, *given, up],
-    )
-    reach = _reach(two, own, wide)
-    rounded_up(two, total, up, [*in_range, *reach])
+    text = "where the largest exponent goes up, the sums with c are the same"
+    total = two.derive("accumulate", text, same(left.total, right.total), [same_dot, *given, up])
+    rounded_up(two, total, up, [*in_range, *_reach(two, own, wide)])
     half = Link(
         z3.And(right.total != 1 << (right.total.size() - 1), left.total == right.total >> 1),
         (right.total,),
@@ -333,19 +273,117 @@ def of_fdrda(two: Two) -> Link:
     text = "where it is c's least one, the first sum is half the second, rounded down"
     two.derive("accumulate", text, half, [same_dot, bound, *given, low, still])
     text = "half a sum is rounded to half the number"
-    two.derive("round", text, two.result, [half, still, *in_range])
-    return two.result
+    return two.derive("round", text, two.result, [half, still, *in_range])
 
 
-def _bound_of_dot(two: Two, p: Any, n: int) -> Link:
-    pairing, left = two.pairing, two.left
+def _doubled_products(two: Two, zero: z3.BitVecRef) -> tuple[list[Link], list[Link]]:
+    """That each product is doubled by its exponent; and that those that are zero have the least one, and no others."""
+    terms, flags = [], []
+    for k, product in enumerate(two.right.products):
+        factor, field = two.factors(k)
+        terms.append(two.product(k, zero, factor, field))
+        (z, y) = (z3.Or(s.a[k].significand == 0, s.b[k].significand == 0) for s in (two.left, two.right))
+        e = product.exponent
+        link = Link(z == (e == 0), (z, e), ((y, z),))
+        text = "of the doubled products, those that are zero have the least exponent, and no others"
+        flags.append(two.derive("multiply", text, link, [factor, field], [two.left.b[k].significand]))
+    return terms, flags
+
+
+def _plain_sum(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+    """The products' largest exponent, and their sum."""
+    left, right, n = two.left, two.right, len(terms)
+    e = _largest(two.derive, left.e_products, right.e_products, zero, _by_exponent(left.products, terms))
+    sums, tops = (left.dot, right.dot), (left.e_products, right.e_products)
+    return e, _sum_of_products(two, sums, tops, range(n), [*terms], e)
+
+
+def _sum_of_groups(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+    """The same, of groups that are cut before they are added."""
+    left, right, n = two.left, two.right, len(terms)
+    count = len(left.groups)
+    leaves = _by_exponent(left.products, terms)
+    es = [
+        _largest(two.derive, x, y, zero, leaves) for x, y in zip(left.e_groups, right.e_groups, strict=True)
+    ]
+    tops = {x.get_id(): e for x, e in zip(left.e_groups, es, strict=True)}
+    e = _largest(two.derive, left.e_products, right.e_products, zero, tops)
+    below = two.pairing._not_below("align", "exponents", right.e_products, list(right.e_groups))
+    cuts = []
+    for g in range(count):
+        sums, places = (left.groups[g], right.groups[g]), range(g, n, count)
+        group = _sum_of_products(
+            two, sums, (left.e_groups[g], right.e_groups[g]), places, [terms[k] for k in places], es[g]
+        )
+        link = _same_or_zero(left.groups_cut[g], right.groups_cut[g], right.e_products)
+        text = "groups are cut alike, and zero if all are"
+        cuts.append(two.derive("align", text, link, [group, es[g], e, below[g]]))
+    text = "equal groups, equal sums, and zero if all are"
+    return e, two.derive("accumulate", text, _same_or_zero(left.dot, right.dot, right.e_products), cuts)
+
+
+def _sum_of_products(
+    two: Two,
+    sums: tuple[z3.BitVecRef, z3.BitVecRef],
+    tops: tuple[z3.BitVecRef, z3.BitVecRef],
+    places: Sequence[int],
+    terms: Sequence[Link],
+    e: Link,
+) -> Link:
+    """That the sums of some products, aligned to `tops`, are the same in both runs, and zero if all are."""
+    xs, ys = _summands(*sums, len(places))
+    leaves = [two.right.products[k].exponent for k in places]
+    below = two.pairing._not_below("align", "exponents", tops[1], leaves)
+    links = []
+    for term, u, v, order in zip(terms, xs, ys, below, strict=True):
+        text = "aligned terms are the same, and zero if all are"
+        links.append(two.derive("align", text, _same_or_zero(u, v, tops[1]), [term, e, order]))
+    text = "equal terms, equal sums, and zero if all are"
+    return two.derive("accumulate", text, _same_or_zero(*sums, tops[1]), links)
+
+
+def _bound_of_dot(two: Two) -> Link:
+    """That the sum of products is within its bound."""
+    pairing, left, n = two.pairing, two.left, len(two.left.products)
     if not hasattr(left, "groups"):
         return pairing.bounded(left.dot, n)
+    p: Any = two.spec.parameters
     count = len(left.groups)
     each = [pairing.bounded(x, len(range(g, n, count))) for g, x in enumerate(left.groups)]
     bound = within(left.dot, fdrda.dot_bound(p, n))
     text = "a sum of groups is within the sum of their bounds"
     return two.derive("accumulate", text, bound, each, [*left.e_groups, left.e_products])
+
+
+def _told_by_exponent(two: Two, flags: Sequence[Link]) -> Link:
+    """That the products' largest exponent tells whether all are zero."""
+    right = two.right
+    all_zero = _all_zero(two, right.e_products, _by_exponent(right.products, flags))
+    (z, y) = (
+        all_of([z3.Or(a.significand == 0, b.significand == 0) for a, b in zip(s.a, s.b, strict=True)])
+        for s in (two.left, right)
+    )
+    known = Link(z == (right.e_products == 0), (z, right.e_products), ((y, z),))
+    text = "all products are zero if the largest exponent is the least"
+    return two.derive("align", text, known, [all_zero, *flags])
+
+
+def _exponent_of_dot(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> Link:
+    """That the exponent of the sum of products goes up by one, or all are zero."""
+    left, right = two.left, two.right
+    idle = z3.And(left.dot == 0, right.e_dot == left.e_dot, z3.ULE(left.e_dot, least))
+    e_dot = up_or(left.e_dot, right.e_dot, idle, left.dot)
+    return two.derive("align", "the exponent of the products goes up by one, or all are zero", e_dot, given)
+
+
+def _exponent_with_c(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> tuple[Link, Link]:
+    """The two cases: the larger exponent goes up by one, or is c's least one in both runs."""
+    left, right, text = two.left, two.right, "the largest exponent goes up by one, or is c's least one"
+    at_least = z3.And(left.e_max == least, right.e_max == least)
+    e_max = two.derive("align", text, up_or(left.e_max, right.e_max, at_least), given)
+    up, still = is_up(left.e_max, right.e_max), Link(at_least, (left.e_max, right.e_max))
+    two.pairing.split(text, [up, still], [e_max])
+    return up, still
 
 
 def _all_zero(two: Two, tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
