@@ -6,12 +6,12 @@ from pathlib import Path
 
 from proofs import some_proof
 
-from mmaformal.queries import matrix
+from mmaformal.queries import property_table
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Holds
 
 PAGE = Path(__file__).parents[1] / "docs" / "properties.md"
-SPECS = matrix.distinct()
+SPECS = property_table.distinct()
 
 
 def test_words_are_told() -> None:
@@ -22,13 +22,13 @@ def test_words_are_told() -> None:
 
 def test_the_sign_is_the_answers() -> None:
     kept = [
-        matrix.row(
+        property_table.row(
             PROPERTIES["exactness"], next(iter(SPECS.values()))[0], Holds("?", some_proof(), 0.0, words=words)
         )
         for words in ((), ("that it is so",))
     ]
-    assert [matrix.sign(each) for each in kept] == ["✓", "◐"]
-    assert matrix.sign({"verdict": "fails"}) == "✗"
+    assert [property_table.sign(each) for each in kept] == ["✓", "◐"]
+    assert property_table.sign({"verdict": "fails"}) == "✗"
 
 
 def test_the_page_has_the_sign_where_proofs_rest_on_words() -> None:

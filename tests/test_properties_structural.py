@@ -400,18 +400,18 @@ def test_matrix_resumes_and_is_written(
     monkeypatch.setattr(matrix, "distinct", lambda: specs)
     cache, out = tmp_path / "answers.jsonl", tmp_path / "properties.md"
     arguments = ["--cache", str(cache), "--out", str(out), "--property", "every-number"]
-    assert matrix.main(arguments) == 0
+    assert property_table.main(arguments) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     with cache.open("a") as file:
         file.write('{"key": "cut sh')  # a run that was killed as it wrote
-    assert matrix.main(arguments) == 0
+    assert property_table.main(arguments) == 0
     assert capsys.readouterr().out == ""
     text = out.read_text()
     assert "| volta HMMA.884.F32.F32 |" in text
     assert "✗" in text
     assert "0x7f7fffff" in text
     monkeypatch.setattr(matrix, "sources", lambda: "others")
-    assert not matrix.read(cache)
+    assert not property_table.read(cache)
 
 
 def test_a_further_block_has_finite_scales_of_its_own(solvers: Relay) -> None:

@@ -1,6 +1,6 @@
 """Every property of every instruction, as a table: docs/properties.md.
 
-    python -m mmaformal.queries.matrix --cache properties.jsonl --out docs/properties.md
+    python -m mmaformal.queries.property_table --cache properties.jsonl --out docs/properties.md
 
 Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
 as they come, so that a run that was stopped goes on where it was; an answer in the cache stands until the property's
@@ -155,7 +155,7 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
     lines = [
         "# Properties",
         "",
-        "Made by `python -m mmaformal.queries.matrix`; do not edit. Each property of each instruction, at its full K:",
+        "Made by `python -m mmaformal.queries.property_table`; do not edit. Each property of each instruction, at its full K:",
         "✓ holds, with a proof for all inputs; ◐ holds, every lemma proved for all inputs, but that the lemmas",
         "together give the statement is argued in words (the answer says which), not an obligation; ✗ fails, with a",
         "witness that both encodings reproduce (of every-number, a code and the proof that nothing gives it); ? not",
@@ -250,7 +250,7 @@ def command(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0, or 70 if a question ended in an error of ours."""
-    return execute(command, sys.argv[1:] if argv is None else argv, "matrix")
+    return execute(command, sys.argv[1:] if argv is None else argv, "property_table")
 
 
 if __name__ == "__main__":
