@@ -155,8 +155,8 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
     lines = [
         "# Properties",
         "",
-        "Made by `python -m mmaformal.queries.property_table`; do not edit. Each property of each instruction, at its full K:",
-        "✓ holds, with a proof for all inputs; ◐ holds, every lemma proved for all inputs, but that the lemmas",
+        "Made by `python -m mmaformal.queries.property_table`; do not edit. Each property of each instruction, at its",
+        "full K: ✓ holds, with a proof for all inputs; ◐ holds, every lemma proved for all inputs, but that the lemmas",
         "together give the statement is argued in words (the answer says which), not an obligation; ✗ fails, with a",
         "witness that both encodings reproduce (of every-number, a code and the proof that nothing gives it); ? not",
         "settled in the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or",

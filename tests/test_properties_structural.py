@@ -35,10 +35,10 @@ from mmaformal.proof.lemmas import Argument
 from mmaformal.queries import (
     accumulator_width,
     commutativity,
-    matrix,
     order_independence,
     output_range,
     power_of_two_scaling,
+    property_table,
     sign_symmetry,
     zero_padding,
 )
@@ -410,7 +410,7 @@ def test_matrix_resumes_and_is_written(
     assert "| volta HMMA.884.F32.F32 |" in text
     assert "✗" in text
     assert "0x7f7fffff" in text
-    monkeypatch.setattr(matrix, "sources", lambda: "others")
+    monkeypatch.setattr(property_table, "sources", lambda: "others")
     assert not property_table.read(cache)
 
 
