@@ -397,7 +397,7 @@ def test_matrix_resumes_and_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     specs = {i.spec: [i] for i in (SMALL, volta["HMMA.884.F32.F16"])}
-    monkeypatch.setattr(matrix, "distinct", lambda: specs)
+    monkeypatch.setattr(property_table, "distinct", lambda: specs)
     cache, out = tmp_path / "answers.jsonl", tmp_path / "properties.md"
     arguments = ["--cache", str(cache), "--out", str(out), "--property", "every-number"]
     assert property_table.main(arguments) == 0
