@@ -187,6 +187,8 @@ class Parameters:
     takes_scales: ClassVar[bool] = False
     #: whether its rule is IEEE 754's or correct rounding, so that exact rational arithmetic can say what is right
     rounds_correctly: ClassVar[bool] = False
+    #: whether terms are aligned for good, and may lose bits before their sum is rounded
+    aligns: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
     meanings: ClassVar[Mapping[str, str]] = {}
 
@@ -258,6 +260,16 @@ class Parameters:
         if spec.scale_format is not None:
             less["scale_block"] = spec.scale_block // group * (group - 1)
         return spec.replace(k=spec.k - len(last), **less), last
+
+    @property
+    def sum_places(self) -> int:
+        """Fractional places, below the largest exponent, of the sum that is rounded; of what `aligns`."""
+        F: int = self["F"]
+        return F
+
+    def taken(self, k: int) -> list[int]:
+        """The places of k products, in the order in which steps take them."""
+        return list(range(k))
 
     def made_of(self, spec: DotAdd) -> DotAdd | None:
         """The steps that one step is made of, where those are another algorithm's."""
@@ -406,6 +418,7 @@ class Fda(Parameters):
     e_zero: int | None  #: exponent of a term that is exactly zero; None: that of its fields (paper-v1)
 
     algorithm: ClassVar[str] = "fda"
+    aligns: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
@@ -466,6 +479,7 @@ class Gdfs(Parameters):
 
     algorithm: ClassVar[str] = "gdfs"
     meanings: ClassVar[Mapping[str, str]] = {"G": "products of one group; their exact sum is one term"}
+    aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
     nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-E step 1
     takes_scales: ClassVar[bool] = True
@@ -546,6 +560,7 @@ class Fdrda(Parameters):
     )
 
     algorithm: ClassVar[str] = "fdrda"
+    aligns: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "fused dot, round-down add: products summed as in fda, then c added, rounding down"
     )
@@ -581,6 +596,10 @@ class Fdrda(Parameters):
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         return self._one_less(spec, self.L, L=self.L - 1) if self.L > 1 else None
+
+    @property
+    def sum_places(self) -> int:
+        return self.dot_bits
 
     def keeps(self, spec: DotAdd) -> str:
         return (
@@ -688,6 +707,7 @@ class Lowered(Parameters):
     addition: Conversion  #: rounding of the last addition, in the type of d
 
     algorithm: ClassVar[str] = "lowered"
+    aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
 
     def __post_init__(self) -> None:
@@ -734,6 +754,10 @@ class Lowered(Parameters):
         order = tuple(kept.index(k) for k in self.order if k not in last)
         zeros = tuple(step + k for step in range(0, spec.k, n) for k in sorted(last))
         return spec.replace(k=spec.k - len(zeros), L=self.L - 1, order=order), zeros
+
+    def taken(self, k: int) -> list[int]:
+        n = len(self.order)
+        return [start + place for start in range(0, k, n) for place in self.order]
 
     def keeps(self, spec: DotAdd) -> str:
         d = spec.d_format

@@ -21,12 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import click
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Fda, Fdrda, Gps, Lowered, Sfma
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import Shown, exact, find_case, run_both
 from mmaformal.cli import options
@@ -45,6 +44,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
 )
 from mmaformal.explain import number_text
+from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -263,21 +263,15 @@ def table(proving: Proving) -> Iterator[Row]:
 def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
     """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable wing; finite inputs."""
     p = spec.parameters
-    inner: Any  # what aligns
-    if isinstance(p, Lowered):
-        order = [start + k for start in range(0, spec.k, len(p.order)) for k in p.order]
-        a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
-        trace = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c)
-        steps = [step for step in trace.steps if hasattr(step, "e_max")]
-        c, inner = Fraction(0), p.inner
-    else:
-        a, b = list(codes.a), list(codes.b)
-        scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
-        steps = list(executable.dot_add(spec, a, b, codes.c, *scales).steps)
-        c, inner = spec.c_format.value(codes.c), p
-    L = inner.step_products
-    per_instruction = len(p.order) // L if isinstance(p, Lowered) else len(steps)
-    F = inner.dot_bits if isinstance(inner, Fdrda) else inner.F
+    parts = p.made_of(spec)
+    inner, order = (parts or spec).parameters, p.taken(spec.k)
+    a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
+    scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
+    trace = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales)
+    steps = [step for step in trace.steps if hasattr(step, "e_max")]
+    c = Fraction(0) if parts else spec.c_format.value(codes.c)
+    L, F = inner.step_products, inner.sum_places
+    per_instruction = p.step_products // L if parts else len(steps)
     for i, step in enumerate(steps):
         if i % per_instruction == 0 and i:
             c = Fraction(0)
@@ -301,18 +295,17 @@ def _breaks(spec: DotAdd, codes: Codes, result: int) -> bool:
 
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
-    if isinstance(p, (Sfma, Efda, Gps)):  # these align nothing for good: a step is exact, or it is not
+    if not p.aligns:  # a step is exact, or it is not
         return STEP.settle(instruction, asker)
     question = f"{instruction.label}: alignment loses no bit of any input"
     proving = Composing(asker)
     numbers: tuple[Number, ...] = ()
-    if isinstance(p, Fda) and spec.scale_format is None:
-        of = spec.a_format, spec.b_format, spec.c_format, p.L, p.e_zero
+    if (of := facts_of(spec).lossless_of(spec)) is not None:
         width = width_of(*of)
         meaning = "fractional bits that an alignment has to keep, to lose no bit of any input"
         numbers = (Number("F", width.F, meaning),)
         question += f" (it needs F = {width.F} fractional bits)"
-        if width.F <= p.F:
+        if p.sum_places >= width.F:
             try:
                 prove(proving, *of)
             except NotProvedError as error:

@@ -19,11 +19,12 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from mmaformal.algorithms import DotAdd, Gdfs
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.relations import Code, Fact, Relation, Rows, as_codes, both, is_finite, run_trace
 from mmaformal.cases.relations import same as same_code
 from mmaformal.encodings import smt
+from mmaformal.facts.registry import facts_of
 from mmaformal.facts.scaling import chain
 from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
@@ -98,33 +99,13 @@ def argument(spec: DotAdd) -> Pairing:
     return pairing
 
 
-def group_that_cancels(spec: DotAdd) -> Codes | None:
-    """1·1 + 1·(−1) and a c of which a bit is below the last place kept, but for the doubled c it is not.
-
-    gdfs takes a group's exponent from the scales, so that of a doubled group stays, also if it cancels.
-    None where there is one product only, or c has no such number.
-    """
-    p, fmt, scale = spec.parameters, spec.c_format, spec.scale_format
-    assert isinstance(p, Gdfs)
-    assert scale is not None
-    a, b = ((x.bias << x.fraction_bits) << x.ignored_low_bits for x in (spec.a_format, spec.b_format))
-    exponent = fmt.fraction_bits - p.F - 1
-    if spec.k < 2 or not fmt.min_exponent <= exponent <= fmt.max_exponent:
-        return None
-    c = (((exponent + fmt.bias) << fmt.fraction_bits) + 1) << fmt.ignored_low_bits
-    rest = (0,) * (spec.k - 2)
-    scales = (scale.bias << scale.fraction_bits,) * spec.scales
-    return Codes((a, a, *rest), (b, b | spec.b_format.sign_mask, *rest), c, scales, scales)
-
-
 def answer(instruction: Instruction, asker: Asker) -> Answer:
     spec = instruction.spec
     question = f"{instruction.label}: d(2a, b, 2c) = 2·d(a, b, c), within range"
     each = relation(spec)
-    if spec.parameters.algorithm == "gdfs":
-        codes = group_that_cancels(spec)
-        if codes is not None and each.runs(Rows.of([codes]))[2][0]:
-            return fails(instruction, asker, question, each, codes)
+    codes = facts_of(spec).scaling_breaker(spec)
+    if codes is not None and each.runs(Rows.of([codes]))[2][0]:
+        return fails(instruction, asker, question, each, codes)
     return settle(instruction, asker, question, [each], lambda: [argument(spec)])
 
 

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
+from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import Shown, exact, find_case, run_both
 from mmaformal.explain import code_text
-from mmaformal.facts.exact_steps import prove_step
+from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import (
@@ -75,10 +76,12 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
     spec, rho = instruction.spec, instruction.spec.parameters.last_rounding
     question = f"{instruction.label}: {what}"
     single = spec.k == spec.parameters.step_products
-    if isinstance(spec.parameters, (Sfma, Efda)) and single:
+    if single:
         proving = Composing(asker)
         try:
-            prove_step(proving, spec)
+            facts_of(spec).rounds_exact_sum(proving, spec)
+        except NoArgumentError:
+            pass
         except NotProvedError as error:
             if not error.refuted:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)

@@ -14,10 +14,11 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import Rows, magnitude, random_cases
 from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
+from mmaformal.facts.gdfs.scaled import group_that_cancels
 from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
-from mmaformal.queries.power_of_two_scaling import answer, argument, group_that_cancels, relation
+from mmaformal.queries.power_of_two_scaling import answer, argument, relation
 from mmaformal.solver.answers import Fails
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
     from mmaformal.facts.sums import Sum
+    from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
@@ -45,6 +46,16 @@ class Known(NamedTuple):
 
     of: Callable[[z3.BitVecRef], z3.BoolRef]
     made_of: Sequence[z3.ExprRef]
+
+
+class Lossless(NamedTuple):
+    """What decides how many fractional places an alignment needs, to lose nothing."""
+
+    a: Format
+    b: Format
+    c: Format
+    L: int
+    e_zero: int | None
 
 
 class Facts:
@@ -74,6 +85,10 @@ class Facts:
     def related(self, step: Step) -> Link:
         """Derive, for a step of two runs on related inputs, the link of its results."""
         self.lack("why two runs on related inputs have related results")
+
+    def scaling_breaker(self, spec: DotAdd) -> Codes | None:
+        """A case in which doubling a and c is likely not to double d."""
+        return None
 
     def scaled(self, two: Two) -> Link:
         """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
@@ -137,6 +152,14 @@ class Facts:
         return None
 
     # ---- one run, against the exact sum
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        """Prove that a step's result is its exact sum, rounded once."""
+        self.lack("why a step rounds its exact sum")
+
+    def lossless_of(self, spec: DotAdd) -> Lossless | None:
+        """What the places that no alignment may lose depend on; None where it is not proved that none is lost."""
+        return None
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         """Prove, of one step, when d is the exact sum, rounded once."""

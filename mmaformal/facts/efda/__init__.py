@@ -13,7 +13,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.efda import in_fixed_point
 from mmaformal.facts import exact_steps, monotone_sticky
 from mmaformal.facts.efda import equal, ranges, related, sums
-from mmaformal.facts.exact_steps import always_exact, rounded_once
+from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
@@ -67,6 +67,9 @@ class EfdaFacts(RoundedSum):
         if not in_fixed_point(instruction.spec, p):
             self.lack("why sums of sorted terms keep the order")
         monotone_sticky.prove_in_c(theory, instruction.spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec)
 
 
 FACTS = EfdaFacts("efda")

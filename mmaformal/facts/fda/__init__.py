@@ -11,6 +11,7 @@ from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related
+from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
 from mmaformal.facts.sums import (
@@ -77,6 +78,12 @@ class FdaFacts(RoundedSum):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
         return monotonicity.in_product(instruction)
+
+    def lossless_of(self, spec: DotAdd) -> Lossless | None:
+        p = spec.parameters
+        assert isinstance(p, Fda)
+        formats = spec.a_format, spec.b_format, spec.c_format
+        return Lossless(*formats, p.L, p.e_zero) if spec.scale_format is None else None
 
 
 FACTS = FdaFacts("fda")

@@ -14,7 +14,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
-from mmaformal.facts.gdfs import equal, exactness, monotonicity, related, sums
+from mmaformal.facts.gdfs import equal, exactness, monotonicity, related, scaled, sums
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,
@@ -73,6 +73,9 @@ class GdfsFacts(RoundedSum):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_products(theory, instruction.spec)
+
+    def scaling_breaker(self, spec: DotAdd) -> Codes | None:
+        return scaled.group_that_cancels(spec)
 
 
 FACTS = GdfsFacts("gdfs")

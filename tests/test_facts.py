@@ -1,0 +1,80 @@
+"""One place per algorithm: folders of facts are found by their names, and what lacks is `Unknown`, never an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import mmaformal.facts
+from mmaformal import ARCHITECTURES, ampere
+from mmaformal.algorithms import Fda
+from mmaformal.encodings import executable, smt
+from mmaformal.facts.protocol import Facts, NoArgumentError
+from mmaformal.facts.registry import facts_of, found
+from mmaformal.instruction import Instruction
+from mmaformal.queries.properties import PROPERTIES, prove
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.solver.answers import Fails, Unknown
+from mmaformal.tellers import teller_of
+
+
+@dataclass(frozen=True, repr=False)
+class Unheard(Fda):
+    """fda under a name that nothing knows."""
+
+    algorithm: ClassVar[str] = "unheard"
+
+
+@pytest.fixture
+def unheard(monkeypatch: pytest.MonkeyPatch) -> Instruction:
+    """An instruction whose algorithm has both encodings and nothing else."""
+    for wing in (executable, smt):
+        table: dict[str, Any] = wing._ALGORITHMS
+        monkeypatch.setitem(table, "unheard", table["fda"])
+    i = ampere["HMMA.1688.F32"]
+    p = i.parameters
+    assert isinstance(p, Fda)
+    spec = replace(i.spec, k=4, parameters=Unheard(p.F, 4, p.rho, p.e_zero))
+    return replace(i, spec=spec, name="UNHEARD", aliases=())
+
+
+def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
+    folder = Path(next(iter(mmaformal.facts.__path__)))
+    named = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert set(found()) == named == {i.algorithm for a in ARCHITECTURES.values() for i in a}
+    for name, facts in found().items():
+        assert facts.algorithm == name
+        assert type(facts) is not Facts
+
+
+def test_every_encoding_is_found() -> None:
+    assert set(executable._ALGORITHMS) == set(smt._ALGORITHMS) == set(found())
+
+
+def test_facts_of_an_algorithm_without_a_folder_have_no_argument(unheard: Instruction) -> None:
+    facts = facts_of(unheard.spec)
+    assert type(facts) is Facts
+    with pytest.raises(NoArgumentError, match=r"^no argument for unheard: why both encodings agree$"):
+        facts.equal(None, None)  # type: ignore[arg-type]
+
+
+def test_equality_without_an_argument_is_unknown(unheard: Instruction) -> None:
+    answer = prove_encodings(unheard, timeout=20)
+    assert isinstance(answer, Unknown)
+    assert "no argument for unheard: why both encodings agree" in answer.why
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_property_without_an_argument_is_unknown_or_fails(name: str, unheard: Instruction) -> None:
+    """Where cases that are run show that it fails, it does; nothing is proved."""
+    answer = prove(name, unheard, timeout=3)
+    assert isinstance(answer, (Unknown, Fails)), answer
+
+
+def test_it_is_told_by_its_results(unheard: Instruction) -> None:
+    trace = executable.dot_add(unheard.spec, [0] * 4, [0] * 4, 0x3F800000)
+    (step,) = teller_of(unheard.spec)(unheard.spec, trace, 0x3F800000)
+    assert [(row.label, row.text) for row in step.rows] == [("d", "0x3f800000  0x1p+0 = 1")]
