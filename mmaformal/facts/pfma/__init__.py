@@ -8,17 +8,20 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.relations import magnitude
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.pfma import flush
-from mmaformal.facts.pfma import equal, related
+from mmaformal.facts.pfma import equal, monotonicity, related
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Kind, Pairing, Step
+from mmaformal.proof.rules import Theory
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -60,6 +63,9 @@ class PfmaFacts(Facts):
 
     def of_result(self, step: Any) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
 
 
 FACTS = PfmaFacts("pfma")
