@@ -14,14 +14,17 @@ from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.relations import magnitude
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.pfma import flush
+from mmaformal.facts.gps import error_bound
 from mmaformal.facts.pfma import equal, monotonicity, related
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Kind, Pairing, Step
 from mmaformal.proof.rules import Theory
+from mmaformal.solver.answers import Answer
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -60,6 +63,9 @@ class PfmaFacts(Facts):
         case = case_of(spec, 0, 0, 1)
         rest = (0,) * (spec.k - 1)
         return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
 
     def of_result(self, step: Any) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
