@@ -18,8 +18,9 @@ from mmaformal.cases.numerical import exact, run, sparse_cases
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.smt import fda, fdrda
 from mmaformal.facts import alignment, errors, fused_steps, reaching
-from mmaformal.facts import error_bound_round_down as round_down
 from mmaformal.facts.exact_terms import prove_inputs
+from mmaformal.facts.fdrda import bounds as round_down
+from mmaformal.facts.fdrda import reaching as reaching_down
 from mmaformal.facts.lowered import error_bound as lowered_bound
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
@@ -158,10 +159,10 @@ def test_the_bounds_of_rounding_down_are_proved_and_reached(
     assert answer.proof.obligations[-1].name == "composition"
     spec = instruction.spec
     for is_above, n in ((False, -below), (True, above)):
-        witness = round_down.reach(instruction, above=is_above)
+        witness = reaching_down.reach(instruction, above=is_above)
         assert witness is not None
         assert witness.result == run(instruction, [witness.codes])[0]
-        S, e_max = round_down.kept_sum(spec, witness.codes)
+        S, e_max = reaching_down.kept_sum(spec, witness.codes)
         x = exact(spec, witness.codes)
         assert x is not None
         assert S - x == n * Fraction(2) ** (e_max - 24)
@@ -171,8 +172,8 @@ def test_the_bounds_of_rounding_down_are_proved_and_reached(
     "instruction", [i for i in cdna3.instructions if i.algorithm in ("fdrda", "gfdrda")], ids=str
 )
 def test_each_bound_of_rounding_down_is_reached(instruction: Instruction) -> None:
-    assert round_down.reach(instruction, above=False) is not None
-    assert round_down.reach(instruction, above=True) is not None
+    assert reaching_down.reach(instruction, above=False) is not None
+    assert reaching_down.reach(instruction, above=True) is not None
 
 
 def prove_round_down(proving: Composing, instruction: Instruction) -> None:
@@ -394,7 +395,7 @@ def test_no_sample_is_outside_the_bounds(name: str) -> None:
         value = exact(spec, codes)
         if value is None or not spec.d_format.is_finite(result):
             continue
-        S, e_max = round_down.kept_sum(spec, codes)
+        S, e_max = reaching_down.kept_sum(spec, codes)
         units = (S - value) / Fraction(2) ** (e_max - p.F)  # type: ignore[attr-defined]
         assert -losses.below <= units <= losses.above
         inexact += units != 0

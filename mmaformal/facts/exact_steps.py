@@ -145,31 +145,7 @@ def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Stic
     largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
     highest = a.max_exponent + b.max_exponent - own.low
     finite = largest << highest
-    small = []
-    for k, product in enumerate(step.products):
-        x, y = step.a[k], step.b[k]
-        special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
-        significand = proving.claim(
-            "product's significand",
-            "a product's significand is at most that of the largest factors",
-            z3.ULE(product.significand, largest),
-            (),
-            [x.significand, y.significand],
-        )
-        exponent = proving.claim(
-            "product's exponent",
-            "a finite product's exponent is at most that of the largest",
-            z3.Or(special, z3.ULE(product.exponent, highest)),
-        )
-        small.append(
-            proving.claim(
-                "placed product",
-                "a finite product is at most the largest",
-                z3.ULE(step.placed[k], finite),
-                [significand, exponent, z3.Not(special)],
-                [product.significand, product.exponent, special],
-            )
-        )
+    small = _placed(proving, step, largest, highest)
     dot = prove_sum(
         proving,
         step.dot,
@@ -224,6 +200,36 @@ def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Stic
         step.result,
         (term, addend.arg(1)),
     )
+
+
+def _placed(proving: Proving, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
+    """That no finite product is placed above the largest."""
+    finite, small = largest << highest, []
+    for k, product in enumerate(step.products):
+        x, y = step.a[k], step.b[k]
+        special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
+        significand = proving.claim(
+            "product's significand",
+            "a product's significand is at most that of the largest factors",
+            z3.ULE(product.significand, largest),
+            (),
+            [x.significand, y.significand],
+        )
+        exponent = proving.claim(
+            "product's exponent",
+            "a finite product's exponent is at most that of the largest",
+            z3.Or(special, z3.ULE(product.exponent, highest)),
+        )
+        small.append(
+            proving.claim(
+                "placed product",
+                "a finite product is at most the largest",
+                z3.ULE(step.placed[k], finite),
+                [significand, exponent, z3.Not(special)],
+                [product.significand, product.exponent, special],
+            )
+        )
+    return small
 
 
 def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import z3
 
 from mmaformal.cases.numerical import inputs_text
-from mmaformal.facts import error_bound_round_down as round_down
 from mmaformal.facts.errors import CHAIN, prove_steps, prove_terms, too_many
+from mmaformal.facts.fdrda import bounds, reaching
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (
     Composing,
@@ -20,8 +20,8 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     answer = too_many(instruction, proving)
     if answer is not None:
         return answer
-    x, asker = round_down.frame_of(instruction.spec), proving.asker
-    low, high = (round_down.text_of(x.losses, above=above) for above in (False, True))
+    x, asker = bounds.frame_of(instruction.spec), proving.asker
+    low, high = (reaching.text_of(x.losses, above=above) for above in (False, True))
     unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
     numbers = (
         Number("below", x.losses.below, unit.format("below the exact one")),
@@ -36,7 +36,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     try:
         none = z3.Not(z3.Or(*x.step.special))
         ordinary, terms = prove_terms(proving, x.spec, x.step)
-        conclusion = z3.And(terms, round_down.prove_round_down(proving, x))
+        conclusion = z3.And(terms, bounds.prove_round_down(proving, x))
         if x.spec != instruction.spec:
             conclusion = z3.And(conclusion, prove_steps(proving, instruction.spec))
             question += CHAIN
@@ -44,7 +44,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, asker.elapsed)
     for above in (False, True):
-        witness = round_down.reach(instruction, above=above)
+        witness = reaching.reach(instruction, above=above)
         if witness is None:
             why = f"both bounds are proved, but no input was found that reaches {high if above else low}"
             return Unknown(question, why, proving.obligations, asker.elapsed)

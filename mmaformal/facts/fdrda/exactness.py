@@ -1,6 +1,6 @@
 """Exactness of a step of fdrda and gfdrda: where no cut takes anything off, what is rounded is the exact sum.
 
-The stages are those of `error_bound_round_down`, each in a fixed point that holds its exact numbers: products aligned
+The stages are those of `bounds`, each in a fixed point that holds its exact numbers: products aligned
 to the largest exponent of their group; gfdrda's sums of groups cut at the larger exponent; their sum cut at e_max, and
 c too; and the sum of both, cut below its own leading bit.  The condition is that at each cut the bits below the last
 place kept are 0.  Then each stage is the exact one, and d is ρ of the last, by definition.
@@ -17,15 +17,6 @@ import z3
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings.smt import fdrda
-from mmaformal.facts.error_bound_round_down import (
-    Frame,
-    Sum,
-    frame_of,
-    prove_e_dot,
-    prove_last_cut,
-    rounded_down,
-    unit_of,
-)
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
@@ -36,6 +27,15 @@ from mmaformal.facts.exactness_codes import (
     has_no_bit_below,
     products,
     total,
+)
+from mmaformal.facts.fdrda.bounds import (
+    Frame,
+    Sum,
+    frame_of,
+    prove_e_dot,
+    prove_last_cut,
+    rounded_down,
+    unit_of,
 )
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import (

@@ -20,21 +20,18 @@ Both are reached by inputs (`reach`), so neither can be smaller.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda, Rounding
-from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
-from mmaformal.cases.numerical import Shown, exact, run_both, with_products, zeros
-from mmaformal.encodings import executable
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
 from mmaformal.facts.fused_steps import one_step
-from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (
     Composing,
     between,
@@ -561,6 +558,22 @@ def prove_last_cut(
     proving.claim(
         "error of the sum", "the same in the fixed point", error, [of_S, in_range], [total, S, same]
     )
+    rounded = _rounded(proving, x, none, S, at_least, in_range, reaches[0])
+    return rounded, (S_value, value, error, most << kept.places)
+
+
+def _rounded(
+    proving: Composing,
+    x: Frame,
+    none: z3.BoolRef,
+    S: z3.BitVecRef,
+    at_least: z3.BoolRef,
+    in_range: z3.BoolRef,
+    reach: int,
+) -> z3.BoolRef:
+    """That d = ρ(S)."""
+    step, p = x.step, x.p
+    total, e_max, same = step.total, step.e_max, step.e_max - step.e_dot == 0
     negative, m = magnitude_of(S)
     code, rho = step.result, p.rho
     sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
@@ -576,18 +589,17 @@ def prove_last_cut(
     of_total = proving.claim(
         "range of the sum",
         "the sum is in its range",
-        within(total, reaches[0]),
+        within(total, reach),
         [in_range],
         [total, same],
     )
-    rounded = proving.claim(
+    return proving.claim(
         f"rounded by {rho}",
         f"d is {rho} of S: by definition, no other number of the format is the right one",
         z3.Implies(none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, sign == negative))),
         [at_least, highest, of_total],
         [total, e_max, *step.special],
     )
-    return rounded, (S_value, value, error, most << kept.places)
 
 
 def _together(
@@ -637,63 +649,3 @@ def _together(
     text = f"S is at most {float(x.losses.below):.6g} units below the exact sum, {float(x.losses.above):.6g} above"
     given = [identity, last, one, kept.bounded, c[2], of_sum]
     return proving.claim("error of S", text, bounded, given, cut)
-
-
-# ---- inputs that reach the bounds ----------------------------------------------------------------------------------
-
-
-def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
-    """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
-    p, M = spec.parameters, spec.c_format.fraction_bits
-    assert isinstance(p, Fdrda)
-    e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
-    top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
-    small = losing_product(spec, p, losses.product, e_max)
-    if top is None or small is None:
-        return []
-    if above:
-        small = small[0] ^ formats[0].sign_mask, small[1]
-    tops = p.L - losses.losing
-    codes = with_products(zeros(spec), {k: top if k < tops else small for k in range(p.L)})
-    ones, sign = (2 << M) - 1, spec.c_format.sign_mask
-    least = encode_number(1, spec.c_format.min_exponent, spec.c_format)
-    dropped = kept = None
-    if isinstance(p, Gfdrda):
-        dropped = encode_number(ones, e_max - p.c_reach - 1, spec.c_format)
-        kept = encode_number(ones, e_max - p.c_reach, spec.c_format)
-    negative = [x | sign for x in (dropped, least) if x is not None]
-    return [replace(codes, c=c) for c in ([0, *negative] if above else [x for x in (*negative, kept) if x])]
-
-
-def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
-    """(S, e_max) of one step of the executable wing."""
-    step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
-    return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
-
-
-def reach(instruction: Instruction, *, above: bool) -> Shown | None:
-    """An input of one step that is as far below (or above) the exact sum as can be, in both wings."""
-    spec = one_step(instruction.spec)
-    p = spec.parameters
-    assert isinstance(p, Fdrda)
-    losses, single = losses_of(spec, p), instruction.replace(k=spec.k)
-    n = losses.above if above else -losses.below
-    for codes in reaching(spec, losses, above=above):
-        S, e_max = kept_sum(spec, codes)
-        value = exact(spec, codes)
-        if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
-            continue
-        notes = (f"S − exact = {text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
-        return Shown(single, codes, run_both(single, codes), value, notes)
-    return None
-
-
-def text_of(losses: Losses, *, above: bool) -> str:
-    """A bound for a person, with its sign."""
-    c = losses.c_above if above else losses.c_below
-    text = f"{losses.losing} · {losses.product.units}"
-    if c:
-        places = c.denominator.bit_length() - 1
-        whole = c + Fraction(1, 1 << places)
-        text += f" + {whole} − 2^-{places}"
-    return text if above else f"−({text})"
