@@ -205,7 +205,7 @@ class Instruction:
         """
         given = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
-        return self._returned(self._dot_add(codes), kind)
+        return self._returned(_dot_add(self, codes), kind)
 
     def _operands(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Kind]:
         """The codes of operands, by name (a, b, c, scale_a, scale_b; upper case too), and what they are."""
@@ -225,45 +225,6 @@ class Instruction:
 
     def _returned(self, d: NDArray[Any], kind: Kind) -> NDArray[Any]:
         return d.view(self.d_format.dtype) if kind == "floats" and self.d_format.dtype is not None else d
-
-    def _dot_add(self, given: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-        """`dot_add` on codes."""
-        spec = self.spec
-        vectors = {
-            name: (given[name], spec.scales if name.startswith("scale") else self.k)
-            for name in ("a", "b", "scale_a", "scale_b")
-            if name in given
-        }
-        c_codes = given["c"]
-        for name, (codes, length) in vectors.items():
-            if codes.ndim == 0 or codes.shape[-1] != length:
-                hint = (
-                    "pad the missing positions with zeros yourself, if zeros are what you mean"
-                    if name in ("a", "b")
-                    else f"one {spec.scale_format} for each {spec.scale_block} products"
-                )
-                raise ValueError(
-                    f"{self.label} needs {name} of shape (…, {length}), not {codes.shape}: {hint}"
-                )
-        try:
-            shape = np.broadcast_shapes(*(codes.shape[:-1] for codes, _ in vectors.values()), c_codes.shape)
-        except ValueError:
-            shapes = ", ".join(f"{name} {codes.shape}" for name, (codes, _) in vectors.items())
-            raise ValueError(
-                f"leading dimensions do not fit: {shapes} (without their last), c {c_codes.shape}"
-            ) from None
-        rows = int(np.prod(shape, dtype=np.int64))
-        rows_of = {
-            name: np.broadcast_to(codes, (*shape, length)).reshape(rows, length)
-            for name, (codes, length) in vectors.items()
-        }
-        c_rows = np.broadcast_to(c_codes, shape).reshape(rows)
-        d = np.empty(rows, self.d_format.word)
-        for start in range(0, rows, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            d[part] = _evaluate(spec, {name: x[part] for name, x in rows_of.items()}, c_rows[part])
-        answer: NDArray[Any] = d.reshape(shape)[()]
-        return answer
 
     def run(
         self,
@@ -295,7 +256,7 @@ class Instruction:
         lanes = {
             name: x.T[None, :, :] if name in ("b", "scale_b") else x[:, None, :] for name, x in rows.items()
         }
-        return self._returned(self._dot_add({**lanes, "c": codes["C"]}), kind)
+        return self._returned(_dot_add(self, {**lanes, "c": codes["C"]}), kind)
 
     def check_scales(self, a: bool, b: bool) -> None:
         """Raise TypeError unless block scales are given (`a`, `b`: whether they are) exactly if they are needed."""
@@ -421,6 +382,56 @@ def _code_of(x: float, fmt: Format, what: str) -> int:
 
 def _range(fmt: Format) -> str:
     return f"codes are 0 to {fmt.codes - 1:#x}"
+
+
+# ---- on codes ----------------------------------------------------------------------------------------------------
+
+
+def _dot_add(instruction: Instruction, given: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """`Instruction.dot_add` on codes: as rows, some at a time."""
+    spec, c_codes = instruction.spec, given["c"]
+    vectors = {name: given[name] for name in ("a", "b", "scale_a", "scale_b") if name in given}
+    _check_lengths(instruction, vectors)
+    shape = _leading_shape(vectors, c_codes)
+    rows = int(np.prod(shape, dtype=np.int64))
+    rows_of = {
+        name: np.broadcast_to(codes, (*shape, codes.shape[-1])).reshape(rows, codes.shape[-1])
+        for name, codes in vectors.items()
+    }
+    c_rows = np.broadcast_to(c_codes, shape).reshape(rows)
+    d = np.empty(rows, spec.d_format.word)
+    for start in range(0, rows, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        d[part] = _evaluate(spec, {name: x[part] for name, x in rows_of.items()}, c_rows[part])
+    answer: NDArray[Any] = d.reshape(shape)[()]
+    return answer
+
+
+def _check_lengths(instruction: Instruction, vectors: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError unless vectors have an element for each product, or each block of them."""
+    spec = instruction.spec
+    for name, codes in vectors.items():
+        length = spec.scales if name.startswith("scale") else spec.k
+        if codes.ndim == 0 or codes.shape[-1] != length:
+            hint = (
+                "pad the missing positions with zeros yourself, if zeros are what you mean"
+                if name in ("a", "b")
+                else f"one {spec.scale_format} for each {spec.scale_block} products"
+            )
+            raise ValueError(
+                f"{instruction.label} needs {name} of shape (…, {length}), not {codes.shape}: {hint}"
+            )
+
+
+def _leading_shape(vectors: Mapping[str, NDArray[Any]], c: NDArray[Any]) -> tuple[int, ...]:
+    """What the leading dimensions broadcast to.  Raises ValueError if they do not."""
+    try:
+        return np.broadcast_shapes(*(codes.shape[:-1] for codes in vectors.values()), c.shape)
+    except ValueError:
+        shapes = ", ".join(f"{name} {codes.shape}" for name, codes in vectors.items())
+        raise ValueError(
+            f"leading dimensions do not fit: {shapes} (without their last), c {c.shape}"
+        ) from None
 
 
 def _evaluate(spec: DotAdd, vectors: dict[str, NDArray[Any]], c: NDArray[Any]) -> NDArray[np.int64]:
