@@ -222,71 +222,10 @@ class Campaign:
         `timeout` is in seconds of theirs, for each obligation.  What is quick comes first.  Raises NoSolverError if
         there is no other solver, and what the executor raises when it breaks.
         """
-        asking: list[_Asking] = []
-        for sha256, outcome in self.outcomes.items():
-            if outcome.verdict == "unsat" and self.confirmed.get(sha256, _NONE).verdict == "unknown":
-                self.confirmed.pop(sha256, None)
-                solvers = others(outcome.solver, solver)
-                script = self.claims[sha256].script
-                asking.append(_Asking(len(asking), sha256, confirming(script, solvers, timeout)))
-        ready = [one for one in asking if self._ask_next(one, None)]
-        heapq.heapify(ready)
+        confirmations = _Confirmations(self, solver, timeout)
+        self._work(executor, width, confirmations.following)
 
-        def answered(one: _Asking, outcomes: Any) -> None:
-            outcome = self._heard(one, outcomes)
-            if one.sha256 not in self.contradicted and self._ask_next(one, outcome):
-                heapq.heappush(ready, one)
-
-        def following() -> _Task | None:
-            if not ready:
-                return None
-            one = heapq.heappop(ready)
-            question = one.question
-            arguments = [question.script], question.limit, question.solver, self.memory
-            label = (
-                f"{self.claims[one.sha256].name}: {question.solver}{question.about and f', {question.about}'}"
-            )
-            return _Task(label, partial(answered, one), decide, arguments)
-
-        self._work(executor, width, following)
-
-    def _ask_next(self, one: _Asking, outcome: Outcome | None) -> bool:
-        """Go on with what was answered, as far as the store knows the answers; whether a question is left to ask."""
-        try:
-            while True:
-                one.question = next(one.asking) if outcome is None else one.asking.send(outcome)
-                outcome = self._known(digest(one.question.script), one.question.solver)
-                if outcome is None:
-                    return True
-                outcome = replace(outcome, seconds=0.0)  # what is known takes none of the time given
-        except StopIteration as stop:
-            self.confirmed[one.sha256] = stop.value
-            if stop.value.verdict == "sat":
-                claim = self.claims[one.sha256]
-                first, by = self.outcomes[one.sha256].solver, ", ".join(stop.value.solvers)
-                where = stop.value.why and f" {stop.value.why}"
-                self._contradict(
-                    one.sha256,
-                    f"solvers contradict each other on {one.sha256} ({claim.name}: {claim.statement}): {first} says "
-                    f"unsat, {by} sat{where}; one of them is wrong, so nothing is proved",
-                )
-            return False
-
-    def _heard(self, one: _Asking, outcomes: Any) -> Outcome:
-        """The answer to a question of a confirmation, once it is recorded."""
-        (outcome,) = checked(outcomes, 1, one.question.solver)
-        claim, question = self.claims[one.sha256], one.question
-        self.asked += 1
-        if self.store is not None:
-            statement = f"{claim.statement}{question.about and f', {question.about}'}"
-            try:
-                self.store.add(digest(question.script), claim.name, statement, outcome)
-            except ContradictionError as error:
-                self._contradict(one.sha256, str(error))
-                return replace(outcome, verdict="unknown", why=str(error))
-        return outcome
-
-    def _known(self, sha256: str, solver: str | None = None) -> Outcome | None:
+    def known_outcome(self, sha256: str, solver: str | None = None) -> Outcome | None:
         """What the store knows: a proof, by `solver`; or that solvers contradict each other, which settles nothing."""
         if self.store is None:
             return None
@@ -294,11 +233,11 @@ class Campaign:
             record = self.store.proof(sha256, solver)
         except ContradictionError as error:
             if sha256 in self.claims:
-                self._contradict(sha256, str(error))
+                self.contradict(sha256, str(error))
             return Outcome("unknown", "", "", 0.0, why=str(error))
         return None if record is None else record.outcome
 
-    def _contradict(self, sha256: str, why: str) -> None:
+    def contradict(self, sha256: str, why: str) -> None:
         """Nothing rests on this lemma any more."""
         self.contradicted[sha256] = why
         self.outcomes[sha256] = Outcome("unknown", "", "", 0.0, why=why)
@@ -353,7 +292,7 @@ class Campaign:
         claims = {claim.digest: claim for claim in result}
         new = [sha256 for sha256 in claims if sha256 not in self.claims]
         # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
-        known = {sha256: self._known(sha256) for sha256 in new}
+        known = {sha256: self.known_outcome(sha256) for sha256 in new}
         for sha256, outcome in known.items():
             self.claims[sha256], self._goals_of[sha256] = claims[sha256], []
             if outcome is None:
@@ -382,7 +321,7 @@ class Campaign:
                 try:
                     self.store.add(sha256, claim.name, claim.statement, outcome)
                 except ContradictionError as error:
-                    self._contradict(sha256, str(error))
+                    self.contradict(sha256, str(error))
             for goal in self._goals_of[sha256]:
                 self._settled(goal, sha256)
 
@@ -435,6 +374,78 @@ class _Asking:
     @question.setter
     def question(self, question: Question) -> None:
         self._question, self.limit = question, question.limit
+
+
+class _Confirmations:
+    """What a campaign's obligations still have to be asked of other solvers, the quickest question first."""
+
+    def __init__(self, campaign: Campaign, solver: str | None, timeout: float) -> None:
+        self._campaign = campaign
+        asking: list[_Asking] = []
+        for sha256, outcome in campaign.outcomes.items():
+            if outcome.verdict == "unsat" and campaign.confirmed.get(sha256, _NONE).verdict == "unknown":
+                campaign.confirmed.pop(sha256, None)
+                solvers = others(outcome.solver, solver)
+                script = campaign.claims[sha256].script
+                asking.append(_Asking(len(asking), sha256, confirming(script, solvers, timeout)))
+        self._ready = [one for one in asking if self._ask_next(one, None)]
+        heapq.heapify(self._ready)
+
+    def following(self) -> _Task | None:
+        """The next question, as a task."""
+        if not self._ready:
+            return None
+        one = heapq.heappop(self._ready)
+        question, name = one.question, self._campaign.claims[one.sha256].name
+        arguments = [question.script], question.limit, question.solver, self._campaign.memory
+        label = f"{name}: {question.solver}{question.about and f', {question.about}'}"
+        return _Task(label, partial(self._answered, one), decide, arguments)
+
+    def _answered(self, one: _Asking, outcomes: Any) -> None:
+        outcome = self._heard(one, outcomes)
+        if one.sha256 not in self._campaign.contradicted and self._ask_next(one, outcome):
+            heapq.heappush(self._ready, one)
+
+    def _ask_next(self, one: _Asking, outcome: Outcome | None) -> bool:
+        """Go on with what was answered, as far as the store knows the answers; whether a question is left to ask."""
+        try:
+            while True:
+                one.question = next(one.asking) if outcome is None else one.asking.send(outcome)
+                outcome = self._campaign.known_outcome(digest(one.question.script), one.question.solver)
+                if outcome is None:
+                    return True
+                outcome = replace(outcome, seconds=0.0)  # what is known takes none of the time given
+        except StopIteration as stop:
+            self._settle(one.sha256, stop.value)
+            return False
+
+    def _settle(self, sha256: str, confirmation: Confirmation) -> None:
+        """What all that was asked of an obligation comes to."""
+        self._campaign.confirmed[sha256] = confirmation
+        if confirmation.verdict == "sat":
+            claim = self._campaign.claims[sha256]
+            first, by = self._campaign.outcomes[sha256].solver, ", ".join(confirmation.solvers)
+            where = confirmation.why and f" {confirmation.why}"
+            self._campaign.contradict(
+                sha256,
+                f"solvers contradict each other on {sha256} ({claim.name}: {claim.statement}): {first} says "
+                f"unsat, {by} sat{where}; one of them is wrong, so nothing is proved",
+            )
+
+    def _heard(self, one: _Asking, outcomes: Any) -> Outcome:
+        """The answer to a question of a confirmation, once it is recorded."""
+        (outcome,) = checked(outcomes, 1, one.question.solver)
+        campaign, question = self._campaign, one.question
+        claim = campaign.claims[one.sha256]
+        campaign.asked += 1
+        if campaign.store is not None:
+            statement = f"{claim.statement}{question.about and f', {question.about}'}"
+            try:
+                campaign.store.add(digest(question.script), claim.name, statement, outcome)
+            except ContradictionError as error:
+                campaign.contradict(one.sha256, str(error))
+                return replace(outcome, verdict="unknown", why=str(error))
+        return outcome
 
 
 #: Of what was not put to other solvers yet.
