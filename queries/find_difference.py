@@ -82,7 +82,14 @@ def find_difference(
             question = _question(left, right, constraints)
             alike = Laws(asker).zeros
             chains = long_chains.LongChains(
-                _Search, left, right, constraints, asker, progress, question, lambda spec: bool(alike(spec))
+                search=_Search,
+                x=left,
+                y=right,
+                constraints=constraints,
+                asker=asker,
+                progress=progress,
+                question=question,
+                zeros_are_alike=lambda spec: bool(alike(spec)),
             )
             answer = asker.within(question, chains.answer)
             if (
@@ -142,6 +149,44 @@ def _question(x: Instruction, y: Instruction, constraints: Sequence[Constraint])
     if labels[0] == labels[1]:
         labels = [f"{i.label} ({i.parameters.describe()})" for i in (x, y)]
     return f"{labels[0]} = {labels[1]}{given}"
+
+
+def prove_idle_steps_pass(asker: Asker, spec: DotAdd) -> bool:
+    """Whether a step whose products are all ±0·±0 may be left out of a chain.
+
+    Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); the step after
+    it does not distinguish those, and the step before it does not give −0.
+    """
+    one = spec.replace(k=spec.parameters.step_products)
+    d = spec.d_format
+    signed = {"a": has_minus_zero(one.a_format), "b": has_minus_zero(one.b_format)}
+    names = {f"{side}{k}": signed[side] for side in "ab" for k in range(one.k)}
+    idle = symbolic_inputs(
+        one,
+        {name: 0 for name, sign in names.items() if not sign},
+        zeros=[name for name, sign in names.items() if sign],
+    )
+    busy = symbolic_inputs(one)
+    after = smt.dot_add(one, idle.a, idle.b, idle.c).result
+    plus, minus = z3.BitVecVal(0, d.storage_bits), z3.BitVecVal(d.sign_mask, d.storage_bits)
+    with_plus, with_minus, with_any = (smt.dot_add(one, busy.a, busy.b, c) for c in (plus, minus, busy.c))
+    sums = [with_any.steps[0].total, with_any.steps[0].e_max]
+    claims: dict[str, tuple[z3.BoolRef, list[z3.ExprRef]]] = {
+        "gives back its c, as +0 for −0 and as a NaN for a NaN": (
+            z3.If(is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)),
+            [],
+        ),
+        "takes c = −0 as c = +0": (with_plus.result == with_minus.result, []),
+        "with c a NaN gives a NaN": (z3.Implies(is_nan(busy.c, d), is_nan(with_any.result, d)), []),
+        "never gives −0": (with_any.result != minus, sums),
+    }
+    step = f"a step of {spec.types}, {spec.parameters.algorithm} {spec.parameters.describe()},"
+    idle_step = f"{step} with products ±0·±0"
+    return all(
+        asker.prove(what, f"{idle_step if what.startswith('gives') else step} {what}", claim, cut=cut).verdict
+        == "unsat"
+        for what, (claim, cut) in claims.items()
+    )
 
 
 class _Search(Search):
@@ -233,48 +278,11 @@ class _Search(Search):
         return bool(z3.is_true(z3.simplify(zero)))
 
     def _idle_steps_pass(self, spec: DotAdd) -> bool:
-        """Whether a step whose products are all ±0·±0 may be left out: proved, once for each model.
-
-        Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); the step after
-        it does not distinguish those, and the step before it does not give −0.
-        """
+        """Whether a step whose products are all ±0·±0 may be left out: proved, once for each model."""
         if spec not in self._idle:
-            self._idle[spec] = spec.k == spec.parameters.step_products or self._prove_idle_steps_pass(spec)
+            one_step = spec.k == spec.parameters.step_products
+            self._idle[spec] = one_step or prove_idle_steps_pass(self.asker, spec)
         return self._idle[spec]
-
-    def _prove_idle_steps_pass(self, spec: DotAdd) -> bool:
-        one = spec.replace(k=spec.parameters.step_products)
-        d = spec.d_format
-        signed = {"a": has_minus_zero(one.a_format), "b": has_minus_zero(one.b_format)}
-        names = {f"{side}{k}": signed[side] for side in "ab" for k in range(one.k)}
-        idle = symbolic_inputs(
-            one,
-            {name: 0 for name, sign in names.items() if not sign},
-            zeros=[name for name, sign in names.items() if sign],
-        )
-        busy = symbolic_inputs(one)
-        after = smt.dot_add(one, idle.a, idle.b, idle.c).result
-        plus, minus = z3.BitVecVal(0, d.storage_bits), z3.BitVecVal(d.sign_mask, d.storage_bits)
-        with_plus, with_minus, with_any = (smt.dot_add(one, busy.a, busy.b, c) for c in (plus, minus, busy.c))
-        sums = [with_any.steps[0].total, with_any.steps[0].e_max]
-        claims: dict[str, tuple[z3.BoolRef, list[z3.ExprRef]]] = {
-            "gives back its c, as +0 for −0 and as a NaN for a NaN": (
-                z3.If(is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)),
-                [],
-            ),
-            "takes c = −0 as c = +0": (with_plus.result == with_minus.result, []),
-            "with c a NaN gives a NaN": (z3.Implies(is_nan(busy.c, d), is_nan(with_any.result, d)), []),
-            "never gives −0": (with_any.result != minus, sums),
-        }
-        step = f"a step of {spec.types}, {spec.parameters.algorithm} {spec.parameters.describe()},"
-        idle_step = f"{step} with products ±0·±0"
-        return all(
-            self.asker.prove(
-                what, f"{idle_step if what.startswith('gives') else step} {what}", claim, cut=cut
-            ).verdict
-            == "unsat"
-            for what, (claim, cut) in claims.items()
-        )
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         """That the results differ under the constraints; and both results."""
@@ -390,7 +398,9 @@ class _Search(Search):
 
     def _different(self, found: Found) -> Different:
         codes = found.codes
-        witness = Witness.of(self.x, self.y, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
+        witness = Witness.of(
+            self.x, self.y, codes.a, codes.b, codes.c, scale_a=codes.scale_a, scale_b=codes.scale_b
+        )
         models = (self.x.spec, self.y.spec)
         if any(
             ran != seen
