@@ -307,11 +307,10 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
         question += f" (it needs F = {width.F} fractional bits)"
         if p.sum_places >= width.F:
             try:
-                prove(proving, *of)
+                question += f": {facts_of(spec).lossless(proving, spec)}"
             except NotProvedError as error:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
-            words = ("that an alignment of a step is one of two such terms",)
-            return Holds(question, proving.unconcluded(), asker.elapsed, numbers, words=words)
+            return Holds(question, proving.proof(), asker.elapsed, numbers)
     codes = find_case(instruction, partial(_breaks, spec))
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)

@@ -34,12 +34,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
-_SIGN = {"holds": "✓", "words": "◐", "fails": "✗", "unknown": "?"}
-
-
-def sign(kept: dict[str, Any]) -> str:
-    """Of an answer kept: a proof that rests on words (`Holds.words`) has another one than a whole one."""
-    return _SIGN["words" if kept.get("words") else kept["verdict"]]
+_SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
 
 
 def distinct() -> dict[DotAdd, list[Instruction]]:
@@ -77,7 +72,7 @@ def row(each: Property, instruction: Instruction, answer: Answer) -> dict[str, A
     }
     if isinstance(answer, Holds):
         out["obligations"] = len(answer.proof.obligations)
-        out["words"] = list(answer.words)
+        out["rules"] = list(answer.proof.rules)
     elif isinstance(answer, Fails):
         out["witness"] = getattr(answer.witness, "summary", None) or answer.why
         out["evidence"] = answer.witness.to_json()
@@ -156,18 +151,16 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
         "# Properties",
         "",
         "Made by `python -m mmaformal.queries.property_table`; do not edit. Each property of each instruction, at its",
-        "full K: ✓ holds, with a proof for all inputs; ◐ holds, every lemma proved for all inputs, but that the lemmas",
-        "together give the statement is argued in words (the answer says which), not an obligation; ✗ fails, with a",
-        "witness that both encodings reproduce (of every-number, a code and the proof that nothing gives it); ? not",
-        "settled in the time given; a blank is not run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or",
-        "witness.",
+        "full K: ✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce (of",
+        "every-number, a code and the proof that nothing gives it); ? not settled in the time given; a blank is not",
+        "run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
         "",
-        "| | property | statement | ✓ | ◐ | ✗ | ? | seconds, all |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | property | statement | ✓ | ✗ | ? | seconds, all |",
+        "|---|---|---|---|---|---|---|",
     ]
     for each in properties:
         mine = [answers[each.name, spec] for spec in specs if (each.name, spec) in answers]
-        counts = [sum(sign(x) == each_sign for x in mine) for each_sign in _SIGN.values()]
+        counts = [sum(x["verdict"] == verdict for x in mine) for verdict in _SIGN]
         seconds = sum(x["seconds"] for x in mine)
         lines.append(
             f"| {numbers[each.name]} | {each.name} | {each.statement.replace('|', chr(92) + '|')} | "
@@ -190,7 +183,7 @@ def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -
         lines.append("|---" * (len(numbers) + 2) + "|")
         for spec in mine_:
             cells = [answers.get((each.name, spec)) for each in properties]
-            signs = [sign(x) if x else " " for x in cells]
+            signs = [_SIGN[x["verdict"]] if x else " " for x in cells]
             seconds = sum(x["seconds"] for x in cells if x)
             lines.append(f"| {_names(specs[spec])} | " + " | ".join(signs) + f" | {seconds:.0f} |")
         lines.append("")

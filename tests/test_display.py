@@ -93,7 +93,7 @@ def samples(folder: Path) -> Iterator[Any]:
     proof, number = some_proof(*obligations()), Number("n", 2**400, LONG)
     yield (
         Equal(LONG, proof, 1.0),
-        Holds(LONG, proof, 1.0, (number,) * 3, (LONG,), (LONG,) * 9),
+        Holds(LONG, proof, 1.0, (number,) * 3, (LONG,) * 9),
         Unknown(LONG, LONG, obligations(), 1),
     )
     case, relation = (

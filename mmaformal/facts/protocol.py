@@ -161,6 +161,10 @@ class Facts:
         """What the places that no alignment may lose depend on; None where it is not proved that none is lost."""
         return None
 
+    def lossless(self, proving: Composing, spec: DotAdd) -> str:
+        """Prove that no step loses a bit; returns what was proved, for a person."""
+        self.lack("why alignment loses no bit")
+
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         """Prove, of one step, when d is the exact sum, rounded once."""
         self.lack("when d is the exact sum")

@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, Theorem, cache_of, prove, unconcluded
+from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, Theorem, cache_of, prove
 from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker
 
@@ -70,10 +70,6 @@ class Composing(Theorem):
     def proof(self) -> Proof:
         """The proof of the conclusion.  Raises ArgumentError if there is none."""
         return prove(self.asker, self)
-
-    def unconcluded(self) -> Proof:
-        """What was proved, of an answer part of which rests on words."""
-        return unconcluded(*self.obligations)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:

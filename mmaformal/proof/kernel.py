@@ -406,11 +406,6 @@ def lemmas_of(theorem: Theorem) -> list[Lemma]:
     return [*(lemma for lemma in theorem.lemmas.values() if lemma is not last), last]
 
 
-def unconcluded(*obligations: Obligation) -> Proof:
-    """Of an answer that tells what of it rests on words (`Holds.words`); to go when none does."""
-    return Proof(obligations, key=_KEY)
-
-
 def gathered(digests: Sequence[str], proved: Sequence[Obligation]) -> Proof | None:
     """The proof of a theorem from its lemmas' scripts, by their digests, wherever they were proved; None if one was
     not.  `digests` are those of `lemmas_of`."""

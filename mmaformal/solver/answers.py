@@ -320,34 +320,28 @@ class Equal(Answer):
     question: str
     proof: Proof
     seconds: float
-    words: tuple[str, ...] = ()  #: as of `Holds`
 
     def to_json(self) -> dict[str, Any]:
         return {
             "answer": "equal",
             "question": self.question,
-            **({"rests_on_words": list(self.words)} if self.words else {}),
             "proof": self.proof.to_json(),
             "seconds": round(self.seconds, 3),
         }
 
     def __str__(self) -> str:
-        lines = [self._first_line(), f"proved: {self.proof.summary}", *_in_words(self.words)]
+        lines = [self._first_line(), f"proved: {self.proof.summary}", *_by_rules(self.proof)]
         return "\n  ".join(lines)
 
     def _repr_lines(self) -> list[str]:
-        return [f"proved: {self.proof.summary}{_some_in_words(self.words)}"]
+        return [f"proved: {self.proof.summary}"]
 
     def _html_lines(self) -> list[str]:
-        return [_html_list(_in_words(self.words))] if self.words else []
+        return [_html_list(_by_rules(self.proof))] if self.proof.rules else []
 
 
-def _in_words(words: Iterable[str]) -> list[str]:
-    return [f"in words, not as an obligation: {each}" for each in words]
-
-
-def _some_in_words(words: tuple[str, ...]) -> str:
-    return "; a step of the argument is in words" if words else ""
+def _by_rules(proof: Proof) -> list[str]:
+    return [f"by the rule: {each}" for each in proof.rules]
 
 
 class Evidence(Protocol):
@@ -373,9 +367,6 @@ class Holds(Answer):
     seconds: float
     numbers: tuple[Number, ...] = ()  #: those in the statement
     notes: tuple[str, ...] = ()  #: what else was found, such as an input that reaches a bound; a line each
-    words: tuple[
-        str, ...
-    ] = ()  #: what no obligation states: the steps of the argument that are in words; a line each
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -383,13 +374,12 @@ class Holds(Answer):
             "question": self.question,
             **self._numbers_json(),
             **({"notes": list(self.notes)} if self.notes else {}),
-            **({"rests_on_words": list(self.words)} if self.words else {}),
             "proof": self.proof.to_json(),
             "seconds": round(self.seconds, 3),
         }
 
     def __str__(self) -> str:
-        lines = [f"proved: {self.proof.summary}", *_in_words(self.words)]
+        lines = [f"proved: {self.proof.summary}", *_by_rules(self.proof)]
         return "\n  ".join([self._first_line(), *self._told(), *lines])
 
     def _told(self) -> list[str]:
@@ -397,10 +387,10 @@ class Holds(Answer):
 
     def _repr_lines(self) -> list[str]:
         numbers = [", ".join(each.text for each in self.numbers)] if self.numbers else []
-        return [*numbers, f"proved: {self.proof.summary}{_some_in_words(self.words)}"]
+        return [*numbers, f"proved: {self.proof.summary}"]
 
     def _html_lines(self) -> list[str]:
-        told = [*self._told(), *_in_words(self.words)]
+        told = [*self._told(), *_by_rules(self.proof)]
         return [_html_list(told)] if told else []
 
 

@@ -11,6 +11,7 @@ from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related
+from mmaformal.facts.fda.lossless import prove_lossless
 from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.scaling_fused import of_fda
@@ -84,6 +85,9 @@ class FdaFacts(RoundedSum):
         assert isinstance(p, Fda)
         formats = spec.a_format, spec.b_format, spec.c_format
         return Lossless(*formats, p.L, p.e_zero) if spec.scale_format is None else None
+
+    def lossless(self, proving: Composing, spec: DotAdd) -> str:
+        return prove_lossless(proving, spec)
 
 
 FACTS = FdaFacts("fda")
