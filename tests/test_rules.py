@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import z3
+from in_process import Forgetful
 
 from mmaformal.proof.proving import NotProvedError
 from mmaformal.proof.rules import Ascent, RuleError, Successor, Theory, instance
@@ -122,3 +123,18 @@ def test_a_result_may_not_have_the_rules_own_constants() -> None:
         Successor(CODE, z3.Concat(z3.BitVecVal(0, 1), own), related, 3)
     with pytest.raises(RuleError):
         Ascent(CODE, CODE, related, 3, CODE == 1)
+
+
+def test_a_claim_under_premises_is_no_theorem() -> None:
+    theory, x = Theory(Forgetful()), z3.BitVec("x", 4)
+    small = theory.claim("small", "x < 3 if x < 2", z3.ULT(x, 3), [z3.ULT(x, 2)], [x])
+    assert not theory.proves(small)
+    with pytest.raises(NotProvedError):
+        theory.holds("small", "x < 3", small)
+    assert not theory.proves(small)
+    with pytest.raises(NotProvedError):
+        theory.theorem("x < 3", small)
+    twice = theory.claim("even", "2x is even if x < 2", z3.Extract(0, 0, x + x) == 0, [z3.ULT(x, 2)])
+    assert theory.proves(theory.holds("even", "2x is even", twice))
+    theory.theorem("2x is even", twice)
+    assert theory.proof().obligations

@@ -15,7 +15,7 @@ import z3
 
 from mmaformal.cases.descents import order
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import Inference, by_rule
+from mmaformal.proof.kernel import Inference, Link, by_rule
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker, constants_of
 
@@ -63,8 +63,8 @@ class Theory(Composing):
     def holds(
         self, name: str, statement: str, claim: z3.BoolRef, cut: Sequence[z3.ExprRef] = ()
     ) -> z3.BoolRef:
-        """A claim without premises: a theorem as it is.  Raises NotProvedError."""
-        self.claim(name, statement, claim, (), cut)
+        """A claim without premises, whatever it was claimed under before: a theorem.  Raises NotProvedError."""
+        self._settle(self._infer(name, statement, [Link(claim)], [], cut))
         self._add_theorem(claim)
         return claim
 
@@ -90,7 +90,7 @@ class Theory(Composing):
 
     def _add_theorem(self, claim: z3.BoolRef) -> None:
         self.theorems[claim.get_id()] = claim
-        if claim.get_id() not in self.steps:
+        if self.steps.get(claim.get_id(), ((claim,), claim))[0]:  # not claimed, or under premises
             self.steps[claim.get_id()] = (), claim
             self.inferences.append(Inference((), (claim,)))
 
