@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, Theorem, cache_of, prove
+from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, NotProvedError, Theorem, cache_of, prove
 from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker
 
@@ -50,7 +50,11 @@ class Composing(Theorem):
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
         cache = cache_of(self.asker)
         for lemma in lemmas:
-            obligation = cache.settle(self.asker, self, lemma)
+            try:
+                obligation = cache.settle(self.asker, self, lemma)
+            except NotProvedError:
+                self.lemmas.pop(lemma.refuted.get_id())  # nothing rests on it: another way may be tried
+                raise
             self._proved[obligation.digest] = obligation
 
     def conclude(
