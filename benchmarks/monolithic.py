@@ -12,8 +12,9 @@ from dataclasses import replace
 import z3
 
 from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.cases.codes import is_nan
+from mmaformal.cases.descents import order
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.relations import is_nan
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_range, resize
 from mmaformal.facts import reaching
@@ -31,7 +32,6 @@ from mmaformal.queries import (
     sign_symmetry,
     zero_padding,
 )
-from mmaformal.queries.monotonicity import order
 
 # ---- structural --------------------------------------------------------------------------------------------------
 

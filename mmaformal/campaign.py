@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.encodings import WingWitness
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.display import ShortRepr, counted
 from mmaformal.facts.equality import argue, find_witness, question_of
 from mmaformal.facts.protocol import NoArgumentError
@@ -101,7 +101,7 @@ def _build(spec: DotAdd) -> list[Claim] | _Failure:
         return [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
 
 
-def _search(instruction: Instruction, timeout: float, memory: int) -> WingWitness | None:
+def _search(instruction: Instruction, timeout: float, memory: int) -> CaseWitness | None:
     with _OneAtATime(), Relay(memory=memory) as portfolio:
         return find_witness(Asker(portfolio, timeout), instruction)
 
@@ -118,7 +118,7 @@ class Goal(ShortRepr):
     open: set[str] = field(default_factory=set)  #: those not settled yet
     why: str | None = None  #: why there is no proof
     searched: bool = False  #: whether an input was looked for that shows it
-    witness: WingWitness | None = None
+    witness: CaseWitness | None = None
 
     @property
     def spec(self) -> DotAdd:
@@ -342,7 +342,7 @@ class Campaign:
             if not final:
                 self._searches.append(goal)
 
-    def _sought(self, goal: Goal, witness: WingWitness | None) -> None:
+    def _sought(self, goal: Goal, witness: CaseWitness | None) -> None:
         goal.searched, goal.witness = True, witness
         if witness is None:
             goal.why = f"{goal.why}; no input was found that shows it"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,31 +34,57 @@ def case_size(
     nonzero products; whether c is nonzero; significand bits set (trailing significands of the nonzero products'
     factors, of c and of the scales); sum of |exponent| over the same, read off the fields.
     """
-    active = [k for k in range(spec.k) if not product_is_zero(a[k], spec.a_format, b[k], spec.b_format)]
-    operands = [(a[k], spec.a_format) for k in active] + [(b[k], spec.b_format) for k in active]
-    c_nonzero = not _is_zero(c, spec.c_format)
-    if c_nonzero:
-        operands.append((c, spec.c_format))
+    return full_size(spec, a, b, c, scale_a, scale_b)[:4]
+
+
+def full_size(
+    spec: DotAdd,
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    scale_a: Sequence[int] = (),
+    scale_b: Sequence[int] = (),
+) -> tuple[int, int, int, int, int, int]:
+    """`case_size`; then, to settle ties, the exponents of the products' factors, and the minus signs."""
+    of_a, of_b = [_measure(x, spec.a_format) for x in a], [_measure(x, spec.b_format) for x in b]
+    active = [pair for pair in zip(of_a, of_b, strict=True) if not _product_is_zero(*pair)]
+    counted = [each for pair in active for each in pair]
+    factors = sum(each.exponent for each in counted)
+    of_c = _measure(c, spec.c_format)
+    if not of_c.zero:
+        counted.append(of_c)
     if spec.scale_format is not None:
-        operands += [(x, spec.scale_format) for x in (*scale_a, *scale_b)]
-    fields = [(fmt, fmt.fields(code)) for code, fmt in operands]
-    bits = sum(fraction.bit_count() for _, (_, _, fraction) in fields)
-    exponents = sum(
-        abs((max(exponent, 1) if fmt.has_zero else exponent) - fmt.bias)
-        for (code, fmt), (_, (_, exponent, _)) in zip(operands, fields, strict=True)
-        if not _is_zero(code, fmt)
-    )
-    return len(active), int(c_nonzero), bits, exponents
+        counted += [_measure(x, spec.scale_format) for x in (*scale_a, *scale_b)]
+    bits, exponents = sum(each.bits for each in counted), sum(each.exponent for each in counted)
+    signs = sum(each.sign for each in (*of_a, *of_b, of_c))
+    return len(active), int(not of_c.zero), bits, exponents, factors, signs
 
 
 def product_is_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:
     """Whether it is a product of ±0 and a finite number; 0·∞ and 0·NaN are no zeros."""
-    finite = a_format.is_finite(a) and b_format.is_finite(b)
-    return finite and (_is_zero(a, a_format) or _is_zero(b, b_format))
+    return _product_is_zero(_measure(a, a_format), _measure(b, b_format))
 
 
-def _is_zero(code: int, fmt: Format) -> bool:
-    return fmt.is_finite(code) and fmt.value(code) == 0
+class _Measures(NamedTuple):
+    """Of one code, as `full_size` counts them."""
+
+    zero: bool
+    finite: bool
+    bits: int
+    exponent: int
+    sign: int
+
+
+def _product_is_zero(a: _Measures, b: _Measures) -> bool:
+    return a.finite and b.finite and (a.zero or b.zero)
+
+
+@lru_cache(maxsize=1 << 16)  # a search compares many cases of the same codes
+def _measure(code: int, fmt: Format) -> _Measures:
+    sign, field, fraction = fmt.fields(code)
+    zero = fmt.is_finite(code) and fmt.value(code) == 0
+    exponent = abs((max(field, 1) if fmt.has_zero else field) - fmt.bias)
+    return _Measures(zero, fmt.is_finite(code), fraction.bit_count(), 0 if zero else exponent, sign)
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one truth value to compare fields by

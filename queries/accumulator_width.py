@@ -18,8 +18,8 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Rows, run_trace, values
+from mmaformal.cases.inputs import Rows, symbolic_inputs
+from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.registry import facts_of

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import Relation
-from mmaformal.cases.relations import same as same_code
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction

@@ -18,7 +18,8 @@ import z3
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
-from mmaformal.cases.inputs import Inputs, is_nan, is_zero, symbolic_inputs
+from mmaformal.cases.codes import is_nan, is_zero
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.smallest import Found, Places, Progress, Search
 from mmaformal.encodings import smt
 from mmaformal.facts import orders

@@ -27,7 +27,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import is_nan
+from mmaformal.cases.codes import is_nan
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of

@@ -12,8 +12,8 @@ import sys
 from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.relations import Relation
-from mmaformal.cases.relations import same as same_code
 from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction

@@ -15,8 +15,9 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import both, is_finite, is_nan, negation
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Relation, both, is_finite, is_nan, negation
+from mmaformal.cases.relations import Relation
 from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.explain import code_text

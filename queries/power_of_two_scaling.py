@@ -20,9 +20,11 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.relations import Code, Fact, Relation, Rows, as_codes, both, is_finite, run_trace
-from mmaformal.cases.relations import same as same_code
+from mmaformal.cases.codes import Code, Fact, both, is_finite
+from mmaformal.cases.codes import same as same_code
+from mmaformal.cases.inputs import Inputs, Rows, symbolic_inputs
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.run import as_codes, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.scaling import chain

@@ -66,7 +66,7 @@ def prove_encodings(
 ) -> Answer:
     """Prove that both encodings of an instruction agree on every input, at its full K, and that nothing wraps.
 
-    Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `WingWitness`, or
+    Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
     `Unknown`.  `timeout` is in seconds.  Raises NoSolverError if no solver of `backends` is installed, WitnessError
     if a solver's model does not hold when re-run.
     """

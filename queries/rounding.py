@@ -20,7 +20,7 @@ from functools import partial
 
 from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import Shown, exact, find_case, run_both
+from mmaformal.cases.numerical import exact, find_case, shown
 from mmaformal.explain import code_text
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.registry import facts_of
@@ -93,11 +93,11 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
         return Unknown(
             question, "no input was found that breaks it, and no proof is known", (), asker.elapsed
         )
-    result, x = run_both(instruction, codes), exact(spec, codes)
-    if x is None or judge(result, x, rho):
+    x = exact(spec, codes)
+    notes = (neighbours_text(x, rho),) if x is not None else ()
+    witness = shown(instruction, codes, notes, ("made smaller step by step, not proved minimal",))
+    if not breaks(codes, witness.results[0]):
         raise WitnessError(f"{instruction.label}: {codes} was to be rounded wrongly, and is not")
-    notes = (neighbours_text(x, rho),)
-    witness = Shown(instruction, codes, result, x, notes, ("made smaller step by step, not proved minimal",))
     return Fails(question, witness, f"it is not so that {what}", asker.elapsed)
 
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import Code, either, same_number, select
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Code, Relation, either, same_number, select
+from mmaformal.cases.relations import Relation
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.formats import Format, Specials

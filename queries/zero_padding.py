@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_number
+from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Code, Fact, Relation, both, either, is_finite, magnitude, same_number
-from mmaformal.cases.relations import same as same_code
+from mmaformal.cases.relations import Relation
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle

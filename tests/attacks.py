@@ -14,7 +14,8 @@ from typing import Any
 
 import exact
 import pytest
-from random_cases import cases, code, run, same, total, value
+from exact import exact_sum
+from random_cases import cases, code, run, same, value
 
 from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gdfs, Gps, Lowered
 from mmaformal.cases.inputs import Codes
@@ -145,7 +146,7 @@ def scaling(attack: Attack) -> str | None:
         return None
     for x in attack.given:
         a, c = [doubled(u, spec.a_format) for u in x.a], doubled(x.c, spec.c_format)
-        finite = [total(spec, x) is not None]
+        finite = [exact_sum(spec, x) is not None]
         if None in a or c is None or not all(finite):
             continue
         image = replace(x, a=tuple(a), c=c)  # type: ignore[arg-type]
@@ -193,7 +194,7 @@ def steps(one: Instruction, spec: DotAdd, x: Codes) -> Iterator[tuple[Codes, int
 
 def no_nan(attack: Attack) -> str | None:
     for x, result in zip(attack.given, attack.results(), strict=True):
-        if total(attack.spec, x) is not None and attack.spec.d_format.is_nan(result):
+        if exact_sum(attack.spec, x) is not None and attack.spec.d_format.is_nan(result):
             return f"a NaN of {x}"
     return None
 
@@ -295,7 +296,7 @@ def _out_of_order(
 def exactness(attack: Attack) -> str | None:
     spec, rho = attack.spec, rounding_of(attack.spec)
     for x, result in zip(attack.given, attack.results(), strict=True):
-        sum_ = total(spec, x)
+        sum_ = exact_sum(spec, x)
         if sum_ is None:
             continue
         said = examine(attack.unit, x.a, x.b, x.c, x.scale_a, x.scale_b)
@@ -321,7 +322,7 @@ def rounded(attack: Attack, faithful: bool = False, each_step: bool = False) -> 
     unit = replace(attack.unit, spec=one)
     for x in attack.given:
         for step, result in steps(unit, spec, x):
-            sum_ = total(one, step)
+            sum_ = exact_sum(one, step)
             if sum_ is None or (isinstance(spec.parameters, Fdrda) and spec.d_format.is_infinite(result)):
                 continue
             if attack.value(result) not in [value(spec.d_format, exact.convert(sum_, way)) for way in ways]:
@@ -370,7 +371,7 @@ def error_bound(attack: Attack) -> str | None:
     one = first_step(attack.spec)
     assert one is not None
     for step, sums, _ in _sums(attack):
-        whole = total(one, step)
+        whole = exact_sum(one, step)
         for sum_, e in sums if whole is not None else ():
             off = abs(sum_ - whole / Fraction(2) ** e) * 2**p.F  # type: ignore[operator]
             if off > n:

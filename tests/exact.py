@@ -25,6 +25,7 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
+from mmaformal.cases.inputs import Codes
 from mmaformal.formats import Format, fp32
 
 NAN, PLUS, MINUS = "nan", "+inf", "-inf"
@@ -338,3 +339,20 @@ def dot_add(
         part = slice(start, start + L)
         c = step(spec, spec.parameters, a[part], b[part], c, scale_a[part], scale_b[part])
     return c
+
+
+def exact_sum(spec: DotAdd, x: Codes) -> Fraction | None:
+    """The exact c + Σ a·b; None where an input is no number."""
+    named = [(y, spec.a_format) for y in x.a] + [(y, spec.b_format) for y in x.b] + [(x.c, spec.c_format)]
+    if spec.scale_format is not None:
+        named += [(y, spec.scale_format) for y in (*x.scale_a, *x.scale_b)]
+    if not all(f.is_finite(y) for y, f in named):
+        return None
+    value = spec.c_format.value(x.c)
+    for k, (u, v) in enumerate(zip(x.a, x.b, strict=True)):
+        product = spec.a_format.value(u) * spec.b_format.value(v)
+        if spec.scale_format is not None:
+            i = k // spec.scale_block
+            product *= spec.scale_format.value(x.scale_a[i]) * spec.scale_format.value(x.scale_b[i])
+        value += product
+    return value

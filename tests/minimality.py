@@ -12,8 +12,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Inputs
-from mmaformal.cases.relations import Rows
+from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.formats import Format
 from mmaformal.queries.constraints import Constraint
 

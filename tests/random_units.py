@@ -17,10 +17,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import exact
 import numpy as np
@@ -47,12 +49,12 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
-from mmaformal.cases import smallest
-from mmaformal.cases.descents import Descent
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.relations import RelationWitness, Rows, _smaller
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.shrink import size, smaller
 from mmaformal.encodings import smt
+from mmaformal.facts import settling
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
@@ -376,9 +378,9 @@ def near(spec: DotAdd, x: Codes, rng: random.Random, count: int) -> list[Codes]:
     """Cases like one and smaller, some by several changes; and sparse ones."""
     found, level = {x}, [x]
     for _ in range(2):
-        level = [y for z in level for y in itertools.islice(_smaller(spec, z), count)]
+        level = [y for z in level for y in itertools.islice(smaller(spec, z), count)]
         level = rng.sample(level, min(len(level), 12))
-        found |= set(level) | {y for z in level for y in itertools.islice(_smaller(spec, z), count)}
+        found |= set(level) | {y for z in level for y in itertools.islice(smaller(spec, z), count)}
     return [y for y in found if all(0 <= u < f.codes for u, f in _all_codes(spec, y))][: 20 * count]
 
 
@@ -416,7 +418,7 @@ def wrong_difference(
         given = given[:100] + [meant_for(where, near_by) for near_by in near(x.spec, z, rng, 40)]
         pairs = list(zip(given, run(x, given), run(y, given), strict=True))
         sizes = [
-            smallest.size(x.spec, z)
+            size(x.spec, z)
             for z, *d in pairs
             if results_differ(x.spec, y.spec, *d) and allowed(where, x.spec, z, d)
         ]
@@ -433,50 +435,54 @@ def wrong_difference(
 
 def wrong_property(name: str, unit: Instruction, rng: random.Random, timeout: float) -> tuple[str, list[str]]:
     """(the answer's kind, what is wrong with it)."""
-    with Relay() as portfolio:
+    with Relay() as portfolio, relations_broken() as relations:
         answer = PROPERTIES[name].settle(unit, Asker(portfolio, timeout))
     wrong: list[str] = []
     if isinstance(answer, Holds):
         found = attack(name, unit, rng, answer=answer)
         wrong += [f"{name} holds, but {found}"] if found else []
     elif isinstance(answer, Fails):
-        wrong += [f"{name}: {each}" for each in wrong_witness(answer.witness, unit, rng)]
+        wrong += [f"{name}: {each}" for each in wrong_witness(answer.witness, unit, rng, relations)]
     str(answer), json.dumps(answer.to_json())
     return type(answer).__name__, wrong
 
 
-def wrong_witness(witness: Any, unit: Instruction, rng: random.Random) -> list[str]:
+@contextmanager
+def relations_broken() -> Iterator[list[Relation]]:
+    """The relations of which a witness is made smaller within."""
+    found: list[Relation] = []
+    smallest = settling.smallest
+
+    def noting(asker: Asker, relation: Relation, codes: Codes) -> Any:
+        found.append(relation)
+        return smallest(asker, relation, codes)
+
+    with mock.patch.object(settling, "smallest", noting):
+        yield found
+
+
+def wrong_witness(
+    witness: Any, unit: Instruction, rng: random.Random, relations: Sequence[Relation]
+) -> list[str]:
     """What is wrong with a witness: results that exact arithmetic does not give, or a smaller case."""
 
-    def differs(spec: DotAdd, x: Codes, result: int) -> list[str]:
-        sides = [
-            [int(u) for u in side] for side in (x.a, x.b, x.scale_a, x.scale_b)
-        ]  # images may be of arrays
-        its = exact.dot_add(spec, *sides[:2], int(x.c), *sides[2:])
-        return [] if same(spec, its, result) else [f"{its:#x} of its witness {x}, not {result:#x}"]
-
-    if isinstance(witness, RelationWitness):
-        relation, x = witness.relation, witness.codes
-        wrong = differs(relation.left, x, witness.results[0])
-        if relation.image is not None:
-            wrong += differs(relation.right, relation.image(x), witness.results[1])
-        if len(witness.minimality) == 7:
-            rows = [*cases(relation.left, rng, 100), *near(relation.left, x, rng, 40)]
-            broken = relation.runs(Rows.of(rows))[2]
-            sizes = [smallest.size(relation.left, z) for z, b in zip(rows, broken, strict=True) if b]
-            found = refuted(witness.minimality, sizes)
-            wrong += [found] if found else []
-        return wrong
-    if isinstance(witness, Descent):
-        spec = witness.instruction.spec
-        pairs = zip((witness.first, witness.second), witness.results, strict=True)
-        return [each for x, result in pairs for each in differs(spec, x, result)]
     if isinstance(witness, Unreachable):
         some = cases(unit.spec, rng, 1000)
         some += [replace(x, c=witness.code) for x in some if unit.spec.c_format == unit.spec.d_format]
         given = [x for x, d in zip(some, run(unit, some), strict=True) if d == witness.code]
         return [f"{given[0]} gives {witness.code:#x}"] if given else []
-    return differs(witness.instruction.spec, witness.codes, witness.result)
+    wrong = []
+    for each in witness.runs:
+        x = each.codes
+        its = exact.dot_add(each.spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
+        if not same(each.spec, its, each.result):
+            wrong.append(f"{its:#x} of its witness {x}, not {each.result:#x}")
+    for relation in relations if len(witness.minimality) == 7 else ():
+        rows = [*cases(relation.left, rng, 100), *near(relation.left, witness.codes, rng, 40)]
+        sizes = [size(relation.left, z) for z, b in zip(rows, relation.breaks(rows), strict=True) if b]
+        found = refuted(witness.minimality, sizes)
+        wrong += [found] if found else []
+    return wrong
 
 
 # ---- the campaign ----------------------------------------------------------------------------------------------------

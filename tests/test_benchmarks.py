@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
+from exact import exact_sum
 
 from mmaformal import hopper
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.numerical import exact, run
+from mmaformal.cases.run import run
 from mmaformal.facts import reaching
 from mmaformal.proof.definitions import is_correct, is_faithful
 
@@ -48,7 +49,7 @@ def test_the_exact_sum_is_that() -> None:
     x = symbolic_inputs(FOUR.spec)
     finite, total, unit = monolithic.exact_sum(FOUR, x)
     for codes in cases(20):
-        expected = exact(FOUR.spec, codes)
+        expected = exact_sum(FOUR.spec, codes)
         assert z3.is_true(value_of(finite, x, codes)) == (expected is not None)
         if expected is not None:
             assert value_of(total, x, codes).as_signed_long() == expected / Fraction(2) ** unit
@@ -63,7 +64,7 @@ def test_rounding_is_broken_where_it_is(faithful: bool) -> None:
     )  # 2^30 − 2^30 + 2^-10 gives 0
     chosen, found = [*cases(20), cancelling], set()
     for codes, d in zip(chosen, run(FOUR, chosen), strict=True):
-        total = exact(FOUR.spec, codes)
+        total = exact_sum(FOUR.spec, codes)
         broken = total is not None and not judge(d, total, rho)
         assert z3.is_true(value_of(formula, x, codes)) == broken
         found.add(broken)

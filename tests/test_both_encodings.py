@@ -12,7 +12,8 @@ from proofs import some_proof
 
 from mmaformal import find_difference, hopper
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.encodings import WingWitness, compare
+from mmaformal.cases.encodings import compare
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings.executable import fda
 from mmaformal.facts import both_encodings, chains
 from mmaformal.facts.equality import argue
@@ -61,7 +62,7 @@ def test_a_property_that_holds_has_the_equality_of_the_encodings_among_its_oblig
 def test_a_property_of_one_encoding_alone_fails_with_an_input(evidence: Any, one_bit_less: None) -> None:
     answer = NEVER_MINUS_ZERO.prove(ONE)
     assert isinstance(answer, Fails), answer
-    assert isinstance(answer.witness, WingWitness)
+    assert isinstance(answer.witness, CaseWitness)
     assert compare(ONE, answer.witness.codes) == answer.witness
     assert "two encodings of hopper one product differ" in answer.why
 

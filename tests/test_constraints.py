@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mmaformal import Different, Equal, ampere, find_difference, hopper
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
-from mmaformal.cases import inputs as terms
+from mmaformal.cases import codes as terms
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
@@ -29,6 +29,7 @@ from mmaformal.queries.constraints import (
     normal,
     parse,
 )
+from mmaformal.solver.asking import constants_of
 
 SMALL = [fmt for fmt in FORMATS.values() if fmt.storage_bits <= 8]
 inf = float("inf")
@@ -173,7 +174,7 @@ def test_finite_asks_it_of_the_result_too() -> None:
 def test_finite_asks_it_of_scales_too() -> None:
     spec = blackwell_scaled()
     formulas = finite().on_inputs(spec, symbolic_inputs(spec))
-    names = {str(c) for f in formulas for c in terms.constants_of(f)}
+    names = {str(c) for f in formulas for c in constants_of(f)}
     assert {"sa0", "sb0"} <= names
 
 

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,8 @@ from mmaformal import (
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
 from mmaformal.campaign import Campaign
-from mmaformal.cases.encodings import WingWitness
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.numerical import Shown
-from mmaformal.cases.relations import Relation, RelationWitness
+from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import ShortRepr, clipped, html_table, short_repr
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
@@ -96,14 +95,11 @@ def samples(folder: Path) -> Iterator[Any]:
         Holds(LONG, proof, 1.0, (number,) * 3, (LONG,) * 9),
         Unknown(LONG, LONG, obligations(), 1),
     )
-    case, relation = (
-        Codes((1,) * 16, (2,) * 16, 3),
-        Relation(HMMA.spec, HMMA.spec, None, np.equal, LONG),
-    )
+    case = Codes((1,) * 16, (2,) * 16, 3)
+    one, other = Run("", HMMA.spec, case, 1), Run(LONG, HMMA.spec, case, 2)
     for shown in (
-        RelationWitness(HMMA, relation, case, (1, 2), (LONG,)),
-        WingWitness(HMMA, case, 1, 2, LONG),
-        Shown(HMMA, case, 1, None, (LONG,) * 4, (LONG,)),
+        CaseWitness(HMMA, (one, other), minimality=(LONG,)),
+        CaseWitness(HMMA, (one,), Fraction(1, 2**400), (LONG,) * 4, (LONG,)),
         Unreachable(HMMA, 1, LONG, obligations()),
     ):
         yield Fails(LONG, shown, LONG, 1.0)
@@ -298,7 +294,7 @@ def test_html_is_escaped_and_whole(found: dict[type, list[Any]]) -> None:
     with_html = {kind for kind in found if hasattr(kind, "_repr_html_")}
     wanted = {Different, Equal, Holds, Fails, Unknown, Proof, Instruction, Recording, Checks, CheckReport}
     assert wanted <= with_html
-    assert {type(ampere), mmaformal.Witness, WingWitness, Shown} <= with_html
+    assert {type(ampere), mmaformal.Witness, CaseWitness} <= with_html
     for kind in with_html:
         for x in found[kind][:40]:
             parser = Strict()
@@ -328,8 +324,6 @@ def test_answers_tell_their_verdict_first_and_their_obligations_last() -> None:
 
 
 def test_a_number_shows_when_it_was_rounded() -> None:
-    from fractions import Fraction
-
     assert Number("n", Fraction(268435215, 16777216), "x").text == "n = 15.99999"
     assert (
         str(Number("n", Fraction(268435215, 16777216), "x")) == "n = 15.99999 (exactly 268435215/16777216): x"

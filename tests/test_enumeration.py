@@ -32,9 +32,12 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
-from mmaformal.cases.relations import Relation, Rows, both, either, is_finite, negation, run
-from mmaformal.cases.relations import is_nan as nan_of
-from mmaformal.cases.smallest import size
+from mmaformal.cases.codes import both, either, is_finite, negation
+from mmaformal.cases.codes import is_nan as nan_of
+from mmaformal.cases.inputs import Rows
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.run import results
+from mmaformal.cases.shrink import size
 from mmaformal.facts import orders
 from mmaformal.facts.settling import smallest as smallest_of
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32, ue4m3, ue8m0
@@ -111,7 +114,7 @@ def check_difference(pair: Pair, timeout: float = 120.0) -> None:
     """Compare the answer with what the executables give for every case.  Raises AssertionError."""
     every = every_case(pair.x, pair.choices)
     d = pair.x.d_format
-    x, y = (run(spec, every.codes) for _, spec in pair.specs)
+    x, y = (results(spec, every.codes) for _, spec in pair.specs)
     differ = x != y
     if not all(spec.nan_is_canonical for _, spec in pair.specs):
         differ &= ~(is_nan(x, d) & is_nan(y, d))

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import z3
+from exact import exact_sum
 from settling import settled
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd, Lowered, Rounding
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.numerical import exact, run, sparse_cases
+from mmaformal.cases.run import run
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.smt import fda, fdrda
 from mmaformal.facts import alignment, errors, fused_steps, reaching
@@ -64,8 +66,8 @@ def test_the_error_bound_is_proved_and_reached() -> None:
     assert answer.number.text in str(answer).splitlines()[0]
     assert 3 < n < 4  # three products and c, less than a unit each
     spec = instruction.spec
-    assert witness.result == run(instruction, [witness.codes])[0]
-    x = exact(spec, witness.codes)
+    assert witness.results[0] == run(instruction, [witness.codes])[0]
+    x = exact_sum(spec, witness.codes)
     total, e_max = reaching.rounded_sum(spec, fused_steps.fused_step(spec), witness.codes)
     assert x is not None
     assert abs(total - x) == n * Fraction(2) ** (e_max - 25)
@@ -96,7 +98,7 @@ def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fract
     assert least <= case.n <= most
     codes = reaching.reaching(spec, x, case)
     assert codes is not None
-    value = exact(spec, codes)
+    value = exact_sum(spec, codes)
     total, e_max = reaching.rounded_sum(spec, x, codes)
     assert value is not None
     assert abs(total - value) == case.n * Fraction(2) ** (e_max - x.F)
@@ -161,9 +163,9 @@ def test_the_bounds_of_rounding_down_are_proved_and_reached(
     for is_above, n in ((False, -below), (True, above)):
         witness = reaching_down.reach(instruction, above=is_above)
         assert witness is not None
-        assert witness.result == run(instruction, [witness.codes])[0]
+        assert witness.results[0] == run(instruction, [witness.codes])[0]
         S, e_max = reaching_down.kept_sum(spec, witness.codes)
-        x = exact(spec, witness.codes)
+        x = exact_sum(spec, witness.codes)
         assert x is not None
         assert S - x == n * Fraction(2) ** (e_max - 24)
 
@@ -390,9 +392,9 @@ def test_no_sample_is_outside_the_bounds(name: str) -> None:
     spec = round_down.one_step(instruction.spec)
     p = spec.parameters
     losses = round_down.losses_of(spec, p)  # type: ignore[arg-type]
-    cases, inexact = sparse_cases(spec, 600, seed=5), 0
+    cases, inexact = generate(spec, 600, 5, ["numbers"]).cases(), 0
     for codes, result in zip(cases, run(instruction.replace(k=spec.k), cases), strict=True):
-        value = exact(spec, codes)
+        value = exact_sum(spec, codes)
         if value is None or not spec.d_format.is_finite(result):
             continue
         S, e_max = reaching_down.kept_sum(spec, codes)
@@ -406,7 +408,7 @@ def test_no_sample_is_outside_the_bounds(name: str) -> None:
 def test_gps_has_no_bound_since_it_flushes(name: str) -> None:
     answer = settled(error_bound.PROPERTY, cdna2[name])
     assert isinstance(answer, Fails)
-    assert answer.witness.result == 0  # type: ignore[attr-defined]
+    assert answer.witness.results[0] == 0  # type: ignore[attr-defined]
     assert answer.witness.exact >= Fraction(1, 512)  # type: ignore[attr-defined]
 
 
@@ -482,7 +484,7 @@ def test_no_random_input_is_off_by_more() -> None:
     inner = lowered_bound.Inner(LOWERED.spec, LOWERED.spec.parameters)  # type: ignore[arg-type]
     most = [max(case.n for case in inner.cases(n == 0)[1]) for n in range(2)]
     tried = 0
-    for codes in sparse_cases(LOWERED.spec, 300, seed=8):
+    for codes in generate(LOWERED.spec, 300, 8, ["numbers"]).cases():
         steps = executable.dot_add(LOWERED.spec, list(codes.a), list(codes.b), codes.c).steps
         for n in range(2):
             if n and not LOWERED.spec.d_format.is_finite(int(steps[0].result)):  # type: ignore[attr-defined]

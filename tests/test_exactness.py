@@ -10,15 +10,14 @@ from typing import Any
 import exact as reference
 import numpy as np
 import pytest
-import random_cases
 import z3
 from settling import settled
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import IEEE_FP32, Lowered
 from mmaformal.cases.evaluate import evaluate
-from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import sparse_cases, zeros
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, zeros
 from mmaformal.encodings.smt import blocks, fda, fdrda, gfdrda, gps, ieee
 from mmaformal.facts import exactness as common
 from mmaformal.facts.fda import exactness as fused
@@ -87,7 +86,7 @@ def cases(spec: Any) -> list[Codes]:
         )
         for _ in range(60)
     ]
-    return few + sparse_cases(spec, 150, seed=3) + random_cases.cases(spec, rng, 150)
+    return few + generate(spec, 150, 3, ["numbers"]).cases() + generate(spec, 150, 5).cases()
 
 
 @pytest.mark.parametrize("instruction", CODES, ids=str)

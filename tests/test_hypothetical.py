@@ -13,7 +13,7 @@ from settling import settled
 from mmaformal import ampere, blackwell, cdna1, cdna3, hopper, rtx_blackwell
 from mmaformal.algorithms import RNE_FP16, RNE_FP32, RZ_E8M13, DotAdd, Fdrda
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.numerical import run_both
+from mmaformal.cases.run import run_both
 from mmaformal.explain import explain_case
 from mmaformal.formats import Format, Specials, e2m1, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction

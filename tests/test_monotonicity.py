@@ -22,6 +22,7 @@ from mmaformal.algorithms import (
 from mmaformal.cases import descents
 from mmaformal.cases.descents import not_below, two_runs
 from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
 from mmaformal.facts import monotone_addition, monotone_fused, monotone_steps, monotone_sticky
@@ -128,10 +129,11 @@ def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) ->
     answer = settled(monotonicity.PRODUCT, instruction)
     assert isinstance(answer, Fails)
     witness = answer.witness
-    assert isinstance(witness, descents.Descent)
-    values = [value_of_product(instruction.spec, x, 0) for x in (witness.first, witness.second)]
+    assert isinstance(witness, CaseWitness)
+    firsts = [run.codes for run in witness.runs]
+    values = [value_of_product(instruction.spec, x, 0) for x in firsts]
     assert values[0] <= values[1]
-    assert descents.descends(instruction, witness.first, witness.second)
+    assert descents.descends(instruction, *firsts)
 
 
 NARROW = [

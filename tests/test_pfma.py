@@ -14,8 +14,8 @@ from recorded import PROCESSORS
 
 from mmaformal import sapphire_rapids
 from mmaformal.algorithms import DotAdd, Pfma
-from mmaformal.cases.encodings import results
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.run import results
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import prove

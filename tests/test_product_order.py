@@ -11,7 +11,8 @@ import pytest
 
 from mmaformal import Different, Equal, Fails, Holds, find_difference, hopper, matmul, prove
 from mmaformal.algorithms import DotAdd, Fda
-from mmaformal.cases.relations import evaluate, random_cases, run
+from mmaformal.cases.generate import generate
+from mmaformal.cases.run import results, smt_result
 from mmaformal.encodings import executable
 from mmaformal.explain import explain_case
 from mmaformal.facts import chains
@@ -51,12 +52,12 @@ def test_an_order_is_a_permutation_of_whole_steps() -> None:
 
 
 def test_both_encodings_and_a_rational_reference_agree() -> None:
-    rows = random_cases(SPEC, 400)
-    results = run(SPEC, rows.codes)
-    assert (results != run(SPEC.in_order, rows.codes)).any()
+    rows = generate(SPEC, 400)
+    found = results(SPEC, rows.codes)
+    assert (found != results(SPEC.in_order, rows.codes)).any()
     for i in range(0, 400, 8):
         x = rows[i]
-        assert evaluate(SPEC, x) == int(results[i]) == exact.dot_add(SPEC, x.a, x.b, x.c)
+        assert smt_result(SPEC, x) == int(found[i]) == exact.dot_add(SPEC, x.a, x.b, x.c)
 
 
 def test_the_gemm_takes_products_in_that_order() -> None:
@@ -123,7 +124,7 @@ def test_long_chains_repeat_the_order() -> None:
     short = proved_for(long)
     assert short.k == 8
     assert "loops were followed" in chains.follow(long, short)
-    x = random_cases(long, 4)
-    assert int(run(long, x.codes)[0]) == exact.dot_add(long, x[0].a, x[0].b, x[0].c)
+    x = generate(long, 4)
+    assert int(results(long, x.codes)[0]) == exact.dot_add(long, x[0].a, x[0].b, x[0].c)
     hopper_like = replace(hopper["HMMA.1688.F32"], name="H")
     assert hopper_like.replace(product_order=(1, 0, *range(2, 8))).spec.class_of(0) == 0

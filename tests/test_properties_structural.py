@@ -15,17 +15,12 @@ import z3
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
-from mmaformal.cases.inputs import Codes
-from mmaformal.cases.relations import (
-    Relation,
-    RelationWitness,
-    Rows,
-    image_of,
-    random_cases,
-    same,
-    shrink,
-    size,
-)
+from mmaformal.cases.codes import same
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.relations import Relation, witness_of
+from mmaformal.cases.shrink import shrink, size
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main as command
 from mmaformal.encodings.smt import blocks, fda
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
@@ -69,22 +64,19 @@ def settled(solvers: Relay, name: str, instruction: Instruction, timeout: float 
     return PROPERTIES[name].settle(instruction, Asker(solvers, timeout))
 
 
-def dot_add(relation: Relation, spec: Any, codes: Codes) -> int:
+def dot_add(spec: Any, codes: Codes) -> int:
     instruction = Instruction("x", "x", 1, 1, spec)
     scales = (codes.scale_a, codes.scale_b) if spec.scale_format else ()
     arrays = [np.array(x, f.word) for x, f in ((codes.a, spec.a_format), (codes.b, spec.b_format))]
     return int(instruction.dot_add(*arrays, np.array(codes.c, spec.c_format.word), *scales))
 
 
-def check_witness(answer: Any) -> RelationWitness:
-    """Both results of a witness, once more through `Instruction.dot_add`."""
+def check_witness(answer: Any) -> CaseWitness:
+    """The results of a witness, once more through `Instruction.dot_add`."""
     assert isinstance(answer, Fails), answer
     witness = answer.witness
-    assert isinstance(witness, RelationWitness)
-    relation = witness.relation
-    assert dot_add(relation, relation.left, witness.codes) == witness.results[0]
-    if relation.image is not None:
-        assert dot_add(relation, relation.right, image_of(relation, witness.codes)) == witness.results[1]
+    assert isinstance(witness, CaseWitness)
+    assert [dot_add(run.spec, run.codes) for run in witness.runs] == list(witness.results)
     assert witness.summary in str(answer)
     json.dumps(answer.to_json())
     return witness
@@ -137,7 +129,7 @@ def test_the_rule_of_permutations_is_so_by_trying(instruction: str, k: int, L: i
 def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
     answer = settled(solvers, "order-independence-across-blocks", ampere["HMMA.16816.F32"], 10)
     witness = check_witness(answer)
-    assert size(witness.relation.left, witness.codes)[:2] == (2, 0)  # two products, c = 0
+    assert size(witness.runs[0].spec, witness.codes)[:2] == (2, 0)  # two products, c = 0
 
 
 def test_no_argument_is_known_for_products_that_change_steps() -> None:
@@ -341,25 +333,25 @@ def test_a_witness_that_both_wings_do_not_give_is_refused(monkeypatch: pytest.Mo
     spec = SMALL.spec
     order = order_independence.within_blocks(spec)[0]
     harmless = order_independence.relation(spec, order)
-    codes = random_cases(spec, 1)[0]
+    codes = generate(spec, 1)[0]
     with pytest.raises(WitnessError, match="do not agree"):
-        RelationWitness.of(SMALL, harmless, codes)
+        witness_of(SMALL, harmless, codes)
 
 
 def test_shrinking_keeps_the_break_and_makes_it_smaller() -> None:
     spec = SMALL.spec.replace(k=8)
     order = order_independence.across_blocks(spec)[0]
     relation = order_independence.relation(spec, order)
-    cases = random_cases(spec, 4000)
+    cases = generate(spec, 4000)
     row = int(np.flatnonzero(relation.runs(cases)[2])[0])
-    small = shrink(relation, cases[row])
+    small = shrink(spec, cases[row], relation.breaks)
     assert relation.runs(Rows.of([small]))[2][0]
     assert size(spec, small) <= size(spec, cases[row])
 
 
 def test_sizes_are_those_of_witnesses() -> None:
     for instruction in (SMALL, cdna3["v_mfma_f32_32x32x16_bf8_bf8"]):
-        spec, cases = instruction.spec, random_cases(instruction.spec, 200)
+        spec, cases = instruction.spec, generate(instruction.spec, 200)
         for row in range(200):
             x = cases[row]
             assert size(spec, x)[:4] == case_size(spec, x.a, x.b, x.c)
@@ -452,5 +444,5 @@ def test_a_case_is_made_smaller_where_no_scale_is_one() -> None:
     low = Format("low", 4, 4, 0, 16, Specials.NONE, None, signed=False, has_zero=False)
     spec = DotAdd(1, e2m1, e2m1, fp32, fp32, Fda(8, 1, RZ_FP32, -60), low, 1)
     relation = Relation(spec, spec, None, lambda x, _: x == 0, "")
-    found = shrink(relation, Codes((3,), (5,), 0, (5,), (15,)))
+    found = shrink(spec, Codes((3,), (5,), 0, (5,), (15,)), relation.breaks)
     assert (found.scale_a, found.scale_b) == ((15,), (15,))

@@ -13,7 +13,8 @@ import pytest
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.algorithms import Conversion, DotAdd, Rounding
-from mmaformal.cases.encodings import cases, results
+from mmaformal.cases.generate import generate
+from mmaformal.cases.run import both_results
 from mmaformal.formats import Format, bf16, e5m2, fp16, fp32
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Holds
@@ -46,8 +47,8 @@ def rounding_as(i: Instruction, rounding: Rounding) -> Instruction:
 
 
 def assert_both_wings_are_exact(spec: DotAdd, count: int) -> None:
-    codes = cases(spec, count)
-    for each, got in zip(codes, results(spec, codes), strict=True):
+    rows = generate(spec, count)
+    for each, got in zip(rows.cases(), both_results(spec, rows), strict=True):
         wanted = exact.dot_add(spec, each.a, each.b, each.c, each.scale_a, each.scale_b)
         for result in got:
             both_nan = not spec.nan_is_canonical and spec.d_format.is_nan(result)

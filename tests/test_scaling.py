@@ -11,8 +11,9 @@ import z3
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Rows, magnitude, random_cases
+from mmaformal.cases.codes import magnitude
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
 from mmaformal.facts.gdfs.scaled import group_that_cancels
 from mmaformal.formats import Format, e4m3, fp16, fp32
@@ -63,7 +64,7 @@ def test_doubling_is_proved(solvers: Relay, spec: DotAdd) -> None:
 def test_what_is_claimed_is_within_range_somewhere() -> None:
     """Among random cases there are some that the claim is about, with sums that are rounded; and it holds of them."""
     for spec in (FDRDA, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED):
-        each, cases = relation(spec), random_cases(spec, 4000)
+        each, cases = relation(spec), generate(spec, 4000)
         first, second, broken = each.runs(cases)
         numbers = each.allowed(cases.codes) & (magnitude(first, spec.d_format) != 0)
         assert np.count_nonzero(numbers) > 20
@@ -192,7 +193,7 @@ def test_no_argument_where_products_may_be_flushed(solvers: Relay) -> None:
 
 def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
     """What is assumed of results is assumed of the same ones in both wings."""
-    cases = random_cases(LOWERED, 1)
+    cases = generate(LOWERED, 1)
     codes = cases[0]
     names = {f"a{k}": x for k, x in enumerate(codes.a)} | {f"b{k}": x for k, x in enumerate(codes.b)}
     terms = power_of_two_scaling.results(LOWERED, symbolic_inputs(LOWERED, names | {"c": codes.c}))

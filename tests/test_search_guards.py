@@ -27,10 +27,11 @@ from mmaformal.algorithms import (
     Parameters,
     Rounding,
 )
-from mmaformal.cases import relations
 from mmaformal.cases.alike import has_minus_zero, symmetry_classes
-from mmaformal.cases.inputs import Codes, Inputs, is_nan, is_zero, sign_bit, symbolic_inputs
-from mmaformal.cases.relations import Relation, RelationWitness, evaluate, values
+from mmaformal.cases.codes import is_nan, is_zero, sign_bit
+from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.relations import Relation, witness_of
+from mmaformal.cases.run import smt_result, values
 from mmaformal.cases.smallest import Found
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
@@ -290,7 +291,7 @@ def test_of_cases_as_small_as_each_other_the_first_is_taken() -> None:
 
 
 def found_at(x: Instruction, y: Instruction, codes: Codes) -> Found:
-    seen = tuple(evaluate(i.spec, codes) for i in (x, y))
+    seen = tuple(smt_result(i.spec, codes) for i in (x, y))
     return Found(codes, tuple(range(x.k)), seen)
 
 
@@ -336,7 +337,7 @@ def test_constraints_on_results_are_about_both() -> None:
     )
     largest = e5m2.code("57344")
     case = Codes((e5m2.code("1"),), (e5m2.code("4096"),), largest)
-    assert [e5m2.is_finite(evaluate(i.spec, case)) for i in (x, y)] == [False, True]
+    assert [e5m2.is_finite(smt_result(i.spec, case)) for i in (x, y)] == [False, True]
     for pair in ((x, y), (y, x)):
         for where, shown in (((), True), ((finite(),), False)):
             said, _ = differences(*pair, *where).shows(values(x.spec, case), None)
@@ -413,7 +414,7 @@ def test_no_products_are_tried_before_one() -> None:
     """A case of one product was found; c alone breaks it too."""
     relation = replace(related(), related=lambda x, _: x != e5m2.code("1"))
     codes = Codes((1, 0), (1, 0), 0)
-    assert evaluate(relation.left, codes) == e5m2.code("1")
+    assert smt_result(relation.left, codes) == e5m2.code("1")
     found, minimality = settling.smallest(Forgetful(), relation, codes)
     assert found.c == e5m2.code("1")
     assert minimality[0] == "0 nonzero products: proved minimal"
@@ -453,7 +454,7 @@ def test_a_witness_of_a_relation_is_one_in_both_wings(monkeypatch: pytest.Monkey
     one = Instruction("X", "test", 16, 8, tiny())
     relation = replace(related(), related=lambda x, _: x != e5m2.code("1"))
     codes = Codes((0, 0), (0, 0), e5m2.code("1"))
-    assert RelationWitness.of(one, relation, codes).results == (e5m2.code("1"),) * 2
+    assert witness_of(one, relation, codes).results == (e5m2.code("1"),)
     step = smt_fda.step
 
     def wrong(*args: Any, **more: Any) -> Any:
@@ -462,12 +463,12 @@ def test_a_witness_of_a_relation_is_one_in_both_wings(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(smt_fda, "step", wrong)
     with pytest.raises(WitnessError, match="do not agree"):
-        RelationWitness.of(one, relation, codes)
+        witness_of(one, relation, codes)
 
 
 def test_a_case_that_is_not_allowed_breaks_nothing() -> None:
     relation = replace(related(allowed=lambda x: x.a[0] == 3), related=lambda x, _: x != e5m2.code("1"))
-    rows = relations.Rows.of([Codes((a, 0), (0, 0), e5m2.code("1")) for a in (0, 3)])
+    rows = Rows.of([Codes((a, 0), (0, 0), e5m2.code("1")) for a in (0, 3)])
     assert relation.runs(rows)[2].tolist() == [False, True]
     broken = [z3.simplify(relation.broken(values(relation.left, rows[i]))) for i in (0, 1)]
     assert [z3.is_true(each) for each in broken] == [False, True]

@@ -15,8 +15,10 @@ from minimality import claims, measures
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
 from mmaformal.algorithms import RNE_FP32, Conversion, DotAdd, Fda, Rounding
 from mmaformal.cases import smallest
-from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.relations import Relation, Rows, both
+from mmaformal.cases.codes import both
+from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
+from mmaformal.cases.relations import Relation
+from mmaformal.cases.shrink import size
 from mmaformal.encodings.smt import blocks, fda
 from mmaformal.facts import laws
 from mmaformal.facts.laws import Laws
@@ -104,7 +106,7 @@ def test_the_smallest_case_is_that_of_all(solvers: Relay, name: str) -> None:
     start = every[int(np.flatnonzero(broken)[-1])]
     codes, minimality = smallest_of(Asker(solvers, 300), relation, start)
     own = measures(relation.left, Rows.of([codes]))[0].tolist()
-    assert [number for number, _ in claims(minimality)] == own == list(smallest.size(relation.left, codes))
+    assert [number for number, _ in claims(minimality)] == own == list(size(relation.left, codes))
     assert own == least, minimality
     assert all(line.endswith("proved minimal") for line in minimality), minimality
 
@@ -116,10 +118,10 @@ def test_minus_zeros_of_products_are_looked_at(solvers: Relay) -> None:
     for instruction in (ampere["DMMA.884"].replace(k=2), ampere["DMMA.884"].replace(k=1, name="k1")):
         answer: Any = output_range.answer_minus_zero(instruction, Asker(solvers, 60))
         codes = answer.witness.codes
-        assert smallest.size(instruction.spec, codes)[0] == 0
+        assert size(instruction.spec, codes)[0] == 0
         assert answer.witness.minimality[0] == "0 nonzero products: proved minimal"
         assert [number for number, _ in claims(answer.witness.minimality)] == list(
-            smallest.size(instruction.spec, codes)
+            size(instruction.spec, codes)
         )
 
 

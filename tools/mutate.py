@@ -40,7 +40,10 @@ _USED = (
     *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
     *("mmaformal/lanes.py", "mmaformal/proof", "mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
     *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("mmaformal/facts/*/equal.py")),
-    *(f"mmaformal/cases/{name}.py" for name in ("encodings", "inputs", "evaluate")),
+    *(
+        f"mmaformal/cases/{name}.py"
+        for name in (["codes", "encodings", "evaluate", "generate", "inputs", "run", "shrink"])
+    ),
 )
 
 
@@ -161,9 +164,10 @@ def _found(mutant: Mutant, answer: dict[str, Any]) -> tuple[str, str]:
     if not colon or ".py:" in stage:  # the wings' traces are not what is argued about, or one cannot be had
         stage = "tracing"
     witness = answer["witness"]
-    results = f"{witness['executable']}, {witness['smt']}"
-    if witness["executable"] == witness["smt"]:
-        results = f"wraps: {witness['wraps'].partition(': ')[2]}"
+    in_executable, in_smt = (run["d"] for run in witness["runs"])
+    results = f"{in_executable}, {in_smt}"
+    if in_executable == in_smt:
+        results = f"wraps: {witness['notes'][0].split(': ', 2)[2]}"
     return stage, results
 
 

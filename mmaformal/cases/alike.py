@@ -9,7 +9,7 @@ from typing import Literal
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import is_finite, is_zero
+from mmaformal.cases.codes import is_finite, is_zero
 from mmaformal.formats import Format, Specials
 
 #: How products of zero are represented where nothing else is said of them.

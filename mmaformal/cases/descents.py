@@ -9,11 +9,12 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Codes, is_nan, symbolic_inputs
-from mmaformal.cases.numerical import inputs_text, run, run_both
+from mmaformal.cases.codes import is_nan
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.run import run, run_both
+from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace, negate_if
-from mmaformal.explain import code_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.witness import WitnessError
@@ -68,45 +69,10 @@ def two_runs(spec: DotAdd) -> TwoRuns:
 
 
 @dataclass(frozen=True)
-class Descent:
-    """Two inputs, in order, whose results are not."""
-
-    instruction: Instruction
-    first: Codes
-    second: Codes
-    results: tuple[int, int]
-    what: str  #: what is larger in the second
-    minimality: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        def codes(x: Codes) -> dict[str, Any]:
-            sides = {"a": x.a, "b": x.b, "scale_a": x.scale_a, "scale_b": x.scale_b}
-            return {**{name: [hex(v) for v in side] for name, side in sides.items() if side}, "c": hex(x.c)}
-
-        return {
-            "instruction": self.instruction.label,
-            "first": codes(self.first),
-            "second": codes(self.second),
-            "results": [hex(x) for x in self.results],
-            "what": self.what,
-            "minimality": list(self.minimality),
-        }
-
-    def __str__(self) -> str:
-        spec = self.instruction.spec
-        lines = inputs_text(spec, self.first)
-        lines.append(f"  d         {code_text(self.results[0], spec.d_format)}")
-        lines += ["", f"with {self.what}"]
-        lines.append(f"  d         {code_text(self.results[1], spec.d_format)}")
-        lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True)
 class Descends:
     """That a property of the order of results fails: an input, and why."""
 
-    witness: Descent
+    witness: CaseWitness
     why: str
 
 
@@ -117,13 +83,20 @@ def descends(instruction: Instruction, first: Codes, second: Codes) -> bool:
 
 def shown(
     instruction: Instruction, first: Codes, second: Codes, what: str, minimality: tuple[str, ...]
-) -> Descent:
-    """The witness, its results given by both wings.  Raises WitnessError."""
-    results = run_both(instruction, first), run_both(instruction, second)
-    places = [position(d, instruction.d_format) for d in results]
+) -> CaseWitness:
+    """Two inputs in order whose results are not, `what` being larger in the second.
+
+    Raises WitnessError unless both wings give results out of order.
+    """
+    spec = instruction.spec
+    runs = (
+        Run("", spec, first, run_both(instruction, first)),
+        Run(f"with {what}", spec, second, run_both(instruction, second)),
+    )
+    places = [position(each.result, spec.d_format) for each in runs]
     if places[0] is None or places[1] is None or places[0] <= places[1]:
         raise WitnessError(f"{instruction.label}: {first} and {second} were to give results out of order")
-    return Descent(instruction, first, second, results, what, minimality)
+    return CaseWitness(instruction, runs, minimality=minimality)
 
 
 def codes_of_number(value: Fraction, spec: DotAdd) -> tuple[int, int] | None:

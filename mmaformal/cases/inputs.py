@@ -1,15 +1,18 @@
-"""Symbolic inputs of a dot product-add, and what can be said about their codes as bit-vector terms."""
+"""Inputs of a dot product-add: the codes of one case, many cases as arrays, and cases as bit-vector terms."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import z3
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format, Specials
+from mmaformal.formats import Format
 from mmaformal.solver.asking import constants_of
 
 
@@ -23,6 +26,10 @@ class Codes(ShortRepr):
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
+    def flat(self) -> list[Any]:
+        """All of them in a row."""
+        return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
+
     def __str__(self) -> str:
         """All of them, for an error that says on what codes something went wrong."""
         sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
@@ -30,9 +37,66 @@ class Codes(ShortRepr):
         return f"{', '.join(told)}, c = {self.c:#x}"
 
 
+def one(fmt: Format) -> int:
+    """The code of 1, or of the power of two nearest to it."""
+    return min(fmt.bias, fmt.max_exponent + fmt.bias) << (fmt.fraction_bits + fmt.ignored_low_bits)
+
+
+def zeros(spec: DotAdd) -> Codes:
+    """All codes 0, scales of 1."""
+    scales = (one(spec.scale_format),) * spec.scales if spec.scale_format is not None else ()
+    return Codes((0,) * spec.k, (0,) * spec.k, 0, scales, scales)
+
+
+def with_products(codes: Codes, products: Mapping[int, tuple[int, int]]) -> Codes:
+    """The same with some pairs (a_k, b_k) replaced."""
+    a, b = list(codes.a), list(codes.b)
+    for k, (x, y) in products.items():
+        a[k], b[k] = x, y
+    return replace(codes, a=tuple(a), b=tuple(b))
+
+
+@dataclass(frozen=True, repr=False)
+class Rows(ShortRepr):
+    """Many cases, one per row: a, b of shape (n, K), c of (n,), scales of (n, K / block); unsigned 64-bit."""
+
+    a: NDArray[Any]
+    b: NDArray[Any]
+    c: NDArray[Any]
+    scale_a: NDArray[Any]
+    scale_b: NDArray[Any]
+
+    @staticmethod
+    def of(cases: Sequence[Codes]) -> Rows:
+        def array(side: Sequence[Any]) -> NDArray[Any]:
+            return np.array(side, np.uint64)
+
+        return Rows(
+            *(array([getattr(x, name) for x in cases]) for name in ("a", "b", "c", "scale_a", "scale_b"))
+        )
+
+    @property
+    def codes(self) -> Codes:
+        """The same by columns: each code is an array of all rows."""
+        sides: list[Any] = [tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b)]
+        return Codes(sides[0], sides[1], self.c, sides[2], sides[3])  # type: ignore[arg-type]
+
+    def __getitem__(self, row: int) -> Codes:
+        def ints(x: NDArray[Any]) -> tuple[int, ...]:
+            return tuple(int(v) for v in x[row])
+
+        return Codes(ints(self.a), ints(self.b), int(self.c[row]), ints(self.scale_a), ints(self.scale_b))
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+    def cases(self) -> list[Codes]:
+        return [self[row] for row in range(len(self))]
+
+
 @dataclass(frozen=True, repr=False)
 class Inputs(ShortRepr):
-    """The same, as bit-vector terms of each format's storage width: constants to solve for, or values."""
+    """A case as bit-vector terms of each format's storage width: constants to solve for, or values."""
 
     a: tuple[z3.BitVecRef, ...]
     b: tuple[z3.BitVecRef, ...]
@@ -40,12 +104,13 @@ class Inputs(ShortRepr):
     scale_a: tuple[z3.BitVecRef, ...] = ()
     scale_b: tuple[z3.BitVecRef, ...] = ()
 
-    def _flat(self) -> list[z3.BitVecRef]:
+    def flat(self) -> list[z3.BitVecRef]:
+        """All of them in a row."""
         return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
 
     def constants(self) -> dict[str, int]:
         """Name → width of the constants to solve for."""
-        return {str(c): c.size() for x in self._flat() for c in constants_of(x)}
+        return {str(c): c.size() for x in self.flat() for c in constants_of(x)}
 
     def codes(self, spec: DotAdd, model: Mapping[str, int]) -> Codes:
         """The codes a model stands for; in those it chose, the storage bits that the unit ignores are 0."""
@@ -105,96 +170,3 @@ def symbolic_inputs(
         tuple(term(f"sa{i}", scale) for i in range(blocks)) if scale else (),
         tuple(term(f"sb{i}", scale) for i in range(blocks)) if scale else (),
     )
-
-
-# ---- what a code is ---------------------------------------------------------------------------------------------
-
-
-def exponent_field(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    low = fmt.ignored_low_bits + fmt.fraction_bits
-    return z3.Extract(low + fmt.exponent_bits - 1, low, code)
-
-
-def fraction_field(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    """The trailing significand; a format without one (ue8m0) has a zero bit instead."""
-    if not fmt.fraction_bits:
-        return z3.BitVecVal(0, 1)
-    return z3.Extract(fmt.ignored_low_bits + fmt.fraction_bits - 1, fmt.ignored_low_bits, code)
-
-
-def magnitude_field(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    """Exponent and trailing significand as one unsigned number, which orders finite magnitudes."""
-    low = fmt.ignored_low_bits
-    return z3.Extract(low + fmt.fraction_bits + fmt.exponent_bits - 1, low, code)
-
-
-def is_zero(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-    if not fmt.has_zero:
-        return z3.BoolVal(False)
-    zero = magnitude_field(code, fmt) == 0
-    if fmt.specials == Specials.FNUZ:
-        return z3.And(zero, z3.Not(is_nan(code, fmt)))
-    return zero
-
-
-def is_nan(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-    top = exponent_field(code, fmt) == z3.BitVecVal(-1, fmt.exponent_bits)
-    fraction = fraction_field(code, fmt)
-    if not fmt.has_zero:
-        return top
-    if fmt.specials == Specials.IEEE:
-        return z3.And(top, fraction != 0)
-    if fmt.specials == Specials.FN:
-        return z3.And(top, fraction == z3.BitVecVal(-1, fmt.fraction_bits))
-    if fmt.specials == Specials.FNUZ:
-        return code == z3.BitVecVal(fmt.sign_mask, fmt.storage_bits)
-    return z3.BoolVal(False)
-
-
-def is_infinite(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-    if fmt.specials != Specials.IEEE:
-        return z3.BoolVal(False)
-    top = exponent_field(code, fmt) == z3.BitVecVal(-1, fmt.exponent_bits)
-    return z3.And(top, fraction_field(code, fmt) == 0)
-
-
-def is_finite(code: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
-    return z3.Not(z3.Or(is_nan(code, fmt), is_infinite(code, fmt)))
-
-
-# ---- how large a case is, for minimal witnesses --------------------------------------------------------------------
-
-
-def at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
-    """The sum of unsigned terms is at most `bound`.  A bound of 0 is said term by term, which simplifies further."""
-    if bound == 0:
-        return [term == 0 for term in terms]
-    # Wide enough that neither the sum of the terms nor the bound wraps.
-    bits = max([bound.bit_length(), *(len(terms).bit_length() + term.size() for term in terms)])
-    total = z3.BitVecVal(0, bits)
-    for term in terms:
-        total = total + z3.ZeroExt(bits - term.size(), term)
-    return [z3.ULE(total, z3.BitVecVal(bound, bits))]
-
-
-def significand_bits(code: z3.BitVecRef, fmt: Format) -> list[z3.BitVecRef]:
-    """The bits of the trailing significand, to be counted."""
-    fraction = fraction_field(code, fmt)
-    return [z3.Extract(i, i, fraction) for i in range(fraction.size())]
-
-
-def sign_bit(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    """1 for a minus sign; 0 for formats that have none."""
-    top = fmt.storage_bits - 1
-    return z3.Extract(top, top, code) if fmt.signed else z3.BitVecVal(0, 1)
-
-
-def exponent_distance(code: z3.BitVecRef, fmt: Format) -> z3.BitVecRef:
-    """|exponent| as read off the fields, 0 for zero."""
-    bits = fmt.exponent_bits + 1
-    field = z3.ZeroExt(1, exponent_field(code, fmt))
-    if fmt.has_zero:
-        field = z3.If(field == 0, z3.BitVecVal(1, bits), field)
-    bias = z3.BitVecVal(fmt.bias, bits)
-    distance = z3.If(z3.UGE(field, bias), field - bias, bias - field)
-    return z3.If(is_zero(code, fmt), z3.BitVecVal(0, bits), distance)

@@ -21,9 +21,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import Licences, has_minus_zero, zero_of_sign
-from mmaformal.cases.inputs import (
-    Codes,
-    Inputs,
+from mmaformal.cases.codes import (
     at_most,
     exponent_distance,
     is_finite,
@@ -31,12 +29,13 @@ from mmaformal.cases.inputs import (
     magnitude_field,
     sign_bit,
     significand_bits,
-    symbolic_inputs,
 )
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.shrink import size
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
-from mmaformal.witness import case_size, product_is_zero
+from mmaformal.witness import product_is_zero
 
 Progress = Callable[[str], None]
 Places = tuple[int, ...]  #: of the products that may be nonzero
@@ -516,11 +515,3 @@ def _in_row(x: Inputs | Codes) -> list:  # type: ignore[type-arg]
 
 def is_zero_code(code: int, fmt: Format) -> bool:
     return fmt.has_zero and fmt.is_finite(code) and fmt.value(code) == 0
-
-
-def size(spec: DotAdd, x: Codes) -> tuple[int, ...]:
-    """`case_size`; then, to settle ties, the exponents of the products' factors, and the minus signs."""
-    least = case_size(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
-    sides = ((x.a, spec.a_format), (x.b, spec.b_format), ((x.c,), spec.c_format))
-    signs = sum(fmt.fields(code)[0] for side, fmt in sides for code in side)
-    return (*least, case_size(spec, x.a, x.b, 0)[3], signs)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.encodings import WingWitness, cases, codes_of, compare, results, trace
-from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.encodings import codes_of, compare, trace
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.run import SmtWing, run
+from mmaformal.cases.shrink import fewer_products, shrink, size
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
@@ -73,7 +77,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     return with_failure(answer, asker)
 
 
-def find_witness(asker: Asker, instruction: Instruction) -> WingWitness | None:
+def find_witness(asker: Asker, instruction: Instruction) -> CaseWitness | None:
     """An input on which the wings differ or an operation wraps; None if the asker's time does not suffice."""
     witness = _sample(instruction)
     if witness is not None:
@@ -100,25 +104,20 @@ def find_witness(asker: Asker, instruction: Instruction) -> WingWitness | None:
     return None
 
 
-def _sample(instruction: Instruction) -> WingWitness | None:
-    """Run both wings on codes of many moods."""
-    spec = instruction.spec
+def _sample(instruction: Instruction) -> CaseWitness | None:
+    """Run both wings on codes of all moods."""
+    spec, wing = instruction.spec, SmtWing(instruction.spec)
+
+    def shows(cases: Sequence[Codes]) -> list[bool]:
+        return [x != y for x, y in zip(run(instruction, cases), wing.results(Rows.of(cases)), strict=True)]
+
     for count in _CASES:
-        codes = cases(spec, count)
-        for each, (mine, other) in zip(codes, results(spec, codes), strict=True):
-            if mine != other:
-                return _with_fewer_products(instruction, each)
+        cases = generate(spec, count).cases()
+        found = [codes for codes, shown in zip(cases, shows(cases), strict=True) if shown]
+        if found:
+            least = min(found, key=lambda codes: size(spec, codes))
+            return compare(instruction, shrink(spec, least, shows, fewer_products))
     return None
-
-
-def _with_fewer_products(instruction: Instruction, codes: Codes) -> WingWitness | None:
-    """The case with as many products made zero, one after another, as leave a difference."""
-    for k in range(instruction.k):
-        a, b = ((*side[:k], 0, *side[k + 1 :]) for side in (codes.a, codes.b))
-        fewer = replace(codes, a=a, b=b)
-        if compare(instruction, fewer) is not None:
-            codes = fewer
-    return compare(instruction, codes)
 
 
 def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:

@@ -18,15 +18,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Sfma
-from mmaformal.cases.inputs import (
-    Inputs,
-    is_finite,
-    is_infinite,
-    is_nan,
-    magnitude_field,
-    sign_bit,
-    symbolic_inputs,
-)
+from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
 from mmaformal.encodings.smt.blocks import (

@@ -25,7 +25,8 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import Zeros, has_minus_zero, is_zero_product, symmetry_classes, zero_of_sign
-from mmaformal.cases.inputs import Inputs, sign_bit, symbolic_inputs
+from mmaformal.cases.codes import sign_bit
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.solver.answers import Obligation

@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 
 import z3
 
+from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.cases.descents import TwoRuns, not_below, order
-from mmaformal.cases.inputs import is_infinite, is_nan, sign_bit, symbolic_inputs
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, Specials

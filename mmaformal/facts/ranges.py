@@ -8,7 +8,7 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.relations import is_nan
+from mmaformal.cases.codes import is_nan
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes

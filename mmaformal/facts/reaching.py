@@ -7,9 +7,10 @@ from fractions import Fraction
 from functools import cache
 
 from mmaformal.algorithms import DotAdd, Fda, Gdfs
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
-from mmaformal.cases.numerical import Shown, exact, run_both, with_products, zeros
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.facts.alignment import (
     NOTHING,
@@ -174,7 +175,7 @@ def least_n(instruction: Instruction) -> Fraction:
     return max(case.n for case in cases_of(spec, fused_step(spec)))
 
 
-def reach(instruction: Instruction) -> Shown | None:
+def reach(instruction: Instruction) -> CaseWitness | None:
     """An input of one step of fda or gdfs that loses n units, in both wings; None if none was found.
 
     Raises WitnessError if it loses another number.
@@ -187,9 +188,9 @@ def reach(instruction: Instruction) -> Shown | None:
         return None
     block = {"scale_block": spec.scale_block} if spec.scale_block else {}
     single = instruction.replace(k=spec.k, **block)
-    result, value = run_both(single, codes), exact(spec, codes)
+    value = exact(spec, codes)
     total, e_max = rounded_sum(spec, x, codes)
     if value is None or abs(total - value) != case.n * Fraction(2) ** (e_max - x.F):
         raise WitnessError(f"{instruction.label}: {codes} was to lose {case.n} units, and does not")
     notes = (f"S − exact = {(total - value) / Fraction(2) ** (e_max - x.F)} · 2^({e_max} − {x.F})",)
-    return Shown(single, codes, result, value, notes)
+    return shown(single, codes, notes)

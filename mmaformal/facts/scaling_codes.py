@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.cases.relations import magnitude
+from mmaformal.cases.codes import magnitude
 from mmaformal.encodings.smt.blocks import any_of
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import fp32

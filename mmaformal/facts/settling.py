@@ -10,7 +10,8 @@ import z3
 
 from mmaformal.cases.alike import Licences, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.relations import Relation, RelationWitness, sample, shrink
+from mmaformal.cases.relations import Relation, sample, witness_of
+from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Found, Places, Search
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
@@ -37,7 +38,7 @@ class _Smallest(Search):
         return min(self._until - self.asker.elapsed, self.asker.left)
 
     def made_smaller(self, codes: Codes) -> Codes:
-        return shrink(self.relation, codes)
+        return shrink(self.spec, codes, self.relation.breaks)
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         return [self.relation.broken(inputs)], []
@@ -146,14 +147,14 @@ class _Smallest(Search):
 def smallest(asker: Asker, relation: Relation, codes: Codes) -> tuple[Codes, tuple[str, ...]]:
     """A case that breaks the relation, as small as a part of the time given allows, and what is known to be minimal."""
     search = _Smallest(asker, relation)
-    found = search.at_places(Found(shrink(relation, codes), ()))
+    found = search.at_places(Found(shrink(relation.left, codes, relation.breaks), ()))
     count = 0
     while count < search.products(found):
         better = search.with_products(count, lambda: search.left, search.left / 2)
         if better is None:
             count += 1
         else:
-            found = search.at_places(Found(shrink(relation, better.codes), ()))
+            found = search.at_places(Found(shrink(relation.left, better.codes, relation.breaks), ()))
     found = search.shrink(found)
     return found.codes, search.minimality
 
@@ -194,7 +195,7 @@ def fails(instruction: Instruction, asker: Asker, question: str, relation: Relat
     """The answer that shows a case, made smaller."""
 
     def answer(codes: Codes, minimality: Sequence[str]) -> Fails:
-        witness = RelationWitness.of(instruction, relation, codes, minimality)
+        witness = witness_of(instruction, relation, codes, minimality)
         return Fails(question, witness, f"Not so: {witness.summary}.", asker.elapsed)
 
     asker.best = lambda: answer(codes, ["not made smaller (the time given was used up)"])

@@ -17,7 +17,7 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import is_nan, magnitude_field
+from mmaformal.cases.codes import is_nan, magnitude_field
 from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,

@@ -15,7 +15,7 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.relations import Code, Fact, both, either, is_finite, magnitude, select
+from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, select
 from mmaformal.encodings.smt.blocks import any_of
 from mmaformal.formats import Format
 from mmaformal.proof.lemmas import Link, at_most

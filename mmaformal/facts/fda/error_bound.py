@@ -5,7 +5,7 @@ from __future__ import annotations
 import z3
 
 from mmaformal.algorithms import Gdfs
-from mmaformal.cases.numerical import inputs_text
+from mmaformal.cases.witness import inputs_text
 from mmaformal.facts.alignment import (
     cases_of,
     prove_fused,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import is_nan
 from mmaformal.encodings import smt
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.numerical import inputs_text
+from mmaformal.cases.witness import inputs_text
 from mmaformal.facts.errors import CHAIN, prove_steps, prove_terms, too_many
 from mmaformal.facts.fdrda import bounds, reaching
 from mmaformal.instruction import Instruction

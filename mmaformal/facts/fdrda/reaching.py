@@ -6,9 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, product_codes
-from mmaformal.cases.numerical import Shown, exact, run_both, with_products, zeros
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.facts.fdrda.bounds import Losses, largest_exponent, losing_product, losses_of
 from mmaformal.facts.fused_steps import one_step
@@ -44,7 +45,7 @@ def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
     return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
 
 
-def reach(instruction: Instruction, *, above: bool) -> Shown | None:
+def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     """An input of one step that is as far below (or above) the exact sum as can be, in both wings."""
     spec = one_step(instruction.spec)
     p = spec.parameters
@@ -57,7 +58,7 @@ def reach(instruction: Instruction, *, above: bool) -> Shown | None:
         if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
             continue
         notes = (f"S − exact = {text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
-        return Shown(single, codes, run_both(single, codes), value, notes)
+        return shown(single, codes, notes)
     return None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mmaformal.cases.numerical import Shown, exact, run_both, with_products, zeros
+from mmaformal.cases.inputs import with_products, zeros
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (
     Composing,
@@ -17,7 +19,7 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     return Fails(question, flushed(instruction), why, proving.asker.elapsed)
 
 
-def flushed(instruction: Instruction) -> Shown:
+def flushed(instruction: Instruction) -> CaseWitness:
     """gps: a subnormal factor counts as zero, whatever it is multiplied with.
 
     Raises WitnessError if the product is not lost.
@@ -25,8 +27,12 @@ def flushed(instruction: Instruction) -> Shown:
     spec = instruction.spec
     a, b = 1 << spec.a_format.ignored_low_bits, spec.b_format.code(f"0x1p{spec.b_format.max_exponent}")
     codes = with_products(zeros(spec), {0: (a, b)})
-    result, value = run_both(instruction, codes), exact(spec, codes)
-    if value is None or result != 0 or value <= spec.d_format.value(1 << spec.d_format.fraction_bits):
-        raise WitnessError(f"{instruction.label}: {codes} was to be flushed, and is not")
     notes = ("a subnormal factor counts as zero, so a product that d's format holds exactly is lost",)
-    return Shown(instruction, codes, result, value, notes)
+    witness, value = shown(instruction, codes, notes), exact(spec, codes)
+    if (
+        value is None
+        or witness.results != (0,)
+        or value <= spec.d_format.value(1 << spec.d_format.fraction_bits)
+    ):
+        raise WitnessError(f"{instruction.label}: {codes} was to be flushed, and is not")
+    return witness

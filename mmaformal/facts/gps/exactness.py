@@ -13,7 +13,8 @@ from fractions import Fraction
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
-from mmaformal.cases.inputs import Codes, Inputs, exponent_field, is_finite, is_zero, symbolic_inputs
+from mmaformal.cases.codes import exponent_field, is_finite, is_zero
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.additions import Addition, finite

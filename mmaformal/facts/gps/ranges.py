@@ -8,8 +8,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import magnitude
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import magnitude
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.ranges import not_nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.relations import magnitude
+from mmaformal.cases.codes import magnitude
 from mmaformal.encodings.smt.blocks import any_of
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.scaling_codes import addition, assumed_results, normal_or_special

@@ -21,9 +21,10 @@ from fractions import Fraction
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.cases.inputs import Codes, Inputs, with_products, zeros
 from mmaformal.cases.low_bits import pairs_losing, product_codes
-from mmaformal.cases.numerical import Shown, exact, run_both, with_products, zeros
+from mmaformal.cases.numerical import shown
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
@@ -266,7 +267,7 @@ def off(inner: Inner, codes: Codes, n: int) -> tuple[Fraction, int]:
     return step.total - value / unit, step.e_max
 
 
-def reach(instruction: Instruction, n: int) -> Shown | None:
+def reach(instruction: Instruction, n: int) -> CaseWitness | None:
     """An input whose n-th inner step is off by as much as can be, in both wings; None if none was found."""
     spec = one_step(instruction.spec)
     assert isinstance(spec.parameters, Lowered)
@@ -277,7 +278,7 @@ def reach(instruction: Instruction, n: int) -> Shown | None:
         if abs(error) == most:
             single = instruction.replace(k=spec.k)
             notes = (f"of inner step {n + 1}, S − exact = {error} · 2^({e_max} − {inner.p.F})",)
-            return Shown(single, codes, run_both(single, codes), exact(spec, codes), notes)
+            return shown(single, codes, notes)
     return None
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import magnitude
 from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.relations import magnitude
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.pfma import flush
 from mmaformal.facts.gps import error_bound

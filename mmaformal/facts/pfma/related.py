@@ -6,7 +6,7 @@ from typing import Any
 
 import z3
 
-from mmaformal.cases.inputs import is_nan
+from mmaformal.cases.codes import is_nan
 from mmaformal.encodings.smt.pfma import Fma, flush
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import Format, fp32
