@@ -20,7 +20,8 @@ from mmaformal.architectures.base import Architecture
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.smallest import Found, Places, Progress, Search
+from mmaformal.cases.questions import Found, Places, Progress
+from mmaformal.cases.smallest import Search
 from mmaformal.encodings import smt
 from mmaformal.facts import orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings

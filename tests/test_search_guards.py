@@ -30,9 +30,9 @@ from mmaformal.algorithms import (
 from mmaformal.cases.alike import has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.questions import Found
 from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import smt_result, values
-from mmaformal.cases.smallest import Found
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts import both_encodings, orders, settling

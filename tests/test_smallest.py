@@ -14,9 +14,9 @@ from minimality import claims, measures
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
 from mmaformal.algorithms import RNE_FP32, Conversion, DotAdd, Fda, Rounding
-from mmaformal.cases import smallest
 from mmaformal.cases.codes import both
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
+from mmaformal.cases.questions import multisets
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.shrink import size
 from mmaformal.encodings.smt import blocks, fda
@@ -211,12 +211,12 @@ def test_of_products_alike_some_are_chosen() -> None:
         every = itertools.combinations_with_replacement(range(len(sizes)), count)
         of_each = [tuple(choice.count(i) for i in range(len(sizes))) for choice in every]
         some = [n for n in of_each if all(x <= y for x, y in zip(n, sizes, strict=True))]
-        assert list(smallest.multisets(sizes, count)) == some
+        assert list(multisets(sizes, count)) == some
 
 
 def test_ways_are_found_where_few_of_many_are_possible() -> None:
     # 12 kinds of 3 products: of 10^9 ways to take 36 kinds, one takes no more than there are.
-    assert list(smallest.multisets([3] * 12, 36)) == [(3,) * 12]
+    assert list(multisets([3] * 12, 36)) == [(3,) * 12]
 
 
 # ---- ties

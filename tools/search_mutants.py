@@ -39,6 +39,7 @@ _WITNESS = "mmaformal/witness.py"
 _CODE = "mmaformal/cases/codes.py"
 _INPUTS = "mmaformal/cases/inputs.py"
 _CONSTRAINTS = "queries/constraints.py"
+_QUESTIONS = "mmaformal/cases/questions.py"
 _SMALLEST = "mmaformal/cases/smallest.py"
 _ALGORITHMS = "mmaformal/algorithms.py"
 _CASES_ALIKE = "mmaformal/cases/alike.py"
@@ -243,7 +244,7 @@ MUTANTS: tuple[Mutant, ...] = (
         differences("test_of_places_not_looked_at_nothing_is_called_minimal"),
     ),
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "factors are put in order without a licence",
         "if not self.licences.exchange:\n            return []",
         "",
@@ -398,21 +399,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # ---- the smallest case: places, and what is open
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "all products at once are not looked at",
         "if not 0 <= count <= sum(sizes):",
         "if not 0 <= count < sum(sizes):",
         _PLACES,
     ),
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "products that are fixed are alike",
         'key = (classes[k], self.pins.get(f"a{k}"), self.pins.get(f"b{k}"))',
         "key = (classes[k], None, None)",
         _PLACES,
     ),
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "a product that is fixed may be left out",
         "if free < 0:\n            return",
         "free = max(free, 0)",
@@ -440,14 +441,14 @@ MUTANTS: tuple[Mutant, ...] = (
         guards(f"{_OPEN}[places]"),
     ),
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "the zero of a product is that of b",
         "            if self.licences.exchange:\n                return a, zero_b",
         "            if True:\n                return a, zero_b",
         guards("test_a_zero_product_may_have_a_large_factor_on_either_side"),
     ),
     Mutant(
-        _SMALLEST,
+        _QUESTIONS,
         "a factor that is fixed to zero has any zero beside it",
         'enough = not given_zero or (zeros == "signed" and has_minus_zero(y)) or zeros == "plus"',
         "enough = True",

@@ -10,9 +10,10 @@ import z3
 
 from mmaformal.cases.alike import Licences, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
-from mmaformal.cases.smallest import Found, Places, Search
+from mmaformal.cases.smallest import Search
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
