@@ -524,7 +524,16 @@ class Tracer:
         if out.low == out.high:
             term = z3.BitVecVal(out.low, out.bits)
         sample = np.where(flag.sample, x.sample, y.sample)
-        lane = Lane(self, "select", (flag, x, y), out, term, sample, beneath, frames)
+        lane = Lane(
+            self,
+            "select",
+            operands=(flag, x, y),
+            range_=out,
+            term=term,
+            sample=sample,
+            beneath=beneath,
+            frames=frames,
+        )
         if used or maximum:
             leaves = [*leaves, *_lanes_of(flag)]
             given = {id(leaf) for leaf in leaves}

@@ -178,7 +178,7 @@ def sample(
         assert i.spec.scale_format is not None
         s = as_operand(scale_a, i.spec.scale_format, "scale_a").codes
         t = as_operand(scale_b, i.spec.scale_format, "scale_b").codes.T
-    exact, errors = exact_errors(i, a, b.T, c, d, s, t)
+    exact, errors = exact_errors(i, a, b=b.T, c=c, d=d, scale_a=s, scale_b=t)
     with np.errstate(all="ignore"):
         results = values(d, i.d_format, fp64)
     return Errors(i.d_format, np.where(np.isfinite(errors), results, np.nan), exact, errors)
@@ -262,18 +262,18 @@ def exact_errors(
         reference.exact_errors(
             i.d_format,
             x.parts[rows],
-            x.places[rows],
-            y.parts,
-            y.places,
-            z.parts[rows],
-            z.places[rows],
-            result.parts[rows],
-            result.places[rows],
-            low,
-            count,
-            lane,
-            exact[rows],
-            error[rows],
+            a_place=x.places[rows],
+            b=y.parts,
+            b_place=y.places,
+            c=z.parts[rows],
+            c_place=z.places[rows],
+            d=result.parts[rows],
+            d_place=result.places[rows],
+            low=low,
+            count=count,
+            lane=lane,
+            exact=exact[rows],
+            error=error[rows],
         )
 
     size = max((1 << 22) // max(d.shape[1] * max(a.shape[1], 1), 1), 1)

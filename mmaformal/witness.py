@@ -122,12 +122,12 @@ class Witness:
         witness = Witness(
             x,
             y,
-            np.array(a, x.a_format.word),
-            np.array(b, x.b_format.word),
-            np.array(c, x.c_format.word),
-            np.array(scale_a, scale),
-            np.array(scale_b, scale),
-            (0, 0),
+            a=np.array(a, x.a_format.word),
+            b=np.array(b, x.b_format.word),
+            c=np.array(c, x.c_format.word),
+            scale_a=np.array(scale_a, scale),
+            scale_b=np.array(scale_b, scale),
+            results=(0, 0),
         )
         results = witness.rerun()
         if not results_differ(x.spec, y.spec, *results):

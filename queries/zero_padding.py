@@ -104,7 +104,15 @@ def argument(pad: Padding) -> Pairing:
         for k in pad.zeros
     }
     if pad.longer.parameters != pad.shorter.parameters:
-        runs = Runs(Lenient(), spec, pad.shorter, left.steps, right.steps, pad.kept, dropped)
+        runs = Runs(
+            Lenient(),
+            spec,
+            right_spec=pad.shorter,
+            left=left.steps,
+            right=right.steps,
+            match=pad.kept,
+            dropped=dropped,
+        )
         return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
     return _further_block(pad, inputs, left, right, dropped, pairing)
 

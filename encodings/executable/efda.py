@@ -189,7 +189,15 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
     frame = top - low + p + 3
     sum_: FixedSum | SortedSum
     if frame + 2 <= 2 * limbs.BITS:
-        sum_ = fixed_point_sum(products, bits, top, addend, c_bits, frame, rho.format.min_exponent)
+        sum_ = fixed_point_sum(
+            products,
+            bits,
+            top=top,
+            addend=addend,
+            addend_bits=c_bits,
+            frame=frame,
+            least=rho.format.min_exponent,
+        )
         total = sum_.wide.narrowed
     else:
         lowest = min(low, spec.c_format.min_exponent - c_bits)
@@ -203,7 +211,18 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(a_operands, b_operands, c_operand, special, products, addend, sum_, total, rounded, result)
+    return Step(
+        a_operands,
+        b_operands,
+        c=c_operand,
+        special=special,
+        products=products,
+        addend=addend,
+        sum=sum_,
+        total=total,
+        rounded=rounded,
+        result=result,
+    )
 
 
 def dot_add(

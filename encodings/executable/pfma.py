@@ -124,7 +124,19 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd) -> Fma:
     number = where(tiny, rounded.sign << 31, number)
     code = select_special(special, number, RHO, INVALID)
     result = first_nan([(x.nan, a << 16), (y.nan, b << 16), (z.nan, c)], code)
-    return Fma(x, y, z, special, product, term(z), total, rounded, tiny, number, result)
+    return Fma(
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=term(z),
+        total=total,
+        rounded=rounded,
+        tiny=tiny,
+        number=number,
+        result=result,
+    )
 
 
 def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:

@@ -81,7 +81,19 @@ def step(spec: DotAdd, parameters: Sfma, a: Lane, b: Lane, c: Lane) -> Step:
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(x, y, addend, special, product, term(addend), total, long, wide, rounded, result)
+    return Step(
+        x,
+        y,
+        c=addend,
+        special=special,
+        product=product,
+        addend=term(addend),
+        total=total,
+        long=long,
+        wide=wide,
+        rounded=rounded,
+        result=result,
+    )
 
 
 def dot_add(

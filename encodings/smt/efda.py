@@ -178,7 +178,20 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     sum_ = sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame)
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, singles.low)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    return FixedStep(x.a, x.b, x.c, x.special, products, placed, dot, term, c_term, sum_, rounded, result)
+    return FixedStep(
+        x.a,
+        x.b,
+        c=x.c,
+        special=x.special,
+        products=products,
+        placed=placed,
+        dot=dot,
+        term=term,
+        addend=c_term,
+        sum=sum_,
+        rounded=rounded,
+        result=result,
+    )
 
 
 # ---- three terms ------------------------------------------------------------------------------------------------
@@ -261,18 +274,18 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     return SortedStep(
         x.a,
         x.b,
-        x.c,
-        x.special,
-        products,
-        c_term,
-        (first, second, last),
-        (one, two, three),
-        partial,
-        normal,
-        sum_,
-        jammed,
-        rounded,
-        result,
+        c=x.c,
+        special=x.special,
+        products=products,
+        addend=c_term,
+        terms=(first, second, last),
+        sorted=(one, two, three),
+        partial=partial,
+        normal=normal,
+        sum=sum_,
+        jammed=jammed,
+        rounded=rounded,
+        result=result,
     )
 
 

@@ -112,7 +112,16 @@ def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> S
         level = tuple(flush_result(pair.result) for pair in pairs)
     addition = add(c, level[0], IEEE_FP32, NAN)
     result = flush_result(addition.result)
-    return Step(a_operands, b_operands, products, tuple(sums), level[0], c, addition, result)
+    return Step(
+        a_operands,
+        b_operands,
+        products=products,
+        sums=tuple(sums),
+        group=level[0],
+        c=c,
+        addition=addition,
+        result=result,
+    )
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:

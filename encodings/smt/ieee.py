@@ -67,7 +67,9 @@ def add(x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
     rounded = rounded._replace(sign=z3.If(total == 0, zero_sign, rounded.sign))
     special = classify([], [big, small])
     result = select_special(special, encode(rounded, rho), fmt, nan)
-    return Addition(big, small, special, total, zero_sign, rounded, result)
+    return Addition(
+        big, small, special=special, total=total, zero_sign=zero_sign, rounded=rounded, result=result
+    )
 
 
 def convert(code: BitVec, source: Format, target: Format) -> BitVec:

@@ -129,7 +129,19 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
 
     invalid = select_special(special, number, fp32, INVALID)
     result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
-    return Fma(x, y, z, special, product, third, sum_, rounded, tiny, number, result)
+    return Fma(
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=third,
+        sum=sum_,
+        rounded=rounded,
+        tiny=tiny,
+        number=number,
+        result=result,
+    )
 
 
 def add(x: BitVec, y: BitVec) -> tuple[ieee.Addition, BitVec]:

@@ -93,7 +93,9 @@ def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
     sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
     rounded = rounded._replace(sign=sign)
     result = select_special(special, encode(rounded, rho), fmt, quiet_nan(fmt))
-    return Step(x, y, z, special, product, c_term, sum_, rounded, result)
+    return Step(
+        x, y, c=z, special=special, product=product, addend=c_term, sum=sum_, rounded=rounded, result=result
+    )
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:

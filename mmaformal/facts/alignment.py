@@ -103,11 +103,15 @@ def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
 
     same = count_in_block(spec) - 1
     under_c = product_loss(r.c[1], r.far[0])
-    case_c = Case("c", 0, NOTHING, count, under_c, NOTHING, loss_of(c, M - x.F, group))
+    case_c = Case(
+        "c", 0, near=NOTHING, others=count, far=under_c, addend=NOTHING, at_top=loss_of(c, M - x.F, group)
+    )
     near, far = product_loss(r.near[1], r.near[0]), product_loss(r.far[1], r.far[0])
     lost_c = loss_of(c, (r.far[1] - x.F) - (r.c[0] - M), group)
     at_top = loss_of(product, f - x.F, group)
-    return case_c, Case("product", same, near, count - 1 - same, far, lost_c, at_top)
+    return case_c, Case(
+        "product", same, near=near, others=count - 1 - same, far=far, addend=lost_c, at_top=at_top
+    )
 
 
 def group_reach(spec: DotAdd) -> int:
@@ -170,12 +174,12 @@ class Alignment:
             place(
                 s.name,
                 s.term.sign,
-                s.term.significand,
-                x.step.e_max - s.term.exponent,
-                s.aligned,
-                self.places,
-                self.bits,
-                x.F - s.fraction_bits,
+                significand=s.term.significand,
+                below=x.step.e_max - s.term.exponent,
+                aligned=s.aligned,
+                places=self.places,
+                bits=self.bits,
+                lift=x.F - s.fraction_bits,
             )
             for s in x.summands
         ]
@@ -294,11 +298,30 @@ class Alignment:
             ),
         ]
         claims = [
-            prove_error(proving, term, self.fixed(loss.units), when, [*given, *more], [*cut, *own], why)
+            prove_error(
+                proving,
+                term,
+                most=self.fixed(loss.units),
+                when=when,
+                premises=[*given, *more],
+                cut=[*cut, *own],
+                why=why,
+            )
             for when, loss, more, cut, why in cases
         ]
         at_top = self.fixed(with_product.at_top.units)
-        return [*claims, prove_error(proving, term, at_top, self.tops[k], given, own, "if it has it itself")]
+        return [
+            *claims,
+            prove_error(
+                proving,
+                term,
+                most=at_top,
+                when=self.tops[k],
+                premises=given,
+                cut=own,
+                why="if it has it itself",
+            ),
+        ]
 
     def of_c(self, below: z3.BoolRef) -> list[z3.BoolRef]:
         """Bounds of c's error: if c has the largest exponent, or a product has it."""
@@ -309,8 +332,16 @@ class Alignment:
         lost, why = self.fixed(with_product.addend.units), "if a product has the largest exponent"
         given = [below, low, self.under_far, *self.known.of_c]
         return [
-            prove_error(proving, term, self.fixed(at_top), self.when_c, [below], cut, "if c has it itself"),
-            prove_error(proving, term, lost, self.when_product, given, cut, why),
+            prove_error(
+                proving,
+                term,
+                most=self.fixed(at_top),
+                when=self.when_c,
+                premises=[below],
+                cut=cut,
+                why="if c has it itself",
+            ),
+            prove_error(proving, term, most=lost, when=self.when_product, premises=given, cut=cut, why=why),
         ]
 
     def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:

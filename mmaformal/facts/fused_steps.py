@@ -83,13 +83,13 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     return Fused(
         step,
         tuple(summands),
-        exponents,
-        (low,) * len(terms) + (c.low,),
-        (high,) * len(terms) + (c_high,),
-        fda.lowest_e_max(spec, p.e_zero),
-        p.F,
-        p.rho,
-        tuple(bounds),
+        exponents=exponents,
+        low=(low,) * len(terms) + (c.low,),
+        high=(high,) * len(terms) + (c_high,),
+        least=fda.lowest_e_max(spec, p.e_zero),
+        F=p.F,
+        rho=p.rho,
+        bounds=tuple(bounds),
     )
 
 
@@ -184,7 +184,17 @@ def prove_rounding(proving: Proving, x: Fused, e_max_range: Sequence[z3.BoolRef]
     e_max, total, special = x.step.e_max, x.step.total, x.step.special
     reach = sum(x.bounds)
     t = unit_exponent(e_max, x.exponents, x.F)
-    return prove_rounded(proving, x.step.result, total, t, x.rho, special, [*e_max_range], [e_max], reach)
+    return prove_rounded(
+        proving,
+        x.step.result,
+        total=total,
+        t=t,
+        rho=x.rho,
+        special=special,
+        premises=[*e_max_range],
+        cut=[e_max],
+        reach=reach,
+    )
 
 
 def prove_rounded(

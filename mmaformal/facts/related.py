@@ -34,7 +34,7 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
         if not all(0 <= k < n for k in order):
             raise ArgumentError("no argument is known where products change from one step to another")
         dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
-        step = Step(argument, runs, left, right, c, order, dropped)
+        step = Step(argument, runs, left=left, right=right, c=c, order=order, dropped=dropped)
         if isinstance(runs.kind, Opposite) and isinstance(getattr(left, "c", None), Operand):
             c = _unless_nan(step)
         else:

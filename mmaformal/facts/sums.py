@@ -42,7 +42,7 @@ def sum_of_two(step: Any, what: str, each: StickySum) -> Sum:
         raise ArgumentError(f"the sum of {what} is not made of two terms")
     signs = [term.arg(0) for term in terms]  # that the term is negative
     signed = ((signs[0], each.x), (signs[1], each.y))
-    return Sum(what, each.total, terms, bounds, (), step, signed)
+    return Sum(what, each.total, terms=terms, bounds=bounds, significands=(), step=step, signed=signed)
 
 
 def addition(each: Addition) -> Sum:
@@ -53,7 +53,13 @@ def addition(each: Addition) -> Sum:
     signed = tuple((x.arg(0) if x.num_args() == 1 else x,) for x in terms)
     wider = z3.ZeroExt(1, terms[0]) + z3.ZeroExt(1, terms[1])
     return Sum(
-        "two fp32 numbers", wider, tuple(z3.ZeroExt(1, x) for x in terms), (bound, bound), (), each, signed
+        "two fp32 numbers",
+        wider,
+        terms=tuple(z3.ZeroExt(1, x) for x in terms),
+        bounds=(bound, bound),
+        significands=(),
+        step=each,
+        signed=signed,
     )
 
 

@@ -266,7 +266,13 @@ def add_codes(
     )
     argument.derive("align", f"{fmt}: the aligned operands have the same sum", [total, unit, zero], codes)
     return round_and_encode(
-        argument, [total, unit, zero], special, mine.rounded, other.rounded, rho, (mine.result, other.result)
+        argument,
+        [total, unit, zero],
+        special=special,
+        mine=mine.rounded,
+        other=other.rounded,
+        rho=rho,
+        results=(mine.result, other.result),
     )
 
 

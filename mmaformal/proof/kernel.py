@@ -167,7 +167,15 @@ class Theorem:
         lemma of its own.  A lemma that is to be asked `alone` is easy, but not in company.
         """
         given = list(given)
-        self._infer(stage, statement, links, given, inputs, each_value_of, alone)
+        self._infer(
+            stage,
+            statement,
+            links=links,
+            given=given,
+            inputs=inputs,
+            each_value_of=each_value_of,
+            alone=alone,
+        )
         self.inferences.append(
             Inference(tuple(link.said for link in given), tuple(link.said for link in links))
         )
@@ -206,7 +214,19 @@ class Theorem:
             values = [((each_value_of, z3.BitVecVal(value, bits)),) for value in range(1 << bits)]
         for pairs in values:
             refuted, cut = self._cut(opposite, inputs, given, pairs)
-            lemmas.append(self._add(Lemma(stage, statement, refuted, alone, where, cut, self.simplified)))
+            lemmas.append(
+                self._add(
+                    Lemma(
+                        stage,
+                        statement,
+                        refuted=refuted,
+                        hard=alone,
+                        place=where,
+                        cut=cut,
+                        simplified=self.simplified,
+                    )
+                )
+            )
         return lemmas
 
     @staticmethod
@@ -377,7 +397,15 @@ def _failure(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> 
     cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]
     values = examine(asker, lemma.refuted, cut, theorem.interfaces()) if refuted else ()
     script = smtlib([lemma.refuted])
-    return Failure(lemma.stage, lemma.statement, refuted, outcome.why, lemma.place, values, script)
+    return Failure(
+        lemma.stage,
+        lemma.statement,
+        refuted=refuted,
+        why=outcome.why,
+        place=lemma.place,
+        values=values,
+        script=script,
+    )
 
 
 _CACHES: WeakKeyDictionary[Portfolio, LemmaCache] = WeakKeyDictionary()

@@ -48,7 +48,13 @@ def watching(tell: Callable[[str], None]) -> Iterator[None]:
 
 def _obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
     return Obligation(
-        name, statement, script, outcome.solver, outcome.version, outcome.seconds, outcome.memory
+        name,
+        statement,
+        script=script,
+        solver=outcome.solver,
+        version=outcome.version,
+        seconds=outcome.seconds,
+        memory=outcome.memory,
     )
 
 

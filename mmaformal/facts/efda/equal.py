@@ -79,7 +79,7 @@ def _fixed_sum(
     product = [number(u.sign, v.sign), number(u.exponent, v.exponent, low=least), significand]
     argument.derive("accumulate", "the sum of products is the same term", product, sums)
     signs = v.sign, other.addend.sign
-    return add_long(argument, product, addend, fixed.wide, signs, other.sum, least)
+    return add_long(argument, product, y=addend, mine=fixed.wide, signs=signs, other=other.sum, low=least)
 
 
 def _sorted_sum(

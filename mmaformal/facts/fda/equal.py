@@ -41,7 +41,7 @@ def derive(argument: Argument, traces: Traces) -> None:
             )
             if spec.scale_format is not None
         ]
-        c = fda_step(argument, spec, parameters, [x, y, *s], z, mine, other)
+        c = fda_step(argument, spec, parameters=parameters, factors=[x, y, *s], c=z, mine=mine, other=other)
 
 
 def fda_step(
@@ -61,7 +61,7 @@ def fda_step(
     terms = [multiply(argument, [c], mine.addend, other.addend, low)]
     for operands, u, v in zip(zip(*factors, strict=True), mine.products, other.products, strict=True):
         terms.append(multiply(argument, operands, u, v, low))
-    return fused_sum(argument, parameters, terms, low, special, mine, other)
+    return fused_sum(argument, parameters, terms=terms, low=low, special=special, mine=mine, other=other)
 
 
 def fused_sum(

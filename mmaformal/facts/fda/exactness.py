@@ -65,7 +65,9 @@ def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
     none = z3.Not(z3.Or(*x.step.special))
     t = unit_exponent(x.step.e_max, x.exponents, x.F)
-    number = prove_number(proving, x.step.result, x.step.total, t, x.rho, rounded, none)
+    number = prove_number(
+        proving, x.step.result, total=x.step.total, t=t, rho=x.rho, rounded=rounded, none=none
+    )
     same = _prove_sum(proving, x, at_most)
     unit = f"2^(e_max − {x.F})"
     text = (

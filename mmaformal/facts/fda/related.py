@@ -21,4 +21,13 @@ def derive(step: Step) -> Link:
         given = [factors[j]] if factors else []
         terms.append(step.product(left.products[i], right.products[j], own, given))
     special = step.special([c, *factors, *terms, *zeros.values()], operands)
-    return fused(step, left.products, right.products, terms, c, special, step.order, zeros)
+    return fused(
+        step,
+        left.products,
+        rights=right.products,
+        terms=terms,
+        c=c,
+        special=special,
+        order=step.order,
+        zeros=zeros,
+    )

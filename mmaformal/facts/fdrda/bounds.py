@@ -153,7 +153,15 @@ def frame_of(spec: DotAdd) -> Frame:
     assert isinstance(p, Fdrda)
     step: Any = (gfdrda if isinstance(p, Gfdrda) else fdrda).step(spec, p, x.a, x.b, x.c)
     own = product_range(spec.a_format, spec.b_format)
-    return Frame(spec, p, step, own, fdrda.exponents_of(spec), largest_exponent(spec), losses_of(spec, p))
+    return Frame(
+        spec,
+        p,
+        step=step,
+        own=own,
+        all=fdrda.exponents_of(spec),
+        high=largest_exponent(spec),
+        losses=losses_of(spec, p),
+    )
 
 
 # ---- stages --------------------------------------------------------------------------------------------------------
@@ -197,7 +205,7 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
     kept = _at_e_max(proving, x, none, larger, dot)
     c_kept, c_exact, of_c = _c(proving, x, none, larger)
     rounded, error = prove_last_cut(proving, x, none, larger, dot, kept)
-    bounded = _together(proving, x, none, larger, kept, (c_kept, c_exact, of_c), error)
+    bounded = _together(proving, x, none=none, larger=larger, kept=kept, c=(c_kept, c_exact, of_c), S=error)
     return z3.And(bounded, rounded, same)
 
 
@@ -250,14 +258,33 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
     most = int(x.losses.product.units * (1 << places))
     for k, product, below in zip(members, products, at_most, strict=True):
         gap = e_top - product.exponent
-        term = place("product", product.sign, product.significand, gap, step.aligned[k], places, bits, lift)
+        term = place(
+            "product",
+            product.sign,
+            significand=product.significand,
+            below=gap,
+            aligned=step.aligned[k],
+            places=places,
+            bits=bits,
+            lift=lift,
+        )
         factors = [step.a[k].significand, step.b[k].significand]
         cut = [product.exponent, e_top, *factors]
         top = product.exponent == e_top
         facts.append(
             [
-                prove_error(proving, term, most, none, [below, finite], [*cut, none], "under the largest"),
-                prove_error(proving, term, 0, top, [], cut, "at the largest exponent"),
+                prove_error(
+                    proving,
+                    term,
+                    most=most,
+                    when=none,
+                    premises=[below, finite],
+                    cut=[*cut, none],
+                    why="under the largest",
+                ),
+                prove_error(
+                    proving, term, most=0, when=top, premises=[], cut=cut, why="at the largest exponent"
+                ),
             ]
         )
         terms.append(term)
@@ -282,7 +309,7 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
     proving.claim(
         "error of a group", text, bounded, [added, linked, some], [value - exact, errors, none, *tops]
     )
-    return Sum(total, value, exact, bounded, small, least, places)
+    return Sum(total, value, exact=exact, bounded=bounded, small=small, most=least, places=places)
 
 
 def _raised(
@@ -360,7 +387,7 @@ def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[
     bounded = z3.Implies(none, within(value - exact, most))
     text = "so the dot product is off by no more than both together"
     proving.claim("error of the dot product", text, bounded, [claim, *facts], [value - exact, *both, none])
-    return Sum(step.dot, value, exact, bounded, reach, most, places)
+    return Sum(step.dot, value, exact=exact, bounded=bounded, small=reach, most=most, places=places)
 
 
 def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum) -> Any:
@@ -409,7 +436,15 @@ def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef
         [floor, raised, apart],
         [after - exact, error, lost, distance, none],
     )
-    return Sum(step.dot_cut, after, exact, bounded, dot.small, most << up, places - gap)
+    return Sum(
+        step.dot_cut,
+        after,
+        exact=exact,
+        bounded=bounded,
+        small=dot.small,
+        most=most << up,
+        places=places - gap,
+    )
 
 
 def _c(
@@ -447,7 +482,16 @@ def _c(
         (),
         [step.c.significand],
     )
-    placed = place("c", c.sign, c.significand, step.e_max - c.exponent, c.significand, places, bits, p.F - M)
+    placed = place(
+        "c",
+        c.sign,
+        significand=c.significand,
+        below=step.e_max - c.exponent,
+        aligned=c.significand,
+        places=places,
+        bits=bits,
+        lift=p.F - M,
+    )
     exact, kept = placed.signed_exact, wide(step.c_cut, bits) << places
     below, above = (_fixed(loss, places) for loss in (x.losses.c_below, x.losses.c_above))
     bounded = between(-below, kept - exact, above)
@@ -558,7 +602,7 @@ def prove_last_cut(
     proving.claim(
         "error of the sum", "the same in the fixed point", error, [of_S, in_range], [total, S, same]
     )
-    rounded = _rounded(proving, x, none, S, at_least, in_range, reaches[0])
+    rounded = _rounded(proving, x, none=none, S=S, at_least=at_least, in_range=in_range, reach=reaches[0])
     return rounded, (S_value, value, error, most << kept.places)
 
 

@@ -105,7 +105,9 @@ class _Dots:
         exponents = [term.exponent for term in terms]
         e_max, below = argument.largest("align", "exponents", mine.e_max, largest, exponents, self.low, idle)
         parts = summands(sum_, len(terms))
-        aligned = align(argument, terms, e_max, below, mine.aligned, parts, idle)
+        aligned = align(
+            argument, terms, e_max=e_max, below=below, lanes=mine.aligned, aligned=parts, idle=idle
+        )
         return argument.add_up("accumulate", "aligned products", mine.total, sum_, aligned), e_max, idle
 
     def groups(self, mine: Any, other: Any) -> tuple[Link, Link, Idle | None]:

@@ -88,7 +88,16 @@ def _terms(x: Frame, g: int) -> list[Placed]:
 def _addend(x: Frame) -> Placed:
     c, M = x.step.addend, x.spec.c_format.fraction_bits
     below = x.step.e_max - c.exponent
-    return place("c", c.sign, c.significand, below, c.significand, x.all_places, x.bits, x.p.F - M)
+    return place(
+        "c",
+        c.sign,
+        significand=c.significand,
+        below=below,
+        aligned=c.significand,
+        places=x.all_places,
+        bits=x.bits,
+        lift=x.p.F - M,
+    )
 
 
 def _exact_sums(x: Frame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRef]:
@@ -142,12 +151,24 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     )
     kept = _at_e_max(proving, x, larger, dot, exact_raised)
     c = _c(proving, x, larger)
-    as_sum = Sum(kept.total, kept.value, kept.exact, kept.same, dot.small, 0, kept.places)
-    before = Sum(dot.total, dot.value, dot.exact, dot.same, dot.small, 0, dot.places)
+    as_sum = Sum(
+        kept.total,
+        kept.value,
+        exact=kept.exact,
+        bounded=kept.same,
+        small=dot.small,
+        most=0,
+        places=kept.places,
+    )
+    before = Sum(
+        dot.total, dot.value, exact=dot.exact, bounded=dot.same, small=dot.small, most=0, places=dot.places
+    )
     rounded, (S_value, value, _, _) = prove_last_cut(proving, x, none, larger, before, as_sum)
     same = _together(proving, x, kept, c, S_value, value)
     S = rounded_down(x)
-    number = prove_number(proving, step.result, S, unit_of(x), x.p.rho, rounded, none)
+    number = prove_number(
+        proving, step.result, total=S, t=unit_of(x), rho=x.p.rho, rounded=rounded, none=none
+    )
     exponent = prove_e_dot(proving, x)
     rho = x.p.rho
     text = (
@@ -175,7 +196,7 @@ def _group(proving: Composing, x: Frame, g: int) -> Stage:
     same = z3.Implies(whole, value == exact)
     cut = [value, exact, *(term.error for term in terms), *whole.children()]
     proving.claim("exact group", "so a group's sum is the exact one", same, [linked, *kept], cut)
-    return Stage(total, value, exact, x.product_places, whole, same, small)
+    return Stage(total, value, exact=exact, places=x.product_places, condition=whole, same=same, small=small)
 
 
 def _cut(
@@ -245,7 +266,7 @@ def _both_groups(
     same = z3.Implies(both, value == exact_dot)
     inside = [value, *kept, *raised, *conditions]
     proving.claim("exact dot product", "so the dot product is exact", same, [added, *facts], inside)
-    return Stage(step.dot, value, exact_dot, places, both, same, reach)
+    return Stage(step.dot, value, exact=exact_dot, places=places, condition=both, same=same, small=reach)
 
 
 def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exact: z3.BitVecRef) -> Stage:
@@ -263,7 +284,9 @@ def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exac
         cut=[dot.total, step.e_dot, step.e_max],
         places=places,
     )
-    return Stage(step.dot_cut, kept, exact, places, condition, same, dot.small)
+    return Stage(
+        step.dot_cut, kept, exact=exact, places=places, condition=condition, same=same, small=dot.small
+    )
 
 
 def _c(proving: Composing, x: Frame, larger: z3.BoolRef) -> z3.BoolRef:

@@ -45,8 +45,21 @@ def derive(argument: Argument, traces: Traces) -> None:
         special = classify(argument, [*given, *flags_and_zeros([z])], mine.special, other.special)
         terms = [multiply(argument, [z], mine.addend, other.addend, low)]
         for g, (scale_a, scale_b) in enumerate(zip(*s, strict=True)):
-            terms.append(_group(argument, a, b, first, g, G, (scale_a, scale_b), mine, other, low))
-        c = fused_sum(argument, parameters, terms, low, special, mine, other)
+            terms.append(
+                _group(
+                    argument,
+                    a,
+                    b=b,
+                    first=first,
+                    g=g,
+                    G=G,
+                    scales=(scale_a, scale_b),
+                    mine=mine,
+                    other=other,
+                    low=low,
+                )
+            )
+        c = fused_sum(argument, parameters, terms=terms, low=low, special=special, mine=mine, other=other)
 
 
 def _group(

@@ -177,7 +177,15 @@ class Grown:
         cut: Sequence[z3.ExprRef] = (),
         each_value_of: z3.BitVecRef | None = None,
     ) -> z3.BoolRef:
-        return derive(self.theory, name, statement, claim, given, cut, each_value_of)
+        return derive(
+            self.theory,
+            name,
+            statement=statement,
+            claim=claim,
+            given=given,
+            cut=cut,
+            each_value_of=each_value_of,
+        )
 
     def prove(self, larger: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That d is not smaller, from the claims that the products are not."""

@@ -52,7 +52,7 @@ def derive(step: Step) -> Link:
                 left.groups[h], right.groups[g], own, [step.sizes(left.sums[h], right.sums[g], total), *links]
             )
         )
-    return fused(step, left.groups, right.groups, groups, c, special, order)
+    return fused(step, left.groups, rights=right.groups, terms=groups, c=c, special=special, order=order)
 
 
 def _inside(first: int) -> Callable[[int], int]:

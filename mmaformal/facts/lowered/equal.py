@@ -38,5 +38,7 @@ def derive(argument: Argument, traces: Traces) -> None:
                 )
             )
             z = decode(argument, dot, mine.c, step.c, inner.c_format)
-            dot = fda_step(argument, inner, inner.parameters, [x, y], z, mine, step)
+            dot = fda_step(
+                argument, inner, parameters=inner.parameters, factors=[x, y], c=z, mine=mine, other=step
+            )
         c = add_codes(argument, [dot, c], addition, other.addition, parameters.addition)

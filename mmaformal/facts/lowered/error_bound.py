@@ -107,8 +107,10 @@ class Inner:
             least = max(self.low, c.min_exponent - c.fraction_bits)
             lost_c = largest_loss((c.fraction_bits + 1,), (high - p.F) - least)
         top_of_product = largest_loss(bits, f - p.F)
-        case_c = Case("c", 0, NOTHING, p.L, under_c, NOTHING, top_of_c)
-        case_product = Case("product", p.L - 1, far, 0, far, lost_c, top_of_product)
+        case_c = Case("c", 0, near=NOTHING, others=p.L, far=under_c, addend=NOTHING, at_top=top_of_c)
+        case_product = Case(
+            "product", p.L - 1, near=far, others=0, far=far, addend=lost_c, at_top=top_of_product
+        )
         return Ranges((low, high), (low, high), of_c), (case_c, case_product)
 
 

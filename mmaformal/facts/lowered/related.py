@@ -25,6 +25,19 @@ def derive(step: Step) -> Link:
     dropped = {order.index(k): link for k, link in step.dropped.items()}
     dot = step.kind.code(zero, zero, runs.left_spec.d_format)
     step.derive("inputs", "the inner steps start from +0", dot, [])
-    dot = chain(step.argument, Runs(step.kind, inner, other, left.inner, right.inner, at, dropped, True), dot)
+    dot = chain(
+        step.argument,
+        Runs(
+            step.kind,
+            inner,
+            right_spec=other,
+            left=left.inner,
+            right=right.inner,
+            match=at,
+            dropped=dropped,
+            nans_keep_sign=True,
+        ),
+        dot,
+    )
     link = step.kind.code(left.result, right.result, runs.left_spec.d_format)
     return step.derive("accumulate", "sums of related numbers are related", link, [dot, step.c])

@@ -39,11 +39,11 @@ def derive(argument: Argument, traces: Traces) -> None:
         c = round_and_encode(
             argument,
             [*total, number(mine.product.sign, other.product.sign), addend.sign],
-            special,
-            mine.rounded,
-            other.rounded,
-            rho,
-            (mine.result, other.result),
+            special=special,
+            mine=mine.rounded,
+            other=other.rounded,
+            rho=rho,
+            results=(mine.result, other.result),
         )
 
 
@@ -90,4 +90,6 @@ def _long_fma(
     given = [link for z in (x, y) for link in (z.sign, z.exponent, z.significand)]
     argument.derive("multiply", "signs and exponents of products are the same", [sign, exponent], given)
     signs = product.sign, other.addend.sign
-    return add_long(argument, [sign, exponent, significand], addend, wide, signs, sum_, low)
+    return add_long(
+        argument, [sign, exponent, significand], y=addend, mine=wide, signs=signs, other=sum_, low=low
+    )
