@@ -1,7 +1,7 @@
 """What an instruction keeps of its terms while it sums them, in numbers and in words.
 
 The widths are arithmetic on the types; that they hold for all inputs, and that no fewer bits do, is what the property
-`accumulator-width` proves (tests/test_listing.py compares the two).
+`accumulator-width` proves (tests/package/test_listing.py compares the two).
 """
 
 from __future__ import annotations

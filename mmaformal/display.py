@@ -1,6 +1,6 @@
 """How objects look at a prompt and in a notebook: short reprs, and HTML without a library.
 
-`repr` of anything of this package is a few lines, whatever it holds (tests/test_display.py); `print` tells all.
+`repr` of anything of this package is a few lines, whatever it holds (tests/package/test_display.py); `print` tells all.
 Everything that goes into HTML is escaped here and nowhere else.
 """
 

@@ -25,27 +25,27 @@ _GFDRDA = "cdna3 v_mfma_f32_16x16x32_fp8_bf8"
 
 
 def near(name: str) -> tuple[str, ...]:
-    return (f"tests/test_kernels.py::test_kernel_is_the_executable[{name}-near_one]",)
+    return (f"tests/kernels/test_kernels.py::test_kernel_is_the_executable[{name}-near_one]",)
 
 
 def bits(name: str) -> tuple[str, ...]:
-    return (f"tests/test_kernels.py::test_kernel_is_the_executable[{name}-random_codes]",)
+    return (f"tests/kernels/test_kernels.py::test_kernel_is_the_executable[{name}-random_codes]",)
 
 
 def zeros(name: str) -> tuple[str, ...]:
-    return (f"tests/test_kernels.py::test_kernel_is_the_executable_on_zeros[{name}]",)
+    return (f"tests/kernels/test_kernels.py::test_kernel_is_the_executable_on_zeros[{name}]",)
 
 
 def kernels(test: str) -> tuple[str, ...]:
-    return (f"tests/test_kernels.py::{test}",)
+    return (f"tests/kernels/test_kernels.py::{test}",)
 
 
 def corners(test: str) -> tuple[str, ...]:
-    return (f"tests/test_kernels_corners.py::{test}",)
+    return (f"tests/kernels/test_kernels_corners.py::{test}",)
 
 
 def gemm(test: str) -> tuple[str, ...]:
-    return (f"tests/test_gemm.py::{test}",)
+    return (f"tests/package/test_gemm.py::{test}",)
 
 
 _FUSED = "mmaformal/kernels/fused.py"
@@ -404,13 +404,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "ties do not look below",
         "(sticky or kept & 1 == 1)",
         "(kept & 1 == 1)",
-        ("tests/test_statistics.py::test_errors_below_the_least_normal_number_are_rounded_once",),
+        ("tests/package/test_statistics.py::test_errors_below_the_least_normal_number_are_rounded_once",),
     ),
     Mutant(
         _REFERENCE,
         "subnormals are rounded twice",
         "drop = min(max(bits - 53, -1074 - (place + low), 0), 62)",
         "drop = min(max(bits - 53, 0), 62)",
-        ("tests/test_statistics.py::test_errors_below_the_least_normal_number_are_rounded_once",),
+        ("tests/package/test_statistics.py::test_errors_below_the_least_normal_number_are_rounded_once",),
     ),
 )

@@ -17,11 +17,11 @@ _CHAINS = "mmaformal/facts/chains.py"
 
 
 def seen(*tests: str) -> tuple[str, ...]:
-    return tuple(f"tests/test_proof_kernel.py::{test}" for test in tests)
+    return tuple(f"tests/proof/test_proof_kernel.py::{test}" for test in tests)
 
 
 def loops(test: str) -> tuple[str, ...]:
-    return (f"tests/test_both_encodings.py::{test}",)
+    return (f"tests/facts/test_both_encodings.py::{test}",)
 
 
 _NEEDED = seen("test_what_is_used_has_to_be_derived_or_assumed")

@@ -12,27 +12,29 @@ looks for witnesses and makes them small, and the tests named with it are run.""
 
 def of_all(name: str) -> tuple[str, ...]:
     """A search compared with all inputs there are."""
-    return (f"tests/test_find_difference.py::test_answers_are_those_of_looking_at_every_input[{name}]",)
+    return (
+        f"tests/queries/test_find_difference.py::test_answers_are_those_of_looking_at_every_input[{name}]",
+    )
 
 
 def differences(test: str) -> tuple[str, ...]:
-    return (f"tests/test_find_difference.py::{test}",)
+    return (f"tests/queries/test_find_difference.py::{test}",)
 
 
 def least(test: str) -> tuple[str, ...]:
-    return (f"tests/test_smallest.py::{test}",)
+    return (f"tests/cases/test_smallest.py::{test}",)
 
 
 def constraints(test: str) -> tuple[str, ...]:
-    return (f"tests/test_constraints.py::{test}",)
+    return (f"tests/queries/test_constraints.py::{test}",)
 
 
 def witnesses(test: str) -> tuple[str, ...]:
-    return (f"tests/test_witness.py::{test}",)
+    return (f"tests/package/test_witness.py::{test}",)
 
 
 def guards(*tests: str) -> tuple[str, ...]:
-    return tuple(f"tests/test_search_guards.py::{test}" for test in tests)
+    return tuple(f"tests/queries/test_search_guards.py::{test}" for test in tests)
 
 
 _WITNESS = "mmaformal/witness.py"
@@ -364,7 +366,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "if len(block) > 1:",
         "if len(block) == 1:",
         (
-            "tests/test_properties_structural.py::test_permutations_generate_those_within_blocks_and_between_them",
+            "tests/facts/test_properties_structural.py::test_permutations_generate_those_within_blocks_and_between_them",
         ),
     ),
     Mutant(
@@ -373,7 +375,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "if len(block) > 2:",
         "if len(block) > 99:",
         (
-            "tests/test_properties_structural.py::test_permutations_generate_those_within_blocks_and_between_them",
+            "tests/facts/test_properties_structural.py::test_permutations_generate_those_within_blocks_and_between_them",
         ),
     ),
     Mutant(
@@ -728,14 +730,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a chain of 64 steps is long",
         "if spec.k <= LONG_CHAIN * step:",
         "if spec.k < LONG_CHAIN * step:",
-        ("tests/test_both_encodings.py::test_a_long_chain_is_one_of_two_steps",),
+        ("tests/facts/test_both_encodings.py::test_a_long_chain_is_one_of_two_steps",),
     ),
     Mutant(
         _BOTH,
         "the rule of long chains is not told",
         "if proved_for(spec) != spec:",
         "if False:",
-        ("tests/test_both_encodings.py::test_a_long_chain_is_proved_by_a_rule_that_is_told",),
+        ("tests/facts/test_both_encodings.py::test_a_long_chain_is_proved_by_a_rule_that_is_told",),
     ),
     # ---- long chains
     Mutant(
@@ -813,7 +815,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a merged product is −0 where one is",
         "both = [tuple(x & y for",
         "both = [tuple(x | y for",
-        ("tests/test_long_chains.py::test_idle_steps_merge[ampere DMMA.884]",),
+        ("tests/queries/test_long_chains.py::test_idle_steps_merge[ampere DMMA.884]",),
     ),
     Mutant(
         _CHAINS,

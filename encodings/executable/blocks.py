@@ -8,7 +8,7 @@ A *lane* is a signed 64-bit integer.  The same functions run on three kinds of l
 
 So there is no branching on data: `where` selects.  A *flag* is what comparing lanes gives.  Shift amounts are
 always brought into 0 … 63 before a shift, and no operation leaves the signed 64-bit range, so nothing wraps
-(tests/test_executable.py runs every algorithm on lanes that check this).  An fp64 code is the lane with its
+(tests/encodings/test_executable.py runs every algorithm on lanes that check this).  An fp64 code is the lane with its
 bits, which is negative for a negative number.
 """
 

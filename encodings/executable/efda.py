@@ -26,7 +26,7 @@ e1 ≥ e2 ≥ e3.  Two additions of at most p + 6 = 29 bits give a sum that ρ r
   2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - p - 2).  The sticky bits are
   below that: that of s at 2^(e2 - p - 2) ≤ 2^(e1 - p - 5), that of the sum at 2^(e1 - p - 4).  Neither is lost,
   since what it is added to, a multiple of 2^(e2 - p) or 2^(e1 - p), is a multiple of its double.
-tests/test_executable.py tries all significands and exponents of this at small p.
+tests/encodings/test_executable.py tries all significands and exponents of this at small p.
 """
 
 from __future__ import annotations

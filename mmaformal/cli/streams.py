@@ -8,7 +8,7 @@ import os
 import sys
 from typing import IO
 
-#: How a terminal that lacks a sign sees it; every sign that this package writes is here (tests/test_terminal.py).
+#: How a terminal that lacks a sign sees it; every sign that this package writes is here (tests/cli/test_terminal.py).
 _PLAIN = {
     "−": "-",
     "–": "-",

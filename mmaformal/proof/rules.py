@@ -2,8 +2,8 @@
 
 A *theorem* is a claim that was concluded without premises: it holds for all values of its constants.  A rule takes
 theorems, of exactly the shapes that it states, and gives another one.  That a rule is right is not for a solver: the
-rules are few and stated here, and each is checked in full on small formats (tests/test_rules.py).  A conclusion says by
-which rules it was reached.
+rules are few and stated here, and each is checked in full on small formats (tests/proof/test_rules.py).  A conclusion
+says by which rules it was reached.
 """
 
 from __future__ import annotations

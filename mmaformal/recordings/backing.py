@@ -134,8 +134,8 @@ What stands behind each instruction's model. Made by `python tools/evidence.py`;
 - **mmasim**: dot product-adds on which the model and mmasim 2.1.1 agree (validation-mmasim.md). Its authors compared it
   with hardware, "over one million sets" for each instruction, on V100, T4, A100, RTX 4090, H100, B200, RTX PRO 6000,
   MI250X and MI300X; not on CDNA1, of which they had no GPU.
-- **exact**: the rule is correct rounding, which exact rational arithmetic decides (tests/test_executable.py); whether
-  the hardware follows that rule it cannot say.
+- **exact**: the rule is correct rounding, which exact rational arithmetic decides (tests/encodings/test_executable.py);
+  whether the hardware follows that rule it cannot say.
 
 """
 

@@ -2,7 +2,8 @@
 
     python tests/golden/check_smt.py --cases 50 --markdown docs/validation-smt.md
 
-Exit status 1 if anything disagrees with mmasim.  (`pytest tests/test_golden.py` does the same on a few cases each.)
+Exit status 1 if anything disagrees with mmasim.  (`pytest tests/encodings/test_golden.py` does the same on a few cases
+each.)
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ vectors (tests/golden, 510 cases of each behaviour over 15 families of inputs; r
 
     python tests/golden/check_smt.py --cases {cases} --markdown docs/validation-smt.md
 
-The executable wing reproduces all of the golden vectors (tests/test_golden.py) and is compared with mmasim on far
-more cases in validation-mmasim.md; that both wings are equal for all inputs is proved by `mmaformal verify --all`
+The executable wing reproduces all of the golden vectors (tests/encodings/test_golden.py) and is compared with mmasim on
+far more cases in validation-mmasim.md; that both wings are equal for all inputs is proved by `mmaformal verify --all`
 (docs/proofs.md). **{behaviours} behaviours of {instructions} instructions, {total:,} cases,
 {wrong} disagreements.**
 

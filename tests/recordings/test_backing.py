@@ -15,7 +15,7 @@ from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, tu
 from mmaformal.listing import in_words
 from mmaformal.recordings.backing import FILE, backing, page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FACTS = json.loads((files("mmaformal.recordings") / FILE).read_text(encoding="utf-8"))
 
 

@@ -334,7 +334,7 @@ SMALL = {
 }
 
 
-#: of those whose like are in tests/test_enumeration.py, or that take long
+#: of those whose like are in tests/cases/test_enumeration.py, or that take long
 LONG = {"pairwise against exact", "exact against fda", "round down"}
 
 

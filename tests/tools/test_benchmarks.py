@@ -18,7 +18,7 @@ from mmaformal.cases.run import run
 from mmaformal.facts import reaching
 from mmaformal.proof.definitions import is_correct, is_faithful
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import monolithic
 
 FOUR = hopper["HMMA.16816.F32"].replace(k=4, L=4)

@@ -1,6 +1,6 @@
 """pfma (Intel AMX): against exact arithmetic, against the processor, and what is proved of it.
 
-The recordings are of a processor; tests/test_recordings.py has all rows in the executable encoding.
+The recordings are of a processor; tests/recordings/test_recordings.py has all rows in the executable encoding.
 """
 
 from __future__ import annotations

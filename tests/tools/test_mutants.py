@@ -18,7 +18,7 @@ from mmaformal import ARCHITECTURES
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.facts.registry import found
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import kernel_mutants  # noqa: E402 - tools, not of the package

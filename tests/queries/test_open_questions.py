@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mmaformal.queries.open_questions import infinities, nvfp4_width, overflow_bound
 
-PAGE = Path(__file__).parents[1] / "docs" / "open-questions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "open-questions.md"
 
 
 def test_the_page_ends_with_what_the_models_say() -> None:

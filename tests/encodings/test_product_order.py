@@ -99,7 +99,7 @@ def test_properties_are_those_of_the_products_as_they_are_taken(name: str) -> No
     assert isinstance(answers[0], Fails if name.endswith("blocks") else Holds)
     if isinstance(answers[0], Holds):
         assert any("renumbering" in rule for rule in answers[0].proof.rules)
-        assert answers[1].proof.rules == ()  # type: ignore[union-attr]
+        assert not any("renumbering" in rule for rule in answers[1].proof.rules)  # type: ignore[union-attr]
     assert "numbered as they are taken" in answers[0].question
 
 

@@ -13,7 +13,7 @@ from mmaformal import ARCHITECTURES, Instruction
 from mmaformal.queries import compare_architectures
 from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 

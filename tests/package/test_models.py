@@ -11,7 +11,7 @@ import pytest
 from mmaformal import ARCHITECTURES, cli, hopper
 from mmaformal.architectures.models import ModelError, known, load
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "own_unit.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own_unit.py"
 ACME = f"{EXAMPLE}:acme"
 
 
