@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -153,8 +154,10 @@ def test_a_broken_model_is_refuted_with_a_witness(
     assert run(*arguments) == 1  # what was proved of the right model is no proof of this one
     out = capsys.readouterr().out
     assert "REFUTED" in out
-    executable, smt = (line.split()[1] for line in out.split("results\n")[1].splitlines()[:2])
-    assert executable != smt
+    results = [re.search(rf"^ *{wing} +(0x[0-9a-f]+)", out, re.M) for wing in ("executable", "smt")]
+    assert results[0]
+    assert results[1]
+    assert results[0][1] != results[1][1]
 
 
 def test_what_is_not_settled_is_unknown(
