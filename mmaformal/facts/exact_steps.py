@@ -86,7 +86,7 @@ def _prove_claims(proving: Proving, spec: DotAdd) -> z3.BoolRef:
     prove_specials(proving, spec, inputs, step)
     prove_terms(proving, spec, inputs, step)
     if isinstance(p, Sfma):
-        prove_sticky(proving, _sfma(proving, step, p.rho))
+        prove_sticky(proving, sfma_terms(proving, step, p.rho))
     elif isinstance(step, efda.SortedStep):
         prove_sorted(proving, spec, step)
     else:
@@ -232,7 +232,8 @@ def _placed(proving: Proving, step: efda.FixedStep, largest: int, highest: int) 
     return small
 
 
-def _sfma(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
+def sfma_terms(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
+    """A product and c, and what is known of them."""
     fmt = rho.format
     M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
     product, addend = step.product, step.addend

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import z3
 
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.cases.descents import TwoRuns, not_below, order
 from mmaformal.cases.inputs import symbolic_inputs
@@ -211,22 +212,27 @@ def prove_chain(
         first, second = (z3.substitute(rule.result, *pairs, (step.c, c)) for c in given)
         alone = first, second
         assert said.eq(z3.Implies(not_below(given, step.c_format), not_below(alone, step.d_format)))
-        _same(theory, f"step {i}", text, results, alone, step.d_format)
+        same_results(theory, f"step {i}", text, results, alone, step.d_format)
         given = results
 
 
 def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep, theorem: z3.BoolRef) -> None:
     """The same of a model whose steps take the result before as their c: `runs.statement`.  Raises NotProvedError."""
-    spec = runs.spec
+    links = links_of(runs.spec, runs.first.steps, runs.second.steps)
+    conclude_steps(theory, runs, step, theorem, runs.c, links)
+
+
+def links_of(spec: DotAdd, first: Sequence[Any], second: Sequence[Any], start: int = 0) -> list[Link]:
+    """Of the steps of two runs, from one on."""
     alone, x, L = symbolic_inputs(one_step(spec)), symbolic_inputs(spec), spec.parameters.step_products
     links: list[Link] = []
-    for i, pair in enumerate(zip(runs.first.steps, runs.second.steps, strict=True)):
+    for i, pair in list(enumerate(zip(first, second, strict=True)))[start:]:
         k = slice(i * L, (i + 1) * L)
         scales = [scales_of_step(spec, each, k.start) for each in (x.scale_a, x.scale_b)]
         mine = [*x.a[k], *x.b[k], *scales[0], *scales[1]]
         own = [*alone.a, *alone.b, *alone.scale_a, *alone.scale_b]
         links.append((list(zip(own, mine, strict=True)), (pair[0].result, pair[1].result)))
-    conclude_steps(theory, runs, step, theorem, runs.c, links)
+    return links
 
 
 def conclude_steps(
@@ -241,11 +247,11 @@ def conclude_steps(
     prove_chain(theory, step, theorem, start, links)
     last: tuple[z3.BitVecRef, z3.BitVecRef] = runs.first.steps[-1].result, runs.second.steps[-1].result
     ends = runs.first.result, runs.second.result
-    _same(theory, "result", "the result is the last step's", ends, last, runs.spec.d_format)
+    same_results(theory, "result", "the result is the last step's", ends, last, runs.spec.d_format)
     theory.theorem("c ≤ c' ⇒ d ≤ d', all else the same", runs.statement)
 
 
-def _same(
+def same_results(
     theory: Theory,
     name: str,
     text: str,

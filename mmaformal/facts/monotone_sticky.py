@@ -73,6 +73,9 @@ class Pair:
     spec: DotAdd
     runs: Neighbours
     exponents: ExponentRange
+    least: int  #: exponent of c
+    fraction_bits: int  #: of c
+    least_other: int  #: exponent of what c is added to
 
     @property
     def steps(self) -> tuple[Any, Any]:
@@ -135,7 +138,13 @@ class Pair:
 
 def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
-    pair = Pair(spec, runs, exponents_of(spec))
+    ex, fmt = exponents_of(spec), spec.c_format
+    prove_pair_in_order(theory, Pair(spec, runs, ex, fmt.min_exponent, fmt.fraction_bits, ex.low))
+
+
+def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
+    """The same; "c" is whatever changes from one run to the other."""
+    spec, runs = pair.spec, pair.runs
     step = _next_c(theory, pair)
     maxima, ways = _maxima(theory, pair, step)
     totals = [_total(theory, pair, run) for run in (0, 1)]
@@ -181,13 +190,13 @@ def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours) -> None:
 def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
     """How c changes from a code to the next."""
     (_, e0, s0), (_, e1, s1) = pair.c
-    sign, ex, M = pair.runs.sign, pair.exponents, pair.spec.c_format.fraction_bits
+    sign, ex, M = pair.runs.sign, pair.exponents, pair.fraction_bits
     return theory.claim(
         "neighbouring c",
         "the next c has one more in its last place, or the next exponent",
         z3.And(
             *(c.sign == sign for c in pair.c),
-            z3.UGE(e0, ex.constant(pair.spec.c_format.min_exponent)),
+            z3.UGE(e0, ex.constant(pair.least)),
             z3.ULE(e1, ex.constant(ex.high)),
             z3.Or(
                 z3.And(e1 == e0, s1 == s0 + 1, s0 != -1),
@@ -202,7 +211,9 @@ def _maxima(theory: Theory, pair: Pair, step: z3.BoolRef) -> tuple[z3.BoolRef, z
     """(how e_max changes with c; the ways of that are how far it rises)."""
     (E0, E1), (c0, c1), e = pair.E, pair.c, pair.term.exponent
     text = "the other term's exponent is in its range"
-    in_range = theory.claim("term in range", text, z3.ULE(e, pair.exponents.constant(pair.exponents.high)))
+    ex = pair.exponents
+    inside = z3.And(z3.ULE(e, ex.constant(ex.high)), z3.UGE(e, ex.constant(pair.least_other)))
+    in_range = theory.claim("term in range", text, inside)
     claim = z3.And(
         *(z3.ULE(each, E0) for each in (c0.exponent, e)),
         z3.ULE(c1.exponent, E1),

@@ -25,7 +25,13 @@ from mmaformal.cases.falling_products import exponent_of, find_product, narrow_c
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
-from mmaformal.facts import monotone_addition, monotone_fused, monotone_steps, monotone_sticky
+from mmaformal.facts import (
+    monotone_addition,
+    monotone_fused,
+    monotone_products,
+    monotone_steps,
+    monotone_sticky,
+)
 from mmaformal.facts.fda import monotonicity as of_fda
 from mmaformal.facts.fdrda import monotonicity as of_fdrda
 from mmaformal.facts.gdfs import monotonicity as of_gdfs
@@ -227,6 +233,82 @@ def test_a_broken_sum_is_not_proved_monotone(
     break_both(broken, module, monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_sticky.prove_in_c(theory, spec)
+
+
+def test_exact_sums_rounded_are_monotone_in_each_product(theory: Theory) -> None:
+    monotone_products.prove_in_products(theory, FMA)
+    assert all(theory.proves(larger_product(FMA, k).statement) for k in range(FMA.k))
+
+
+def break_products(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sticky, multiply, frame = blocks.sticky_shift_right, sfma.multiply, sfma.frame_bits
+
+    def cut(x: Any, amount: Any) -> Any:
+        return blocks.shift_right(x, amount)
+
+    def multiplied(a: Any, b: Any, *given: Any, **named: Any) -> Any:
+        term = multiply(a, b, *given, **named)
+        if broken == "sign of a product":
+            return term._replace(sign=a.sign)
+        if broken == "product of odd numbers":
+            return term._replace(significand=term.significand & ~1)
+        if broken == "exponent of zero":
+            largest = z3.BitVecVal(-1, term.exponent.size())
+            return term._replace(exponent=z3.If(term.significand == 0, largest, term.exponent))
+        return term._replace(exponent=term.exponent ^ 1)
+
+    if broken == "no sticky bit":
+        monkeypatch.setattr(blocks, "sticky_shift_right", cut)
+    elif broken == "odd":
+        monkeypatch.setattr(blocks, "sticky_shift_right", lambda *given: sticky(*given) ^ 1)
+    elif broken == "narrow":
+        monkeypatch.setattr(sfma, "frame_bits", lambda precision: frame(precision) - 1)
+    else:
+        monkeypatch.setattr(sfma, "multiply", multiplied)
+
+
+PRODUCT_BREAKS = [
+    "no sticky bit",
+    "odd",
+    "narrow",
+    "sign of a product",
+    "product of odd numbers",
+    "exponent of zero",
+    "exponent of a product",
+]
+
+
+@pytest.mark.parametrize("broken", [*BREAKS, *PRODUCT_BREAKS])
+def test_a_broken_sum_is_not_proved_monotone_in_products(
+    broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken in BREAKS:
+        break_both(broken, sfma, monkeypatch)
+    else:
+        break_products(broken, monkeypatch)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotone_products.prove_in_products(theory, FMA)
+
+
+NEEDED_OF_PRODUCTS = [
+    "two grids",
+    "one place, the sum",
+    "leading zeros",
+    "codes in range",
+    "zero below",
+    "products in order",
+    "sum of zero",
+    "specials",
+]
+
+
+@pytest.mark.parametrize("name", NEEDED_OF_PRODUCTS)
+def test_a_claim_of_products_left_out_is_noticed(
+    name: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(name, monkeypatch)
+    with pytest.raises(NotProvedError, match=r"does not hold"):
+        monotone_products.prove_in_products(theory, FMA)
 
 
 # ---- gdfs ------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.facts import exact_steps, monotone_sticky
+from mmaformal.facts import exact_steps, monotone_products, monotone_sticky
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -51,6 +51,9 @@ class SfmaFacts(RoundedSum):
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotone_sticky.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
+        monotone_products.prove_in_products(theory, instruction.spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec)
