@@ -294,7 +294,7 @@ NEEDED_OF_PRODUCTS = [
     "two grids",
     "one place, the sum",
     "leading zeros",
-    "codes in range",
+    "no leading zeros, the sum",
     "zero below",
     "products in order",
     "sum of zero",
