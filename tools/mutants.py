@@ -740,15 +740,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/lowered.py",
         "c enters the fda steps",
         _LOWERED,
-        "fused = fda.dot_add(inner, a_codes, b_codes, c * 0)",
-        "fused = fda.dot_add(inner, a_codes, b_codes, c)",
+        "inner_dot_add(spec), a_codes, b_codes, c * 0)",
+        "inner_dot_add(spec), a_codes, b_codes, c)",
     ),
     Mutant(
         "executable/lowered.py",
         "products are taken in the order given",
         _LOWERED_FP32,
-        "order = [start + k for k in parameters.order]",
-        "order = [start + k for k in range(len(parameters.order))]",
+        "    a_codes = [convert_exactly(a[k], spec.a_format, parameters.operands) for k in parameters.order]\n"
+        "    b_codes = [convert_exactly(b[k], spec.b_format, parameters.operands) for k in parameters.order]\n",
+        "    a_codes = [convert_exactly(x, spec.a_format, parameters.operands) for x in a]\n"
+        "    b_codes = [convert_exactly(x, spec.b_format, parameters.operands) for x in b]\n",
     ),
     Mutant(
         "executable/blocks.py",
@@ -1232,10 +1234,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "executable/pfma.py",
-        "a result is tiny only below 2^-127",
+        "a result is tiny below 2^-125",
         _PFMA,
         "small = (rounded.exponent < least - 1) |",
-        "small = (rounded.exponent < least - 2) |",
+        "small = (rounded.exponent < least + 1) |",
     ),
     Mutant(
         "executable/pfma.py",

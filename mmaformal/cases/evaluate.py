@@ -44,7 +44,8 @@ def _apply(term: z3.ExprRef, operands: list[Column], values: Mapping[str, Column
             out = _FUNCTIONS[kind](term, out, operand)
     else:
         out = _FUNCTIONS[kind](term, *operands)
-    return out & _ones(term.size()) if isinstance(term, z3.BitVecRef) else out
+    # NumPy makes an int of what is done to arrays without an axis.
+    return np.asarray(out & _ones(term.size()), object) if isinstance(term, z3.BitVecRef) else out
 
 
 def _ones(bits: int) -> int:

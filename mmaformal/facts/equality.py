@@ -11,6 +11,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import codes_of, compare, trace
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.just_below import just_below
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.cases.shrink import fewer_products, shrink, size
 from mmaformal.cases.witness import CaseWitness
@@ -111,8 +112,8 @@ def _sample(instruction: Instruction) -> CaseWitness | None:
     def shows(cases: Sequence[Codes]) -> list[bool]:
         return [x != y for x, y in zip(run(instruction, cases), wing.results(Rows.of(cases)), strict=True)]
 
-    for count in _CASES:
-        cases = generate(spec, count).cases()
+    few, many = _CASES
+    for cases in (generate(spec, few).cases(), just_below(spec, 4 * few), generate(spec, many).cases()):
         found = [codes for codes, shown in zip(cases, shows(cases), strict=True) if shown]
         if found:
             least = min(found, key=lambda codes: size(spec, codes))

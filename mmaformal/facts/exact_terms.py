@@ -137,7 +137,7 @@ def prove_terms(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
     _prove_operands(proving, spec, x, sides, step.c)
     bias = spec.a_format.bias + spec.b_format.bias
     for u, v, product in zip(*sides, products, strict=True):
-        _prove_product(proving, product, (u, v), (), bias, ex)
+        prove_product(proving, product, (u, v), (), bias, ex)
     _prove_c(proving, spec, step, c_exponents)
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
@@ -170,7 +170,7 @@ def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> z3.Boo
         own = fda.exponents_of(spec, p) if isinstance(p, Fda) else product_range(a, b)
         ex = own if isinstance(p, Fda) else fdrda.exponents_of(spec)
         for u, v, pair, product in zip(step.a, step.b, scales, step.products, strict=True):
-            _prove_product(proving, product, (u, v), pair, bias, own)
+            prove_product(proving, product, (u, v), pair, bias, own)
             if isinstance(p, Fdrda):
                 flags.append(_is_huge(product, own, fdrda.fraction_bits(spec)))
     _prove_c(proving, spec, step, ex)
@@ -282,7 +282,7 @@ def prove_tree(proving: Proving, spec: DotAdd) -> None:
     step = gps.step(spec, x.a[: p.G], x.b[: p.G], x.c)
     for codes, operands, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         for code, operand in zip(codes, operands, strict=False):
-            _prove_flushed(proving, code, operand, fmt)
+            prove_flushed(proving, code, operand, fmt)
     for u, v, product in zip(step.a, step.b, step.products, strict=True):
         same = product == gps.multiply(u, v, spec.a_format, spec.b_format)
         proving.claim("products", "each product is that of its factors", same, (), [*u, *v])
@@ -293,7 +293,9 @@ def prove_tree(proving: Proving, spec: DotAdd) -> None:
     proving.claim("tree", text, step.result == _flushed_sum(x.c, level[0]), (), step.products)
 
 
-def _prove_flushed(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
+def prove_flushed(
+    proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format, cut: Sequence[z3.ExprRef] = ()
+) -> None:
     index, M = magnitude_field(code, fmt), fmt.fraction_bits
     field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
     value = z3.And(
@@ -303,7 +305,8 @@ def _prove_flushed(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format
     )
     special = z3.And(x.infinite == is_infinite(code, fmt), x.nan == is_nan(code, fmt))
     claim = z3.And(special, z3.If(field == 0, x.significand == 0, value))
-    proving.claim("decode", "an operand is the number of its code, or zero if that is subnormal", claim)
+    text = "an operand is the number of its code, or zero if that is subnormal"
+    proving.claim("decode", text, claim, (), cut)
 
 
 def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
@@ -323,7 +326,7 @@ def _prove_operands(
     _decoded(proving, x.c, c, spec.c_format)
 
 
-def _prove_product(
+def prove_product(
     proving: Proving,
     product: Term,
     factors: tuple[Operand, Operand],
@@ -346,9 +349,16 @@ def _prove_product(
 
 
 def _prove_c(proving: Proving, spec: DotAdd, step: Any, ex: ExponentRange) -> None:
-    same = z3.And(step.addend.sign == step.c.sign, step.addend.significand == step.c.significand)
-    exponent = _is_exponent(step.addend, (step.c,), spec.c_format.bias, ex)
-    proving.claim("c", "the term of c is c", z3.And(same, z3.Or(step.c.significand == 0, exponent)))
+    prove_addend(proving, step.addend, step.c, spec.c_format.bias, ex)
+
+
+def prove_addend(
+    proving: Proving, term: Term, c: Operand, bias: int, ex: ExponentRange, cut: Sequence[z3.ExprRef] = ()
+) -> None:
+    """That a term is the number of an operand."""
+    same = z3.And(term.sign == c.sign, term.significand == c.significand)
+    exponent = _is_exponent(term, (c,), bias, ex)
+    proving.claim("c", "the term of c is c", z3.And(same, z3.Or(c.significand == 0, exponent)), (), cut)
 
 
 def step_top(spec: DotAdd) -> int:

@@ -207,7 +207,10 @@ def test_properties(name: str, holds: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["commutativity", "sign-symmetry", "zero-padding", "accumulator-width"])
+@pytest.mark.parametrize(
+    "name",
+    ["commutativity", "sign-symmetry", "zero-padding", "accumulator-width", "monotonicity-in-c", "exactness"],
+)
 @pytest.mark.parametrize("K", [2, 32])
 def test_properties_that_are_proved(K: int, name: str) -> None:
     assert isinstance(prove(name, unit(K), timeout=300), Holds)

@@ -13,16 +13,18 @@ import pytest
 import z3
 from settling import settled
 
-from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.algorithms import IEEE_FP32, Lowered
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, zeros
-from mmaformal.encodings.smt import blocks, fda, fdrda, gfdrda, gps, ieee
+from mmaformal.encodings.smt import blocks, fda, fdrda, gfdrda, gps, ieee, pfma
 from mmaformal.facts import exactness as common
 from mmaformal.facts.fda import exactness as fused
 from mmaformal.facts.fdrda import exactness as down
 from mmaformal.facts.gps import exactness as pairs
+from mmaformal.facts.pfma import exact_fma
+from mmaformal.facts.pfma import exactness as fmas
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -38,7 +40,8 @@ GROUPS = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
 DOWN, HALVES = cdna3["v_mfma_f32_16x16x16_bf16"], cdna3["v_mfma_f32_16x16x32_fp8_fp8"]
 PAIRS, TWO = cdna2["v_mfma_f32_16x16x16f16"], cdna2["v_mfma_f32_16x16x8bf16"]
 LOWERED = hopper["mma.m16n8k32.f16.e4m3.e5m2.f16"]
-CODES = [FDA, hopper["HMMA.16816.F32"], SCALED, GROUPS, DOWN, HALVES, PAIRS, TWO]
+PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=4)
+CODES = [FDA, hopper["HMMA.16816.F32"], SCALED, GROUPS, DOWN, HALVES, PAIRS, TWO, PFMA]
 
 
 # ---- the condition on codes ------------------------------------------------------------------------------------------
@@ -73,6 +76,19 @@ def of_pairs(spec: Any, codes: Codes) -> dict[str, int]:
     return given | {f"s{i}": reference.convert(x, IEEE_FP32) for i, x in enumerate(sums)}
 
 
+def of_fmas(spec: Any, codes: Codes) -> dict[str, int]:
+    """Codes of pfma's partial sums, and of the sum of both."""
+    sums, given = [Fraction(0), Fraction(0)], {}
+    for k, (x, y) in enumerate(zip(codes.a, codes.b, strict=True)):
+        sums[k % 2] += spec.a_format.value(x) * spec.b_format.value(y)
+        given[f"z{k}"] = reference.convert(sums[k % 2], IEEE_FP32)
+    return given | {"s0": reference.convert(sum(sums), IEEE_FP32)}
+
+
+#: The codes that say of an algorithm's inner results which numbers they are to be.
+INNER = {PAIRS: of_pairs, TWO: of_pairs, PFMA: of_fmas}
+
+
 def cases(spec: Any) -> list[Codes]:
     """Of many moods; and some with few bits, of which many are exact."""
     rng = random.Random(5)
@@ -98,9 +114,8 @@ def test_codes_that_round_once_fulfil_what_is_proved_to_suffice(
     formula = condition(spec, monkeypatch)
     for codes in cases(spec):
         if exactness.exact_sum(spec, codes) is not None:
-            numbers.append(
-                named(spec, codes) | (of_pairs(spec, codes) if instruction in (PAIRS, TWO) else {})
-            )
+            inner = INNER[instruction](spec, codes) if instruction in INNER else {}
+            numbers.append(named(spec, codes) | inner)
             sides = codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
             once.append(exactness.rounds_once(step, *sides))
     said = list(zip(once, evaluate(formula, columns(numbers)), strict=True))
@@ -208,6 +223,33 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         lambda f: blocks.shift_right,
     ),
     "lowered: a bit less is kept": (LOWERED, fda, "align", one_bit_less),
+    "pfma: a product's last bit is lost": (
+        PFMA,
+        pfma,
+        "multiply",
+        lambda f: lambda *given, **more: (x := f(*given, **more))._replace(significand=x.significand & ~1),
+    ),
+    "pfma: a place less in the frame": (PFMA, pfma, "FRAME", lambda frame: frame - 3),
+    "pfma: sums without a sticky bit": (PFMA, ieee, "sticky_shift_right", lambda f: blocks.shift_right),
+    "pfma: no tiny number is flushed away": (
+        PFMA,
+        exact_fma,
+        "kept",
+        lambda f: lambda code, fmt: z3.BoolVal(True),
+    ),
+    "pfma: the sum may be subnormal": (PFMA, fmas, "kept", lambda f: lambda code, fmt: z3.BoolVal(True)),
+    "pfma: NaNs are taken for numbers": (
+        PFMA,
+        pfma,
+        "nan_or",
+        lambda f: lambda x, y, code: f(x, y, code) ^ 1,
+    ),
+    "pfma: that an fma is its number is left out": (
+        PFMA,
+        Composing,
+        "claim",
+        lambda f: no_claim("number of an fma"),
+    ),
     "lowered: conversions are left out": (LOWERED, Composing, "claim", lambda f: no_claim("from zero")),
 }
 
@@ -222,7 +264,7 @@ def test_a_part_that_is_broken_or_missing_is_found(broken: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "instruction", [SCALED, GROUPS, HALVES, LOWERED, cdna1["v_mfma_f32_32x32x4bf16"]], ids=str
+    "instruction", [SCALED, GROUPS, HALVES, LOWERED, cdna1["v_mfma_f32_32x32x4bf16"], PFMA], ids=str
 )
 def test_it_is_proved_with_a_conclusion(instruction: Instruction) -> None:
     answer = settled(exactness.PROPERTY, instruction)

@@ -10,7 +10,7 @@ import pytest
 import z3
 from settling import settled
 
-from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.algorithms import (
     IEEE_FP16,
     RNE_FP16,
@@ -24,7 +24,7 @@ from mmaformal.cases.descents import not_below, two_runs
 from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
+from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, pfma, sfma
 from mmaformal.facts import (
     monotone_addition,
     monotone_fused,
@@ -37,6 +37,7 @@ from mmaformal.facts.fdrda import monotonicity as of_fdrda
 from mmaformal.facts.gdfs import monotonicity as of_gdfs
 from mmaformal.facts.gps import monotonicity as of_gps
 from mmaformal.facts.monotone_steps import OneStep
+from mmaformal.facts.pfma import monotonicity as of_pfma
 from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -65,6 +66,7 @@ class HalfFma(Sfma):
 #: Small models: quick, and with every stage.
 SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
 CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
+PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=2)
 FMA = DotAdd(2, fp16, fp16, fp16, fp16, HalfFma(IEEE_FP16))
 EXACT = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=4, L=2, a_format=e3m2, b_format=e2m1)
 GROUPS = blackwell["UTCOMMA.F32.E2M1.E2M1.E8"].spec.replace(k=4, L=4, G=2, scale_block=2, F=9)
@@ -530,6 +532,43 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
     with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
         of_gps.prove_in_c(theory, cdna2["v_mfma_f32_32x32x4f16"].spec)
+
+
+@pytest.mark.parametrize("broken", ["flush", "NaN of the addition", "NaN", "a number for a NaN", "c later"])
+def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the step alone, and of what links it to that of the unit."""
+    if broken == "flush":
+        flush = pfma.flush
+        monkeypatch.setattr(pfma, "flush", lambda code: flush(code) ^ (1 << 31))
+    elif broken == "NaN of the addition":
+        monkeypatch.setattr(pfma, "INVALID", 0)
+    else:
+        monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, _: self.assumed(theory))
+        monkeypatch.setattr(monotone_addition.LastAddition, "assumed", _assumed, raising=False)
+        nan_or, add = pfma.nan_or, pfma.add
+        if broken == "NaN":
+            monkeypatch.setattr(pfma, "nan_or", lambda x, y, code: code ^ (1 << 31))
+        elif broken == "a number for a NaN":
+            monkeypatch.setattr(pfma, "quiet", lambda code: z3.BitVecVal(0, 32))
+        else:
+            assert nan_or
+            monkeypatch.setattr(pfma, "add", lambda x, y: add(y, x ^ (1 << 31)))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        of_pfma.prove_in_c(theory, PFMA.spec)
+
+
+def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
+    """What is proved of the addition, taken for a theorem: what is broken is elsewhere."""
+    rule = last.step.rule
+    results = rule.at(rule.codes[0]), rule.at(rule.codes[1])
+    theorem = z3.Implies(not_below(rule.codes, fp32), not_below(results, fp32))
+    theory.theorems[theorem.get_id()] = theorem
+    return theorem
+
+
+def test_pfma_is_monotone_in_c(theory: Theory) -> None:
+    of_pfma.prove_in_c(theory, PFMA.spec)
+    assert theory.proves(two_runs(PFMA.spec).statement)
 
 
 @pytest.mark.parametrize(

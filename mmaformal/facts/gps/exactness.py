@@ -136,7 +136,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
         number = z3.Implies(is_finite(code, fmt), z3.Not(z3.Or(u.infinite, u.nan)))
         proving.claim("factor", "a number is decoded as a number", number)
     made = [_prove_product(proving, group, k) for k in range(len(group.z))]
-    made.append(_prove_products_sum(proving, len(group.z)))
+    made.append(_prove_sum_of_all(proving, len(group.z)))
     *inner, (last, result) = group.additions
     for (a, flushed), s in zip(inner, group.sums, strict=False):
         made.append(_prove_sum(proving, a, flushed, s))
@@ -196,7 +196,7 @@ def _prove_product(proving: Composing, group: Group, k: int) -> z3.BoolRef:
     cut = [part for y in (u, v) for part in (y.significand, y.field, y.sign)] + flags
     text = "a product that is a number of fp32, and not subnormal, is that number"
     proving.claim("product", text, claim, leading, [x for x in cut if not _constant(x)])
-    _prove_finite(proving, code, same.arg(0), z)
+    prove_finite(proving, code, same.arg(0), z)
     return same
 
 
@@ -204,7 +204,7 @@ def _constant(x: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
 
 
-def _prove_finite(proving: Composing, code: z3.BitVecRef, same: z3.BoolRef, z: z3.BitVecRef) -> None:
+def prove_finite(proving: Composing, code: z3.BitVecRef, same: z3.BoolRef, z: z3.BitVecRef) -> None:
     claim = z3.Implies(z3.And(same, z3.ULT(index_of(z), last_index(IEEE_FP32))), finite(code, fp32))
     proving.claim("number", "a code that is a number's is no infinity and no NaN", claim, (), [code])
 
@@ -216,11 +216,11 @@ def _prove_sum(proving: Composing, a: Addition, flushed: z3.BitVecRef, s: z3.Bit
     same, not_flushed = index_of(a.code) == index_of(s), flushed == a.code
     claim = z3.Implies(z3.And(same, kept(s, fp32)), z3.And(not_flushed, index_of(flushed) == index_of(s)))
     proving.claim("not flushed", "a number that is not subnormal is not flushed", claim, (), [a.code])
-    _prove_finite(proving, flushed, index_of(flushed) == index_of(s), s)
+    prove_finite(proving, flushed, index_of(flushed) == index_of(s), s)
     return z3.And(a.rounded, a.is_kept, same, not_flushed) if rounded is not None else same
 
 
-def _prove_products_sum(proving: Composing, count: int) -> z3.BoolRef:
+def _prove_sum_of_all(proving: Composing, count: int) -> z3.BoolRef:
     """That where sums of pairs are exact, the last one, with c, is that of all (of numbers of any fixed point)."""
     bits = 1 << (fp32.exponent_bits + 2)
     products = [z3.BitVec(f"product{k}", bits) for k in range(count)]
@@ -241,26 +241,26 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
     p, terms = spec.parameters, products(spec, codes)
     assert isinstance(p, Gps)
     c = spec.c_format.value(codes.c)
-    fine = _not_below(c, fp32)
+    fine = not_below(c, fp32)
     for start in range(0, spec.k, p.G):
         sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
         factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + p.G)]
         level = [x for x, _ in terms[start : start + p.G]]
-        fine = fine and all(_not_below(x, fmt) for x, fmt in factors)
+        fine = fine and all(not_below(x, fmt) for x, fmt in factors)
         fine = fine and all(is_number_of(x, IEEE_FP32) for x in level)
         while len(level) > 1:
-            fine = fine and all(_not_below(x, fp32) for x in level)
+            fine = fine and all(not_below(x, fp32) for x in level)
             level = [x + y for x, y in zip(level[::2], level[1::2], strict=True)]
             for x in level:
                 yield Rounding(fine, x, IEEE_FP32)
         c += level[0]
-        fine = fine and _not_below(level[0], fp32) and _not_below(c, fp32)
+        fine = fine and not_below(level[0], fp32) and not_below(c, fp32)
         yield Rounding(fine, c, IEEE_FP32)
 
 
-def _not_below(x: Fraction, fmt: Format) -> bool:
+def not_below(x: Fraction, fmt: Format) -> bool:
     """Whether a number is 0, or not below the least normal one."""
     return x == 0 or abs(x) >= Fraction(2) ** fmt.min_exponent
 
 
-__all__ = ["condition", "on_codes", "prove_group"]
+__all__ = ["condition", "index_of", "is_sum", "kept", "not_below", "on_codes", "prove_finite", "prove_group"]

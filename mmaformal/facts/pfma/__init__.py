@@ -14,8 +14,10 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.pfma import flush
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import error_bound
-from mmaformal.facts.pfma import equal, monotonicity, related
+from mmaformal.facts.pfma import equal, exactness, monotonicity, related
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
@@ -69,6 +71,15 @@ class PfmaFacts(Facts):
 
     def of_result(self, step: Any) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
         return monotonicity.in_product(instruction)
