@@ -112,13 +112,19 @@ def _sample(instruction: Instruction) -> CaseWitness | None:
     def shows(cases: Sequence[Codes]) -> list[bool]:
         return [x != y for x, y in zip(run(instruction, cases), wing.results(Rows.of(cases)), strict=True)]
 
-    few, many = _CASES
-    for cases in (generate(spec, few).cases(), just_below(spec, 4 * few), generate(spec, many).cases()):
+    for cases in _tried(spec):
         found = [codes for codes, shown in zip(cases, shows(cases), strict=True) if shown]
         if found:
             least = min(found, key=lambda codes: size(spec, codes))
             return compare(instruction, shrink(spec, least, shows, fewer_products))
     return None
+
+
+def _tried(spec: DotAdd) -> Iterator[list[Codes]]:
+    few, many = _CASES
+    yield generate(spec, few).cases()
+    yield just_below(spec, 4 * few)
+    yield generate(spec, many).cases()
 
 
 def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:

@@ -14,7 +14,8 @@ from functools import cached_property
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd
-from mmaformal.cases.inputs import Codes, Inputs, is_finite, symbolic_inputs
+from mmaformal.cases.codes import is_finite
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.encodings.smt import pfma
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product

@@ -12,9 +12,9 @@ from functools import partial
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd
+from mmaformal.cases.codes import is_nan
 from mmaformal.cases.descents import Descends, not_below, two_runs
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
-from mmaformal.cases.inputs import is_nan
 from mmaformal.encodings.smt import ieee, pfma
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.formats import fp32
