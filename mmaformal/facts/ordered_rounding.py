@@ -1,7 +1,7 @@
 """Rounding keeps the order of sums, on one grid or on the next coarser one.
 
 Of the codes that sums T · 2^e are rounded to: T and T + 1 give codes in order, so do any two T ≤ T' (the rule
-`ascent`); and so do T at e and ⌈T / 2⌉ at e + 1, or ⌊T / 2⌋ at e + 1 and T at e.
+`ascent`); and so do T at e and ⌈T / 2⌉ at e + 1, or the floor of T / 2 at e + 1 and T at e.
 """
 
 from __future__ import annotations
