@@ -238,6 +238,18 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         lambda f: lambda code, fmt: z3.BoolVal(True),
     ),
     "pfma: the sum may be subnormal": (PFMA, fmas, "kept", lambda f: lambda code, fmt: z3.BoolVal(True)),
+    "pfma: NaNs are taken for numbers": (
+        PFMA,
+        pfma,
+        "nan_or",
+        lambda f: lambda x, y, code: f(x, y, code) ^ 1,
+    ),
+    "pfma: that an fma is its number is left out": (
+        PFMA,
+        Composing,
+        "claim",
+        lambda f: no_claim("number of an fma"),
+    ),
     "lowered: conversions are left out": (LOWERED, Composing, "claim", lambda f: no_claim("from zero")),
 }
 
