@@ -155,7 +155,7 @@ class _Watch:
         if not hasattr(signal, "SIGALRM") or signal.SIGALRM not in self.handlers:
             return
         if seconds is None:
-            first = min(deadline.at for deadline in _mine())
+            first = min((deadline.at for deadline in _mine()), default=math.inf)  # the last may be ending
             seconds = 0.0 if math.isinf(first) else max(first - time.monotonic(), 1e-6)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

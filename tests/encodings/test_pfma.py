@@ -14,8 +14,8 @@ from recorded import PROCESSORS
 
 from mmaformal import sapphire_rapids
 from mmaformal.algorithms import DotAdd, Pfma
-from mmaformal.cases.inputs import Codes
-from mmaformal.cases.run import results
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import both_results
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import prove
@@ -32,7 +32,7 @@ def unit(K: int, L: int | None = None) -> Instruction:
 
 def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
     """The code of d in both encodings, which have to agree."""
-    ((mine, other),) = results(instruction.spec, [Codes(tuple(a), tuple(b), c)])
+    ((mine, other),) = both_results(instruction.spec, Rows.of([Codes(tuple(a), tuple(b), c)]))
     assert mine == other
     return mine
 
@@ -126,7 +126,7 @@ def some_cases(K: int, count: int, seed: int) -> Iterator[Codes]:
 @pytest.mark.parametrize(("K", "L"), [(2, 2), (4, 4), (6, 2), (32, 32)])
 def test_both_encodings_are_the_reference(K: int, L: int) -> None:
     cases = list(some_cases(K, 1500, K))
-    for case, pair in zip(cases, results(unit(K, L).spec, cases), strict=True):
+    for case, pair in zip(cases, both_results(unit(K, L).spec, Rows.of(cases)), strict=True):
         wanted = reference(L, list(case.a), list(case.b), case.c)
         assert pair == (wanted, wanted), case
 
@@ -164,7 +164,7 @@ def test_the_smt_encoding_is_the_processor() -> None:
     """All rows; which NaN it is, too."""
     rows = read(PROCESSORS[0]).load()
     columns = zip(rows.a.tolist(), rows.b.tolist(), rows.c.tolist(), strict=True)
-    found = results(TDP.spec, [Codes(tuple(a), tuple(b), c) for a, b, c in columns])
+    found = both_results(TDP.spec, Rows.of([Codes(tuple(a), tuple(b), c) for a, b, c in columns]))
     assert [x for _, x in found] == [x for x, _ in found] == rows.d.tolist()
     assert sum(fp32.is_nan(int(d)) for d in rows.d) > 500
 

@@ -135,7 +135,7 @@ def sfma_step(proving: Proving, rho: Conversion = IEEE_FP16) -> None:
     """sfma in a small format, which no instruction has."""
     fmt = rho.format
     step = sfma.step(rho, *(z3.BitVec(name, fmt.storage_bits) for name in "abc"))
-    exact_steps.prove_sticky(proving, exact_steps._sfma(proving, step, rho))
+    exact_steps.prove_sticky(proving, exact_steps.sfma_terms(proving, step, rho))
 
 
 def test_an_fma_is_correctly_rounded(proving: Proving) -> None:
