@@ -1,4 +1,4 @@
-"""Proving that both encodings agree for many instructions at once, on any `concurrent.futures` executor.
+"""Composing that both encodings agree for many instructions at once, on any `concurrent.futures` executor.
 
     with processes(2) as executor, EvidenceStore("evidence.db") as store:
         campaign = Campaign(hopper, store)

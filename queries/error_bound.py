@@ -29,7 +29,7 @@ import sys
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker

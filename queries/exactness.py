@@ -25,7 +25,7 @@ from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_number_of
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker

@@ -49,7 +49,7 @@ from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
@@ -179,7 +179,7 @@ def _symbolic(kinds: Sequence[Kind]) -> list[list[z3.BitVecRef]]:
 
 
 def prove(
-    proving: Proving,
+    proving: Composing,
     a: Format,
     b: Format,
     c: Format | None,
@@ -251,7 +251,7 @@ TABLE_I: tuple[tuple[Format, tuple[int, int] | None], ...] = (
 )
 
 
-def table(proving: Proving) -> Iterator[Row]:
+def table(proving: Composing) -> Iterator[Row]:
     """Table I again, every width proved and tight.  Raises NotProvedError."""
     for fmt, paper in TABLE_I:
         yield Row(fmt, prove(proving, fmt, fmt, None), prove(proving, fmt, fmt, fp32), paper)
@@ -330,7 +330,7 @@ PROPERTY = Property(
 @options.timeout(600.0)
 def command(timeout: float) -> int:
     with Relay() as portfolio:
-        proving = Proving(Asker(portfolio, timeout))
+        proving = Composing(Asker(portfolio, timeout))
         print("format   SDA  paper   FDA  paper    (bits of the data path, without carries)")
         for row in table(proving):
             paper = row.paper or ("–", "–")

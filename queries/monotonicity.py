@@ -26,8 +26,8 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.descents import Descends, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import larger_product
-from mmaformal.proof.proving import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown

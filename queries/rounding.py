@@ -33,7 +33,7 @@ from mmaformal.proof.definitions import (
     is_faithful,
     last_index,
 )
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker

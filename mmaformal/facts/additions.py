@@ -15,8 +15,8 @@ from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, decode, quiet_nan
 from mmaformal.formats import Format
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, last_index, read, rounds_between
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import is_sharp
 
 _BELOW = 3  #: places below the larger operand's last one that an addition keeps
@@ -115,20 +115,20 @@ class Addition:
         fmt, (_, small) = self.fmt, self.operands
         return fit(small.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
 
-    def prove_rounded(self, proving: Proving) -> z3.BoolRef:
+    def prove_rounded(self, proving: Composing) -> z3.BoolRef:
         """That where both are numbers, `code` is ρ of what is kept of their sum, or of all that is just above it."""
         text = f"an addition in {self.fmt} is the exact sum of two finite numbers, rounded once"
         claim = z3.Implies(self.finite, self.rounded)
         return proving.claim(f"addition in {self.fmt}", text, claim, (), [self.x, self.y])
 
-    def prove(self, proving: Proving) -> z3.BoolRef:
+    def prove(self, proving: Composing) -> z3.BoolRef:
         """That where both are numbers, `code` is ρ of their exact sum."""
         kept = z3.Implies(self.finite, self.is_kept)
         text = "what is kept of a sum is all of it but for its last places, and whether those are 0"
         proving.claim(f"sum in {self.fmt}", text, kept, (), [self.x, self.y])
         return z3.And(self.prove_rounded(proving), kept)
 
-    def prove_number(self, proving: Proving, z: z3.BitVecRef) -> z3.BoolRef:
+    def prove_number(self, proving: Composing, z: z3.BitVecRef) -> z3.BoolRef:
         """That where z is a number of the format, and the exact sum, the result is z."""
         fmt, top = self.fmt, self.fmt.storage_bits - 2
         is_it = z3.And(self.finite, self.is_sum(z))
@@ -137,7 +137,7 @@ class Addition:
         return proving.claim(f"number of {fmt}", text, claim, (), [self.x, self.y])
 
 
-def prove_addition(proving: Proving, rho: Conversion) -> None:
+def prove_addition(proving: Composing, rho: Conversion) -> None:
     """That `ieee.add` of any two finite codes is their exact sum, rounded once."""
     x, y = z3.BitVecs("x y", rho.format.storage_bits)
     Addition(x, y, ieee.add(x, y, rho, quiet_nan(rho.format)).result, rho).prove_rounded(proving)

@@ -33,7 +33,6 @@ from mmaformal.proof.composition import (
 )
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
-from mmaformal.proof.proving import Proving
 
 NOTHING = Loss(Fraction(0), 0, 0)
 
@@ -435,7 +434,7 @@ def _finite(x: Fused, k: int) -> z3.BoolRef:
     return z3.Not(z3.Or([flag for operand in _operands(x, k) for flag in (operand.infinite, operand.nan)]))
 
 
-def _claim_finite(proving: Proving, x: Fused, none: z3.BoolRef) -> None:
+def _claim_finite(proving: Composing, x: Fused, none: z3.BoolRef) -> None:
     indices = [*range(len(x.summands) - 1), -1]
     flags = [
         part
@@ -453,7 +452,7 @@ def _letters(scales: z3.BitVecRef) -> list[z3.BitVecRef]:
     return [] if z3.is_bv_value(scales) else [scales]
 
 
-def _claim_low(proving: Proving, x: Summand, zero: z3.BoolRef, low: z3.BoolRef) -> z3.BoolRef:
+def _claim_low(proving: Composing, x: Summand, zero: z3.BoolRef, low: z3.BoolRef) -> z3.BoolRef:
     text = "a term that is not zero has an exponent that numbers of its format have"
     return proving.claim(f"{x.name} low", text, z3.Or(zero, low))
 

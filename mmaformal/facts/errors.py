@@ -10,10 +10,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import (
-    Composing,
-    total_of,
-)
+from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.solver.answers import Unknown
 
 
@@ -21,7 +18,8 @@ def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """That each step of a chain is one step of the model, with the result before as its c; and that the error of the
     last result is the sum of the errors of all."""
     claims, count = prove_chain(proving, spec), spec.k // spec.parameters.step_products
-    bits = 4 << spec.d_format.exponent_bits  # of a fixed point: the identity holds in any
+    bits = 4 << spec.d_format.exponent_bits
+    proving.rests_on(FIXED_POINT)
     d = [z3.BitVec(f"d{i}", bits) for i in range(count + 1)]  # c, and the results
     sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
     errors = [after - (before + own) for before, after, own in zip(d[:-1], d[1:], sums, strict=True)]

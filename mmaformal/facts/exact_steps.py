@@ -35,10 +35,10 @@ from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing
+from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -70,15 +70,15 @@ class Sticky:
     invariants: tuple[z3.BoolRef, ...]  #: of the terms, proved before
 
 
-def prove_step(proving: Proving, spec: DotAdd) -> None:
+def prove_step(proving: Composing, spec: DotAdd) -> None:
     """Prove that each step of a model of sfma or efda is correctly rounded.  Raises NotProvedError."""
     numbers = _prove_claims(proving, spec)
     prove_chain(proving, spec)
-    if isinstance(proving, Composing):
-        proving.conclude_all(numbers)
+    proving.rests_on(FIXED_POINT)
+    proving.conclude_all(numbers)
 
 
-def _prove_claims(proving: Proving, spec: DotAdd) -> z3.BoolRef:
+def _prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """The same of one step; returns that every input is a number."""
     p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, (Sfma, Efda))
@@ -120,8 +120,9 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     return Holds(question, proving.proof(), proving.asker.elapsed, (n,))
 
 
-def _prove_off(proving: Proving, bits: int) -> z3.BoolRef:
-    """That a sum of two is off by what one of them is, if the other is exact (of numbers of any fixed point)."""
+def _prove_off(proving: Composing, bits: int) -> z3.BoolRef:
+    """That a sum of two is off by what one of them is, if the other is exact."""
+    proving.rests_on(FIXED_POINT)
     exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)
     off = [u - v for u, v in zip(exact, kept, strict=True)]
     whole = exact[0] + exact[1] - (kept[0] + kept[1])
@@ -138,7 +139,7 @@ def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
         yield Rounding(True, c, spec.parameters.last_rounding)
 
 
-def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
+def _efda(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
     """The exact sum of the products as one term, and c."""
     a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
     own = product_range(a, b)
@@ -202,7 +203,7 @@ def _efda(proving: Proving, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Stic
     )
 
 
-def _placed(proving: Proving, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
+def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
     """That no finite product is placed above the largest."""
     finite, small = largest << highest, []
     for k, product in enumerate(step.products):
@@ -232,7 +233,7 @@ def _placed(proving: Proving, step: efda.FixedStep, largest: int, highest: int) 
     return small
 
 
-def sfma_terms(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
+def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
     """A product and c, and what is known of them."""
     fmt = rho.format
     M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
@@ -309,7 +310,7 @@ def sfma_terms(proving: Proving, step: sfma.Step, rho: Conversion) -> Sticky:
     )
 
 
-def prove_sticky(proving: Proving, s: Sticky) -> None:
+def prove_sticky(proving: Composing, s: Sticky) -> None:
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
     wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)

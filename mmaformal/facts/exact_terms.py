@@ -37,8 +37,8 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.facts.fused_steps import E2M1_PRODUCT, one_step
 from mmaformal.formats import Format, Specials, fp32
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.proving import Proving
 
 
 def step_of(spec: DotAdd, x: Inputs) -> Any:
@@ -52,7 +52,7 @@ def step_of(spec: DotAdd, x: Inputs) -> Any:
 # ---- the chain ---------------------------------------------------------------------------------------------------
 
 
-def prove_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
+def prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """That d is the last step's result, and each step one of its own, whose c is the result before."""
     one, x, L = one_step(spec), symbolic_inputs(spec), spec.parameters.step_products
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
@@ -78,7 +78,7 @@ def scales_of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> 
 # ---- special values ----------------------------------------------------------------------------------------------
 
 
-def prove_specials(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
+def prove_specials(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> None:
     """Infinities and NaNs keep the order: what they decide is what they are."""
     formats = (spec.a_format, spec.b_format)
     count = spec.parameters.step_products
@@ -100,7 +100,7 @@ def prove_specials(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None
     prove_special_codes(proving, step, spec.d_format)
 
 
-def prove_special_codes(proving: Proving, step: Any, fmt: Format) -> None:
+def prove_special_codes(proving: Composing, step: Any, fmt: Format) -> None:
     """That d is the special value where there is one, whatever the sum is."""
     nan, plus, minus = step.special
     infinity = fmt.infinity
@@ -122,7 +122,7 @@ def _constant(flag: z3.BoolRef) -> bool:
 # ---- terms and sums ----------------------------------------------------------------------------------------------
 
 
-def prove_terms(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
+def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> None:
     """That what is added up are the products of the numbers that a and b are, and c."""
     p, c = spec.parameters, exponent_range(spec.c_format)
     formats = (spec.a_format, spec.b_format)
@@ -145,7 +145,7 @@ def prove_terms(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> None:
         _prove_sum(proving, name, sum_, signs, cut)
 
 
-def prove_inputs(proving: Proving, spec: DotAdd, x: Inputs, step: Any) -> z3.BoolRef:
+def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> z3.BoolRef:
     """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where every input is a number.
 
     Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
@@ -188,7 +188,7 @@ def _is_huge(product: Term, own: ExponentRange, fraction_bits: int) -> z3.BoolRe
 
 
 def _prove_groups(
-    proving: Proving, spec: DotAdd, p: Gdfs, step: gdfs.Step, scales: Sequence[tuple[Operand, ...]]
+    proving: Composing, spec: DotAdd, p: Gdfs, step: gdfs.Step, scales: Sequence[tuple[Operand, ...]]
 ) -> None:
     """That e2m1 products are exact, and a group is their sum times its scales."""
     assert spec.scale_format is not None
@@ -223,7 +223,7 @@ def _prove_groups(
         proving.claim("group's exponent", text, claim)
 
 
-def prove_groups_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
+def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """gps: each step is one of its own, whose c is the result before; the first one's is c, flushed."""
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Gps)
@@ -240,7 +240,7 @@ def prove_groups_chain(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
     return [*claims, last]
 
 
-def prove_lowered(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
+def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     """That the fda steps of a lowered instruction take a and b, converted, in their order, from +0; and that c is added
     last."""
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
@@ -262,7 +262,7 @@ def prove_lowered(proving: Proving, spec: DotAdd) -> list[z3.BoolRef]:
     return [*claims, proving.claim("c last", text, step.result == total, (), [step.dot])]
 
 
-def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
+def _prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
     x, y = decode(code, source), decode(ieee.convert(code, source, target), target)
     bits = (
         max(source.exponent_bits, target.exponent_bits) + max(source.fraction_bits, target.fraction_bits) + 4
@@ -275,7 +275,7 @@ def _prove_conversion(proving: Proving, code: z3.BitVecRef, source: Format, targ
     return proving.claim("conversion", text, claim)
 
 
-def prove_tree(proving: Proving, spec: DotAdd) -> None:
+def prove_tree(proving: Composing, spec: DotAdd) -> None:
     """That a group of gps is the tree of its products, added in pairs and then to c, subnormals flushed after each."""
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Gps)
@@ -294,7 +294,7 @@ def prove_tree(proving: Proving, spec: DotAdd) -> None:
 
 
 def prove_flushed(
-    proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format, cut: Sequence[z3.ExprRef] = ()
+    proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format, cut: Sequence[z3.ExprRef] = ()
 ) -> None:
     index, M = magnitude_field(code, fmt), fmt.fraction_bits
     field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
@@ -317,7 +317,7 @@ def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
 
 
 def _prove_operands(
-    proving: Proving, spec: DotAdd, x: Inputs, sides: Sequence[Sequence[Operand]], c: Operand
+    proving: Composing, spec: DotAdd, x: Inputs, sides: Sequence[Sequence[Operand]], c: Operand
 ) -> None:
     formats = (spec.a_format, spec.b_format)
     for codes, operands, fmt in zip((x.a, x.b), sides, formats, strict=True):
@@ -327,7 +327,7 @@ def _prove_operands(
 
 
 def prove_product(
-    proving: Proving,
+    proving: Composing,
     product: Term,
     factors: tuple[Operand, Operand],
     scales: Sequence[Operand],
@@ -348,12 +348,12 @@ def prove_product(
     proving.claim("exponent", text, claim, fields, cut)
 
 
-def _prove_c(proving: Proving, spec: DotAdd, step: Any, ex: ExponentRange) -> None:
+def _prove_c(proving: Composing, spec: DotAdd, step: Any, ex: ExponentRange) -> None:
     prove_addend(proving, step.addend, step.c, spec.c_format.bias, ex)
 
 
 def prove_addend(
-    proving: Proving, term: Term, c: Operand, bias: int, ex: ExponentRange, cut: Sequence[z3.ExprRef] = ()
+    proving: Composing, term: Term, c: Operand, bias: int, ex: ExponentRange, cut: Sequence[z3.ExprRef] = ()
 ) -> None:
     """That a term is the number of an operand."""
     same = z3.And(term.sign == c.sign, term.significand == c.significand)
@@ -369,7 +369,7 @@ def step_top(spec: DotAdd) -> int:
     return own.low - efda.fraction_bits(spec) + (spec.parameters.step_products * finite).bit_length()
 
 
-def _decoded(proving: Proving, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
+def _decoded(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
     """That an operand is the number, the infinity or the NaN that the code stands for."""
     index, M = magnitude_field(code, fmt), fmt.fraction_bits
     if not fmt.has_zero:
@@ -397,7 +397,7 @@ def _is_exponent(term: Term, factors: Sequence[Operand], bias: int, ex: Exponent
     return fit(term.exponent, bits) + ex.low == total - bias
 
 
-def _prove_fixed(proving: Proving, spec: DotAdd, step: efda.FixedStep) -> None:
+def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None:
     """That no product loses a bit where it is placed, and the sum of all is the term that c is added to."""
     a, b = spec.a_format, spec.b_format
     own, largest = product_range(a, b), ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
@@ -431,7 +431,7 @@ def _sums(step: Any) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVec
 
 
 def _prove_sum(
-    proving: Proving,
+    proving: Composing,
     name: str,
     sum_: StickySum,
     signs: tuple[z3.BitVecRef, z3.BitVecRef],

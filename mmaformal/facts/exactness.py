@@ -9,9 +9,8 @@ import z3
 
 from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.facts.exact_terms import prove_chain
-from mmaformal.proof.composition import Composing, Placed, total_of
+from mmaformal.proof.composition import FIXED_POINT, Composing, Placed, total_of
 from mmaformal.proof.definitions import is_rounded, last_index, read
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 
 
@@ -24,7 +23,9 @@ class Exact:
     conclusion: z3.BoolRef  #: where every input is a number
     letters: tuple[z3.BoolRef, ...]  #: of the conclusion, each one letter as a whole
     text: str  #: what it says
-    chain: Callable[[Proving, DotAdd], Sequence[z3.BoolRef]] = prove_chain  #: proves what a chain of steps is
+    chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]] = (
+        prove_chain  #: proves what a chain of steps is
+    )
 
 
 def conclude(proving: Composing, spec: DotAdd, exact: Exact) -> str:
@@ -59,7 +60,7 @@ def no_bit_below(x: z3.BitVecRef, places: int) -> z3.BoolRef:
 
 
 def prove_kept(
-    proving: Proving, term: Placed, premises: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]
+    proving: Composing, term: Placed, premises: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]
 ) -> z3.BoolRef:
     """That a term without a bit below the unit is aligned without an error; `cut` is what it is made of."""
     whole = no_bit_below(term.exact, term.places)
@@ -72,7 +73,7 @@ def prove_kept(
 
 
 def prove_number(
-    proving: Proving,
+    proving: Composing,
     code: z3.BitVecRef,
     total: z3.BitVecRef,
     t: z3.BitVecRef,
@@ -96,7 +97,7 @@ def prove_number(
     return z3.And(rounded.arg(1), claim)
 
 
-def prove_own_numbers(proving: Proving, rho: Conversion) -> z3.BoolRef:
+def prove_own_numbers(proving: Composing, rho: Conversion) -> z3.BoolRef:
     """That ρ of a number of ρ's is that number: no other code is right by definition."""
     fmt, drop = rho.format, rho.format.fraction_bits - rho.fraction_bits
     code = z3.BitVec("code", fmt.storage_bits)
@@ -109,7 +110,7 @@ def prove_own_numbers(proving: Proving, rho: Conversion) -> z3.BoolRef:
 
 
 def prove_steps(
-    proving: Composing, spec: DotAdd, chain: Callable[[Proving, DotAdd], Sequence[z3.BoolRef]]
+    proving: Composing, spec: DotAdd, chain: Callable[[Composing, DotAdd], Sequence[z3.BoolRef]]
 ) -> z3.BoolRef:
     """Of a chain: that each step is one of the model, with the result before as its c; and that where the results
     before the last are exact, the last step's exact sum is that of all."""
@@ -117,8 +118,9 @@ def prove_steps(
     return z3.And(*chain(proving, spec), prove_exact_so_far(proving, count, 4 << spec.d_format.exponent_bits))
 
 
-def prove_exact_so_far(proving: Proving, count: int, bits: int) -> z3.BoolRef:
-    """That in a fixed point of so many bits (the identity holds in any) the last of `count` steps sums up all."""
+def prove_exact_so_far(proving: Composing, count: int, bits: int) -> z3.BoolRef:
+    """That in a fixed point of so many bits the last of `count` steps sums up all."""
+    proving.rests_on(FIXED_POINT)
     d = [z3.BitVec(f"d{i}", bits) for i in range(count)]  # c, and the results before the last
     sums = [z3.BitVec(f"sum{i}", bits) for i in range(count)]  # of the products of a step
     exact = [after == before + own for before, after, own in zip(d[:-1], d[1:], sums[:-1], strict=True)]

@@ -12,9 +12,9 @@ from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt import fda, gdfs
 from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import magnitude_of
 
 
@@ -101,12 +101,12 @@ def per_product(spec: DotAdd, scales: Sequence[z3.BitVecRef]) -> list[z3.BitVecR
 # ---- what is proved of each --------------------------------------------------------------------------------------
 
 
-def prove_e_max(proving: Proving, x: Fused) -> tuple[list[z3.BoolRef], z3.BoolRef]:
+def prove_e_max(proving: Composing, x: Fused) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """(each term's exponent is at most e_max; one of them is it)."""
     return prove_largest(proving, "exponents", x.step.e_max, [s.term.exponent for s in x.summands])
 
 
-def prove_total(proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
+def prove_total(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
     """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
     small = [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
     prove_sum(proving, x.step.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
@@ -116,7 +116,7 @@ def prove_total(proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef]) -> No
 E2M1_PRODUCT = 144
 
 
-def _within(proving: Proving, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef:
+def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolRef:
     """That the k-th aligned magnitude is at most its bound."""
     summand, bound = x.summands[k], x.bounds[k]
     small = z3.ULE(summand.aligned, bound)
@@ -158,7 +158,7 @@ def unit_exponent(e_max: z3.BitVecRef, exponents: ExponentRange, F: int) -> z3.B
 
 
 def prove_highest(
-    proving: Proving, x: Fused, at_most: Sequence[z3.BoolRef], some: z3.BoolRef
+    proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef], some: z3.BoolRef
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(e_max is in its range; it is at least `x.least`), from what `prove_e_max` gives."""
     e_max, high, least = x.step.e_max, x.exponents.constant(x.exponents.high), x.exponents.constant(x.least)
@@ -176,7 +176,7 @@ def prove_highest(
     return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]], [e_max, c])
 
 
-def prove_rounding(proving: Proving, x: Fused, e_max_range: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRef]) -> z3.BoolRef:
     """Where no input is special, d is ρ(total · 2^(e_max - F)), by the definition of rounding.
 
     `e_max_range` is what `prove_highest` gives.
@@ -198,7 +198,7 @@ def prove_rounding(proving: Proving, x: Fused, e_max_range: Sequence[z3.BoolRef]
 
 
 def prove_rounded(
-    proving: Proving,
+    proving: Composing,
     code: z3.BitVecRef,
     total: z3.BitVecRef,
     t: z3.BitVecRef,

@@ -15,9 +15,8 @@ from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags
 from mmaformal.formats import Format
-from mmaformal.proof.composition import wide
+from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.rules import Theory
 
 
@@ -66,7 +65,7 @@ class LastAddition:
         return self.step.prove(theory, _in_order)
 
 
-def _in_order(proving: Proving, runs: Neighbours) -> None:
+def _in_order(proving: Composing, runs: Neighbours) -> None:
     x, y, sign = runs.small, runs.large, runs.sign
     E0, E1 = x.big.field, y.big.field
     ways = []

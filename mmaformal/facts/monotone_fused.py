@@ -22,9 +22,8 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_steps
-from mmaformal.proof.composition import wide, within
+from mmaformal.proof.composition import Composing, wide, within
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.rules import Theory
 
 
@@ -117,7 +116,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Proving, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
@@ -139,7 +138,7 @@ def prove_in_order(proving: Proving, spec: DotAdd, runs: Neighbours) -> None:
 # ---- c and e_max -------------------------------------------------------------------------------------------------
 
 
-def _next_c(proving: Proving, pair: Pair) -> z3.BoolRef:
+def _next_c(proving: Composing, pair: Pair) -> z3.BoolRef:
     """How c changes from a code to the next."""
     (e0, s0), (e1, s1) = pair.c
     sign, M = pair.runs.sign, pair.spec.c_format.fraction_bits
@@ -160,7 +159,7 @@ def _next_c(proving: Proving, pair: Pair) -> z3.BoolRef:
     )
 
 
-def _maxima(proving: Proving, pair: Pair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def _maxima(proving: Composing, pair: Pair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]) -> z3.BoolRef:
     """How e_max changes with c; and the ways of that are how far it rises."""
     (E0, E1), ((e0, s0), (e1, s1)) = pair.E, pair.c
     zero, least = pair.exponents.constant(pair.zero), pair.least
@@ -197,7 +196,7 @@ def _finer(x: z3.BitVecRef, rise: int) -> z3.BitVecRef:
     return x * (1 << rise)
 
 
-def _term(proving: Proving, pair: Pair, k: int, rise: int, below: z3.BoolRef) -> z3.BoolRef:
+def _term(proving: Composing, pair: Pair, k: int, rise: int, below: z3.BoolRef) -> z3.BoolRef:
     """What the k-th product loses by the rise: less than a coarser unit, with its own sign."""
     u, v = pair.x.summands[k], pair.y.summands[k]
     A, B = _aligned(pair, k)
@@ -211,7 +210,7 @@ def _term(proving: Proving, pair: Pair, k: int, rise: int, below: z3.BoolRef) ->
     return proving.claim(f"{u.name} on two grids, {rise}", text, claims, [below], cut)
 
 
-def _of_c(proving: Proving, pair: Pair, rise: int, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def _of_c(proving: Composing, pair: Pair, rise: int, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
     """What c gains: at least what `covered` products can lose."""
     gains, rest, F = covered(pair.spec), (1 << rise) - 1, pair.x.F
     A, B = _aligned(pair, -1)
@@ -240,7 +239,7 @@ def _of_c(proving: Proving, pair: Pair, rise: int, given: Sequence[z3.BoolRef]) 
 class _Sums:
     """The sums of both runs, term by term."""
 
-    def __init__(self, proving: Proving, pair: Pair) -> None:
+    def __init__(self, proving: Composing, pair: Pair) -> None:
         self.proving, self.pair = proving, pair
         self.terms = [_aligned(pair, k) for k in range(pair.terms)] + [_aligned(pair, -1)]
         self.sums = [self._running([term[n] for term in self.terms]) for n in (0, 1)]
@@ -371,7 +370,7 @@ def ordered_totals(pair: Pair, rise: int) -> z3.BoolRef:
     return z3.And(z3.Implies(sign == 0, up), z3.Implies(sign != 0, down))
 
 
-def _rounding(proving: Proving, pair: Pair, rise: int, totals: z3.BoolRef) -> None:
+def _rounding(proving: Composing, pair: Pair, rise: int, totals: z3.BoolRef) -> None:
     """Totals in order are rounded in order, and so are those that are almost."""
     x, y, (E0, E1) = pair.x, pair.y, pair.E
     ex, reach = x.exponents, sum(x.bounds)

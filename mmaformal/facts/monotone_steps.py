@@ -28,7 +28,8 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, Specials
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Successor, Theory, instance
 
 
@@ -171,7 +172,7 @@ class OneStep:
         return theory.theorem(text, goal)
 
 
-def prove_outcome(proving: Proving, step: Any, fmt: Format) -> z3.BoolRef:
+def prove_outcome(proving: Composing, step: Any, fmt: Format) -> z3.BoolRef:
     """d is the special value where there is one, whatever the sum is, and else no NaN."""
     nan, plus, minus = step.special
     assert fmt.infinity is not None

@@ -8,8 +8,8 @@ import z3
 
 from mmaformal.algorithms import Fdrda, Gfdrda
 from mmaformal.encodings.smt import fdrda
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.fused import prove_sum
-from mmaformal.proof.proving import Proving
 
 
 def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
@@ -17,7 +17,7 @@ def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
     return z3.And(wide <= bound, wide >= -bound)
 
 
-def prove_ranges(proving: Proving, p: Fdrda, step: Any) -> None:
+def prove_ranges(proving: Composing, p: Fdrda, step: Any) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
     grouped = isinstance(p, Gfdrda)
     parities = [range(parity, p.L, 2) for parity in range(2)] if grouped else [range(p.L)]

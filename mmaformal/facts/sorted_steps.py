@@ -23,8 +23,8 @@ import z3
 from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import Term, exponent_range, product_range
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -75,7 +75,7 @@ class _Step:
         return has_room(total, e_max, self.ex, self.bits, self.rho)
 
 
-def prove_sorted(proving: Proving, spec: DotAdd, step: efda.SortedStep) -> None:
+def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> None:
     """Prove that a step of sorted terms is correctly rounded.  Raises NotProvedError."""
     at = _Step(spec, step)
     bounds = _prove_terms(proving, at)
@@ -94,7 +94,7 @@ def prove_sorted(proving: Proving, spec: DotAdd, step: efda.SortedStep) -> None:
     )
 
 
-def _prove_terms(proving: Proving, at: _Step) -> list[z3.BoolRef]:
+def _prove_terms(proving: Composing, at: _Step) -> list[z3.BoolRef]:
     """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
     spec, step, ex, w, place = at.spec, at.step, at.ex, at.w, at.place
     lowest = efda.lowest(spec)
@@ -168,7 +168,7 @@ def _prove_terms(proving: Proving, at: _Step) -> list[z3.BoolRef]:
 
 
 def _prove_sum_of_two(
-    proving: Proving, at: _Step, bounds: list[z3.BoolRef]
+    proving: Composing, at: _Step, bounds: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """Of the first sum, near or far: returns what is known of its exponent and places, and that it does not wrap.
 
@@ -220,7 +220,7 @@ def _prove_sum_of_two(
     return [top, multiple], prove_parity(proving, partial, [x.sign, two.sign])
 
 
-def _prove_normalised(proving: Proving, at: _Step, known: list[z3.BoolRef]) -> z3.BoolRef:
+def _prove_normalised(proving: Composing, at: _Step, known: list[z3.BoolRef]) -> z3.BoolRef:
     """That the sum of two is normalised exactly."""
     partial, P, e1, bits = at.step.partial, at.P, at.e1, at.bits
     normal = at.step.normal
@@ -249,7 +249,7 @@ def _prove_normalised(proving: Proving, at: _Step, known: list[z3.BoolRef]) -> z
 
 
 def _prove_sum_of_all(
-    proving: Proving, at: _Step, known: list[z3.BoolRef]
+    proving: Composing, at: _Step, known: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """Of the last sum: returns what is known of its terms and exponent, and that it does not wrap."""
     one, sum_, normal, rest = at.step.sorted[0], at.step.sum, at.step.normal, at.rest
@@ -301,7 +301,7 @@ def _prove_sum_of_all(
 
 
 def _prove_jammed(
-    proving: Proving, at: _Step, invariants: list[z3.BoolRef], T_small: z3.BoolRef
+    proving: Composing, at: _Step, invariants: list[z3.BoolRef], T_small: z3.BoolRef
 ) -> z3.BoolRef:
     """Of the sum jammed to the least exponent at which ρ has places; returns that it is in its range."""
     sum_, e2, u2, ex, bits, least = at.step.sum, at.e2, at.u2, at.ex, at.bits, at.least

@@ -14,9 +14,34 @@ import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.kernel import Cut, Inference, Lemma, Link, NotProvedError, Theorem, cache_of, prove
+from mmaformal.proof.kernel import (
+    Cut,
+    Inference,
+    Lemma,
+    Link,
+    NotProvedError,
+    Theorem,
+    by_rule,
+    cache_of,
+    prove,
+)
 from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An inference that is no obligation (docs/proofs.md, rules)."""
+
+    name: str
+    statement: str
+
+
+FIXED_POINT = Rule(
+    "fixed point",
+    "numbers m · 2^t that are equal, in order, or less than a unit apart are so as integers of any fixed point that has"
+    " them all; so what holds of the sums of any integers holds of their sums",
+)
 
 
 class Composing(Theorem):
@@ -29,6 +54,7 @@ class Composing(Theorem):
         super().__init__()
         self.asker = asker
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
+        self.rules: list[Rule] = []  #: those that the conclusion rests on
         self._proved: dict[str, Obligation] = {}
 
     def claim(
@@ -72,8 +98,16 @@ class Composing(Theorem):
         self.conclude("where every input is a number, each claim holds", z3.Implies(given, claims))
 
     def proof(self) -> Proof:
-        """The proof of the conclusion.  Raises ArgumentError if there is none."""
-        return prove(self.asker, self)
+        """The proof of the conclusion, with the rules that it rests on.  Raises ArgumentError if there is none."""
+        proof = prove(self.asker, self)
+        for rule in self.rules:
+            proof = by_rule(f"{rule.name}: {rule.statement}", proof)
+        return proof
+
+    def rests_on(self, rule: Rule) -> None:
+        """The proof will tell the rule."""
+        if rule not in self.rules:
+            self.rules.append(rule)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:

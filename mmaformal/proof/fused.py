@@ -22,14 +22,14 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.encodings.smt.blocks import Term, negate_if, resize
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
-from mmaformal.proof.proving import Proving
 
 # ---- the largest exponent ----------------------------------------------------------------------------------------
 
 
 def prove_largest(
-    proving: Proving, what: str, largest: z3.BitVecRef, exponents: Sequence[z3.BitVecRef]
+    proving: Composing, what: str, largest: z3.BitVecRef, exponents: Sequence[z3.BitVecRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """(each exponent is at most `largest`; one of them is it), down the tree of a maximum."""
 
@@ -96,7 +96,7 @@ def last_places(x: Summand, e_max: z3.BitVecRef, F: int) -> tuple[z3.BitVecRef, 
 
 
 def prove_alignment(
-    proving: Proving, x: Summand, e_max: z3.BitVecRef, F: int, below: z3.BoolRef
+    proving: Composing, x: Summand, e_max: z3.BitVecRef, F: int, below: z3.BoolRef
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(A·u ≤ |term| < (A+1)·u; if no bit of it lies below u, A·u = |term|)."""
     e, u = last_places(x, e_max, F)
@@ -180,7 +180,7 @@ def largest_loss(factor_bits: tuple[int, ...], places: int, limit: int | None = 
 
 
 def prove_sum(
-    proving: Proving,
+    proving: Composing,
     total: z3.BitVecRef,
     summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]],
     bounds: Sequence[int],

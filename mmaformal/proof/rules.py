@@ -14,20 +14,13 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.cases.descents import order
-from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import Inference, Link, by_rule
-from mmaformal.solver.answers import Proof
+from mmaformal.proof.composition import Composing, Rule
+from mmaformal.proof.kernel import Inference, Link
 from mmaformal.solver.asking import Asker, constants_of
 
 
 class RuleError(Exception):
     """A rule was given something that was not concluded."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    name: str
-    statement: str
 
 
 INSTANCE = Rule("instance", "what holds for all values of its constants holds for any terms in their places")
@@ -49,7 +42,6 @@ class Theory(Composing):
     def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
         self.theorems: dict[int, z3.BoolRef] = {}  #: by the claim's id
-        self.rules: list[Rule] = []  #: those used so far
 
     def theorem(self, statement: str, claim: z3.BoolRef) -> z3.BoolRef:
         """The claim, concluded from those proved since the last theorem, and the theorems.  Raises NotProvedError."""
@@ -72,21 +64,13 @@ class Theory(Composing):
         for each in given:
             if not self.proves(each):
                 raise RuleError(f"the rule {rule.name} needs a theorem, and this is none: {each}")
-        if rule not in self.rules:
-            self.rules.append(rule)
+        self.rests_on(rule)
         self._add_theorem(claim)
         return claim
 
     def proves(self, statement: z3.BoolRef) -> bool:
         """Whether it is a theorem."""
         return statement.get_id() in self.theorems
-
-    def proof(self) -> Proof:
-        """The proof of the last theorem, with all that it rests on.  Raises ArgumentError if there is none."""
-        proof = super().proof()
-        for rule in self.rules:
-            proof = by_rule(f"{rule.name}: {rule.statement}", proof)
-        return proof
 
     def _add_theorem(self, claim: z3.BoolRef) -> None:
         self.theorems[claim.get_id()] = claim

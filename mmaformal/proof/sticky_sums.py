@@ -10,8 +10,8 @@ import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
-from mmaformal.proof.proving import Proving
 
 
 def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:
@@ -45,7 +45,7 @@ def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVec
     return z3.And(z3.Not(at_least(B - 1, unit, m, t)), z3.Not(at_least(m, t, B + 1, unit)))
 
 
-def prove_parity(proving: Proving, sum_: StickySum, signs: list[z3.BitVecRef]) -> z3.BoolRef:
+def prove_parity(proving: Composing, sum_: StickySum, signs: list[z3.BitVecRef]) -> z3.BoolRef:
     """That a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its width."""
     total = sum_.total
     reach = 2 * ((1 << (total.size() - 2)) - 1)
@@ -69,7 +69,7 @@ def e_max_in_range(e_max: z3.BitVecRef, exponents: ExponentRange, rho: Conversio
 
 
 def prove_rounded(
-    proving: Proving,
+    proving: Composing,
     sum_: tuple[z3.BitVecRef, z3.BitVecRef, int],
     exponents: ExponentRange,
     rho: Conversion,

@@ -18,7 +18,7 @@ from mmaformal.explain import explain_case
 from mmaformal.formats import Format, Specials, e2m1, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
-from mmaformal.proof.proving import Proving
+from mmaformal.proof.composition import Composing
 from mmaformal.queries import error_bound, exactness, lossless_width, output_range, zero_padding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -87,7 +87,7 @@ def test_the_lossless_width_of_a_tiny_unit_is_that_of_all_its_codes(
     assert not loses(width.F)
     assert loses(width.F - 1)
     with Relay() as portfolio:
-        assert lossless_width.prove(Proving(Asker(portfolio, 60)), *of) == width
+        assert lossless_width.prove(Composing(Asker(portfolio, 60)), *of) == width
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------

@@ -28,8 +28,7 @@ from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_scaled, scaled
 from mmaformal.proof.fused import largest_loss
-from mmaformal.proof.kernel import Inference, composition
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.kernel import Inference, NotProvedError, composition
 from mmaformal.queries import error_bound
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -417,7 +416,7 @@ def test_every_product_that_is_not_huge_is_ordinary() -> None:
     x = round_down.frame_of(cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec)
     inputs = symbolic_inputs(x.spec)
     with Relay() as solvers:
-        ordinary = prove_inputs(Proving(Asker(solvers, 30)), x.spec, inputs, x.step)
+        ordinary = prove_inputs(Composing(Asker(solvers, 30)), x.spec, inputs, x.step)
 
     def holds(a: float, b: float) -> bool:
         codes = {inputs.a[0]: bf16.code(a.hex()), inputs.b[0]: bf16.code(b.hex())}

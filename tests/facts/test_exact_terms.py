@@ -16,7 +16,8 @@ from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, l
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.instruction import Instruction
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import error_bound, exactness, rounding
 from mmaformal.solver.answers import Unknown
 from mmaformal.solver.asking import Asker
@@ -30,12 +31,12 @@ ALL = {"fda": FDA, "fda, scaled": SCALED, "gdfs": GROUPS, "fdrda": DOWN, "gfdrda
 
 
 @pytest.fixture
-def proving() -> Iterator[Proving]:
+def proving() -> Iterator[Composing]:
     with Relay() as portfolio:
-        yield Proving(Asker(portfolio, 60))
+        yield Composing(Asker(portfolio, 60))
 
 
-def terms(proving: Proving, instruction: Instruction) -> None:
+def terms(proving: Composing, instruction: Instruction) -> None:
     spec = one_step(instruction.spec)
     x = symbolic_inputs(spec)
     (step,) = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps
@@ -43,7 +44,7 @@ def terms(proving: Proving, instruction: Instruction) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_terms_are_the_products_and_c(proving: Proving, name: str) -> None:
+def test_terms_are_the_products_and_c(proving: Composing, name: str) -> None:
     terms(proving, ALL[name])
     assert len(proving.obligations) > 5
 
@@ -107,7 +108,7 @@ BREAKS: dict[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("broken", BREAKS)
-def test_other_terms_are_not(proving: Proving, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_terms_are_not(proving: Composing, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, module, function, change = BREAKS[broken]
     monkeypatch.setattr(module, function, change(getattr(module, function)))
     with pytest.raises(NotProvedError, match="does not hold"):
@@ -137,24 +138,24 @@ BUILT: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
 }
 
 
-def built(proving: Proving, instruction: Instruction) -> None:
+def built(proving: Composing, instruction: Instruction) -> None:
     (prove_lowered if instruction is LOWERED else prove_tree)(proving, instruction.spec)
 
 
 @pytest.mark.parametrize("instruction", [LOWERED, PAIRS], ids=str)
-def test_instructions_made_of_others_are_that(proving: Proving, instruction: Instruction) -> None:
+def test_instructions_made_of_others_are_that(proving: Composing, instruction: Instruction) -> None:
     built(proving, instruction)
 
 
 @pytest.mark.parametrize("broken", BUILT)
-def test_others_are_not(proving: Proving, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_are_not(proving: Composing, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     instruction, module, function, change = BUILT[broken]
     monkeypatch.setattr(module, function, change(getattr(module, function)))
     with pytest.raises(NotProvedError, match="does not hold"):
         built(proving, instruction)
 
 
-def test_a_chain_that_starts_anew_is_none(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_starts_anew_is_none(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     prove_chain(proving, CHAIN.spec)
     whole = fda.dot_add
 

@@ -28,7 +28,6 @@ from mmaformal.facts.pfma import exactness as fmas
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.proving import Proving
 from mmaformal.queries import exactness
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -55,7 +54,7 @@ def one(instruction: Instruction) -> Instruction:
 def condition(spec: Any, monkeypatch: pytest.MonkeyPatch) -> z3.BoolRef:
     """The one that the conclusion has, with every claim taken for proved."""
     with monkeypatch.context() as patch:
-        patch.setattr(Proving, "claim", lambda self, name, text, claim, *rest, **more: claim)
+        patch.setattr(Composing, "claim", lambda self, name, text, claim, *rest, **more: claim)
         with Relay() as portfolio:
             return facts_of(spec).exactness(Composing(Asker(portfolio, 60)), spec).condition
 
@@ -168,7 +167,7 @@ def toward_zero(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def no_claim(name: str) -> Callable[..., Any]:
-    """`Proving.claim` that leaves out the claims of that name: nothing else is proved less."""
+    """`Composing.claim` that leaves out the claims of that name: nothing else is proved less."""
     whole = Composing.claim
 
     def claim(self: Any, called: str, text: str, said: Any, *rest: Any, **more: Any) -> Any:

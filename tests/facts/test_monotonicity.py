@@ -41,8 +41,8 @@ from mmaformal.facts.pfma import monotonicity as of_pfma
 from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import larger_product
-from mmaformal.proof.proving import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
 from mmaformal.solver.answers import Fails, Unknown

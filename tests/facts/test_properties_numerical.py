@@ -33,6 +33,7 @@ from mmaformal.facts import exact_steps
 from mmaformal.facts.additions import prove_addition
 from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import (
     is_correct,
     is_faithful,
@@ -40,7 +41,7 @@ from mmaformal.proof.definitions import (
     rounds_around,
     rounds_between,
 )
-from mmaformal.proof.proving import NotProvedError, Proving
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import exactness, lossless_width, rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -48,9 +49,9 @@ from mmaformal.solver.portfolio import Portfolio
 
 
 @pytest.fixture
-def proving() -> Iterator[Proving]:
+def proving() -> Iterator[Composing]:
     with Portfolio(["bitwuzla"]) as portfolio:
-        yield Proving(Asker(portfolio, 60.0))
+        yield Composing(Asker(portfolio, 60.0))
 
 
 #: A small model of each fused kind: quick, and with every stage.
@@ -131,32 +132,32 @@ def test_faithful_is_one_of_two_neighbours() -> None:
 # ---- rounding --------------------------------------------------------------------------------------------------------
 
 
-def sfma_step(proving: Proving, rho: Conversion = IEEE_FP16) -> None:
+def sfma_step(proving: Composing, rho: Conversion = IEEE_FP16) -> None:
     """sfma in a small format, which no instruction has."""
     fmt = rho.format
     step = sfma.step(rho, *(z3.BitVec(name, fmt.storage_bits) for name in "abc"))
     exact_steps.prove_sticky(proving, exact_steps.sfma_terms(proving, step, rho))
 
 
-def test_an_fma_is_correctly_rounded(proving: Proving) -> None:
+def test_an_fma_is_correctly_rounded(proving: Composing) -> None:
     sfma_step(proving)
     assert len(proving.obligations) > 10
 
 
-def test_an_fma_without_a_sticky_bit_is_not(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_fma_without_a_sticky_bit_is_not(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "sticky_shift_right", blocks.shift_right)
     with pytest.raises(NotProvedError, match="does not hold"):
         sfma_step(proving)
 
 
-def test_an_fma_of_one_place_less_is_not(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_fma_of_one_place_less_is_not(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sfma, "frame_bits", lambda precision: 2 * precision)
     with pytest.raises(NotProvedError, match="does not hold"):
         sfma_step(proving)
 
 
 def test_an_addition_is_correctly_rounded_and_a_coarser_one_is_not(
-    proving: Proving, monkeypatch: pytest.MonkeyPatch
+    proving: Composing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prove_addition(proving, IEEE_FP16)
     monkeypatch.setattr(ieee, "sticky_shift_right", blocks.shift_right)
@@ -268,7 +269,7 @@ def test_exactness_of_a_broken_model_is_not(broken: str, monkeypatch: pytest.Mon
 # ---- lossless width --------------------------------------------------------------------------------------------------
 
 
-def test_the_lossless_width_is_proved_and_tight(proving: Proving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lossless_width_is_proved_and_tight(proving: Composing, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = blackwell["UTCQMMA.F16.E2M1.E2M1"]
     assert lossless_width.width_of(e2m1, e2m1, fp16).F == 28
     assert isinstance(settled(lossless_width.PROPERTY, narrow.replace(F=28)), Holds)
@@ -282,7 +283,7 @@ def test_the_lossless_width_is_proved_and_tight(proving: Proving, monkeypatch: p
         lossless_width.prove(proving, e2m1, e2m1, fp16)
 
 
-def test_table_1_of_seed_002(proving: Proving) -> None:
+def test_table_1_of_seed_002(proving: Composing) -> None:
     """Where the paper is right, and where its widths are shown to be too few."""
     ours = {
         fmt.name: (lossless_width.width_of(fmt, fmt, None), lossless_width.width_of(fmt, fmt, fp32))

@@ -13,7 +13,6 @@ from mmaformal.encodings.smt import blocks, efda
 from mmaformal.facts.exact_steps import prove_step
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
-from mmaformal.proof.proving import Proving
 from mmaformal.queries import order_independence
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
@@ -28,7 +27,7 @@ def solvers() -> Iterator[Relay]:
 
 
 def test_a_step_is_correctly_rounded(solvers: Relay) -> None:
-    proving = Proving(Asker(solvers, 60))
+    proving = Composing(Asker(solvers, 60))
     prove_step(proving, BF16)
     assert len(proving.obligations) > 25
 
@@ -62,7 +61,7 @@ BREAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def test_a_broken_step_is_not(solvers: Relay, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[broken](monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_step(Proving(Asker(solvers, 60)), BF16)
+        prove_step(Composing(Asker(solvers, 60)), BF16)
 
 
 def order_matters_not(solvers: Relay) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 import z3
 from in_process import Forgetful
 
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.definitions import at_least
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Ascent, RuleError, Successor, Theory, instance
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.portfolio import Portfolio
@@ -138,3 +140,27 @@ def test_a_claim_under_premises_is_no_theorem() -> None:
     assert theory.proves(theory.holds("even", "2x is even", twice))
     theory.theorem("2x is even", twice)
     assert theory.proof().obligations
+
+
+# ---- fixed point -----------------------------------------------------------------------------------------------------
+
+
+def test_comparisons_of_numbers_are_those_of_rationals() -> None:
+    """`at_least`, and with it `is_sharp`, `is_around`: all significands and exponents of 3 bits."""
+    m, n, t, q = z3.BitVecs("m n t q", 3)
+    claim = at_least(m, z3.SignExt(1, t), n, z3.SignExt(1, q))
+    for u, v, i, j in product(range(8), range(8), range(-4, 4), range(-4, 4)):
+        pairs = [(x, z3.BitVecVal(value, 3)) for x, value in ((m, u), (n, v), (t, i), (q, j))]
+        said = z3.is_true(z3.simplify(z3.substitute(claim, *pairs)))
+        assert said == (u * Fraction(2) ** i >= v * Fraction(2) ** j)
+
+
+def test_comparisons_of_numbers_are_those_of_integers_of_a_fixed_point() -> None:
+    """The rule: of all fixed points that have both numbers."""
+    m, n, t, q = z3.BitVecs("m n t q", 4)
+    lowest = z3.BitVec("lowest", 4)
+    integers = [z3.ZeroExt(16, x) << z3.ZeroExt(16, e - lowest) for x, e in ((m, t), (n, q))]
+    solver = z3.Solver()
+    solver.add(lowest <= t, lowest <= q)
+    solver.add(at_least(m, z3.SignExt(1, t), n, z3.SignExt(1, q)) != z3.UGE(*integers))
+    assert solver.check() == z3.unsat

@@ -20,7 +20,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (
     Composing,
 )
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 
 

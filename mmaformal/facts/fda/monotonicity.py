@@ -15,7 +15,7 @@ from mmaformal.cases.run import run
 from mmaformal.explain import code_text
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.instruction import Instruction
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 
 

@@ -48,7 +48,7 @@ from mmaformal.proof.composition import (
 )
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Loss, largest_loss, prove_largest
-from mmaformal.proof.proving import NotProvedError
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import magnitude_of
 
 

@@ -17,8 +17,7 @@ from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_ste
 from mmaformal.facts.round_down import prove_ranges
 from mmaformal.facts.round_down import within as range_of
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import wide
-from mmaformal.proof.proving import Proving
+from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.rules import Theory
 
 
@@ -37,7 +36,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Proving, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
     assert isinstance(p, Fdrda)

@@ -40,8 +40,8 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.encodings.smt.fda import lowest_e_max
 from mmaformal.facts.fused_steps import E2M1_PRODUCT
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import LargerProduct, larger_product
-from mmaformal.proof.proving import NotProvedError
 from mmaformal.proof.rules import Theory, instance
 
 Signed: TypeAlias = tuple[z3.BitVecRef, z3.BitVecRef]  #: a sign and a magnitude

@@ -23,7 +23,7 @@ from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, fp32
-from mmaformal.proof.composition import Composing, total_of
+from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import fit, is_number_of, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp
 
@@ -142,7 +142,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
         made.append(_prove_sum(proving, a, flushed, s))
     so_far = z3.And(group.conditions)
     d = group.sums[-1]
-    number = last.prove_number(proving, d)
+    last.prove_number(proving, d)
     of_d = index_of(result) == index_of(d)
     stays = z3.Implies(group.not_flushed, result == last.code)
     proving.claim(
@@ -155,7 +155,7 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
     same = index_of(last.code) == index_of(d)
     text = "d is a number, so not flushed either"
     proving.claim("d", text, z3.Implies(z3.And(same, kept(d, fp32)), of_d), (), [last.code])
-    rounded = last.prove(proving)
+    last.prove(proving)
     of_last = z3.And(last.rounded, last.is_kept, stays, z3.Implies(is_sum(last, d), of_d))
     exact = z3.Implies(so_far, z3.And(*made, of_last))
     text = (
@@ -163,7 +163,6 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
         f" number of fp32 and not subnormal, d = {IEEE_FP32}(c + Σ a·b) if that is 0 or not subnormal; and if it is a"
         " number of fp32, d is it"
     )
-    del number, rounded
     chain = _prove_chain(proving, spec)
     return Exact(
         ordinary, z3.And(so_far, group.not_flushed), z3.And(terms, exact, *chain), (), text, lambda *_: chain
@@ -221,7 +220,8 @@ def _prove_sum(proving: Composing, a: Addition, flushed: z3.BitVecRef, s: z3.Bit
 
 
 def _prove_sum_of_all(proving: Composing, count: int) -> z3.BoolRef:
-    """That where sums of pairs are exact, the last one, with c, is that of all (of numbers of any fixed point)."""
+    """That where sums of pairs are exact, the last one, with c, is that of all."""
+    proving.rests_on(FIXED_POINT)
     bits = 1 << (fp32.exponent_bits + 2)
     products = [z3.BitVec(f"product{k}", bits) for k in range(count)]
     c, level, exact = z3.BitVec("addend", bits), products, []

@@ -39,12 +39,12 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     fmt = spec.d_format
     x, y, z = z3.BitVecs("x y z", fmt.storage_bits)
     a = Addition(x, y, ieee.add(x, y, p.addition, canonical_nan(fmt)).result, p.addition)
-    rounded, number = a.prove(proving), a.prove_number(proving, z)
+    a.prove(proving)
+    number = a.prove_number(proving, z)
     count = inner(spec).k // p.L + 1
     so_far = prove_exact_so_far(proving, count, 4 << fmt.exponent_bits)
     addition = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt)), z3.And(a.rounded, a.is_kept))
     last = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt), a.is_sum(z)), number.arg(1))
-    del rounded
     of_step = z3.Implies(of_dot.ordinary, of_dot.conclusion)
     text = (
         f"a and b are converted to {p.operands} exactly; then {of_dot.text}, c the result before, or +0; last d ="

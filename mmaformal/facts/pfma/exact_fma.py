@@ -21,9 +21,8 @@ from mmaformal.encodings.smt import pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
 from mmaformal.facts.gps.exactness import index_of, kept
 from mmaformal.formats import fp32
-from mmaformal.proof.composition import wide
+from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit, last_index, read
-from mmaformal.proof.proving import Proving
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 
 _TOP, _M = fp32.storage_bits - 1, fp32.fraction_bits
@@ -134,7 +133,7 @@ class ExactFma:
         ]
 
 
-def prove_number(proving: Proving, x: ExactFma) -> z3.BoolRef:
+def prove_number(proving: Composing, x: ExactFma) -> z3.BoolRef:
     """From the invariants: where z is the exact sum's number, so is the fma.  Raises NotProvedError."""
     near = _prove_near(proving, x)
     few = z3.And(x.exact == wide(x.short, x.exact.size()), x.short != _least(x.short))
@@ -162,7 +161,7 @@ def _unit(x: ExactFma) -> z3.BitVecRef:
     return fit(e_max, e_max.size() + 4) + (x.low - pfma.FRAME)
 
 
-def _prove_near(proving: Proving, x: ExactFma) -> z3.BoolRef:
+def _prove_near(proving: Composing, x: ExactFma) -> z3.BoolRef:
     m, t = magnitude_of(x.exact)[1], x.t
     spread = z3.And(z3.Extract(_BITS - 1, 0, m) != 0, z3.LShR(m, _BITS + _M + 1) != 0)
     tiny = z3.And(m != 0, z3.ULT(m, 1 << _BITS), t <= pfma.LEAST - _M - _NEAR - 1)
@@ -176,7 +175,7 @@ def _prove_near(proving: Proving, x: ExactFma) -> z3.BoolRef:
     return proving.claim("near", "so the terms are near", claim, [cases, neither], [m, t, x.apart])
 
 
-def _prove_short_value(proving: Proving, x: ExactFma, near: z3.BoolRef, short: z3.BoolRef) -> z3.BoolRef:
+def _prove_short_value(proving: Composing, x: ExactFma, near: z3.BoolRef, short: z3.BoolRef) -> z3.BoolRef:
     longer = wide(x.short, x.exact.size())
     same = z3.Implies(z3.And(x.short != _least(x.short), x.is_value(longer, x.t)), x.is_value(x.short, x.t))
     proving.claim("short value", "the short sum has the same value", same, (), [x.short, x.smaller])
@@ -196,7 +195,7 @@ def _prove_short_value(proving: Proving, x: ExactFma, near: z3.BoolRef, short: z
     return proving.claim("value of the short sum", text, claim, [near, short, same, value], cut)
 
 
-def _prove_whole(proving: Proving, x: ExactFma) -> z3.BoolRef:
+def _prove_whole(proving: Composing, x: ExactFma) -> z3.BoolRef:
     """Where the short sum is z, neither term loses a bit."""
     claim = z3.Implies(z3.And(x.near, x.is_normal, x.is_value(x.short, x.t)), _whole(x))
     text = "where near terms add up to a number, neither loses a bit"
@@ -214,7 +213,7 @@ def _whole(x: ExactFma) -> z3.BoolRef:
     return z3.And(parts)
 
 
-def _prove_unit(proving: Proving, x: ExactFma, whole: z3.BoolRef) -> z3.BoolRef:
+def _prove_unit(proving: Composing, x: ExactFma, whole: z3.BoolRef) -> z3.BoolRef:
     """So the sum that the unit makes is z, with the sign of the exact sum."""
     total, few = x.step.sum.total, x.short.size() + 4
     same = z3.And(
@@ -240,7 +239,7 @@ def _prove_unit(proving: Proving, x: ExactFma, whole: z3.BoolRef) -> z3.BoolRef:
     )
 
 
-def _prove_rounded(proving: Proving, x: ExactFma) -> z3.BoolRef:
+def _prove_rounded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     total, e_max = x.step.sum.total, x.step.sum.e_max
     ex = pfma.exponents_of(x.spec)
     least = z3.UGE(e_max, ex.constant(pfma.LEAST))

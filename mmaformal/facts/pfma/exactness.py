@@ -25,7 +25,7 @@ from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.gps.exactness import index_of, is_sum, kept, not_below, prove_finite
 from mmaformal.facts.pfma.exact_fma import ExactFma, prove_number
 from mmaformal.formats import Format, fp32
-from mmaformal.proof.composition import Composing, total_of
+from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import last_index
 
 
@@ -176,7 +176,7 @@ def _prove_pair(proving: Composing, one: OneStep) -> z3.BoolRef:
     """That where s is the number of both partial sums' sum, that has the code of s."""
     a, s, step = one.additions[0], one.sums[0], one.step
     even, odd = (each.result for each in step.fmas[-2:])
-    rounded = a.prove(proving)
+    a.prove(proving)
     a.prove_number(proving, s)
     same, taken = index_of(a.code) == index_of(s), step.sum == a.code
     number = z3.And(same, z3.ULT(index_of(s), last_index(IEEE_FP32)), kept(s, fp32))
@@ -186,7 +186,6 @@ def _prove_pair(proving: Composing, one: OneStep) -> z3.BoolRef:
     of_sum = index_of(step.sum) == index_of(s)
     proving.claim("taken is s", "so it is s", z3.Implies(z3.And(same, taken), of_sum), (), [step.sum, a.code])
     stays = _prove_stays(proving, step.sum, s, of_sum, kept(s, fp32))
-    del rounded
     return z3.And(a.rounded, a.is_kept, same, taken, stays)
 
 
@@ -200,7 +199,7 @@ def _prove_last(proving: Composing, one: OneStep) -> z3.BoolRef:
     proving.claim("kept c", "a c that is not subnormal is not flushed", unflushed, (), [c])
     flushed = z3.Implies(z3.And(pfma.flush(c) == c, finite(c, fp32)), finite(pfma.flush(c), fp32))
     proving.claim("flushed number", "and is a number still", flushed, (), [c])
-    rounded = a.prove(proving)
+    a.prove(proving)
     a.prove_number(proving, d)
     numbers = z3.And(finite(c, fp32), finite(sum_, fp32))
     flush = z3.Implies(z3.And(a.finite, one.not_flushed), pfma.flush(a.code) == a.code)
@@ -215,12 +214,12 @@ def _prove_last(proving: Composing, one: OneStep) -> z3.BoolRef:
     of_d = index_of(step.result) == index_of(d)
     claim = z3.Implies(z3.And(chosen, index_of(a.code) == index_of(d), kept(d, fp32)), of_d)
     proving.claim("d is it", "d is a number, so not flushed either", claim, (), [step.result, a.code])
-    del rounded
     return z3.And(a.rounded, a.is_kept, z3.Implies(one.not_flushed, stays), z3.Implies(is_sum(a, d), of_d))
 
 
 def _prove_sum_of_all(proving: Composing, count: int) -> z3.BoolRef:
     """That where all fmas and the sum of both partial sums are exact, that with c is the sum of all."""
+    proving.rests_on(FIXED_POINT)
     bits = 4 << fp32.exponent_bits
     products = [z3.BitVec(f"product{k}", bits) for k in range(count)]
     partial = [z3.BitVec(f"partial{k}", bits) for k in range(count)]
@@ -231,7 +230,7 @@ def _prove_sum_of_all(proving: Composing, count: int) -> z3.BoolRef:
     ]
     exact.append(both == partial[-2] + partial[-1])
     claim = z3.Implies(z3.And(exact), c + both == total_of([c, *products]))
-    text = "where partial sums and their sum are exact, adding c gives the sum of all (in any fixed point)"
+    text = "where partial sums and their sum are exact, adding c gives the sum of all"
     return proving.claim("sum of all", text, claim)
 
 
