@@ -18,7 +18,8 @@ from mmaformal.display import columns
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.tellers import ToldStep, code_text, decimal_text, number_text, teller_of
+from mmaformal.tellers import teller_of
+from mmaformal.tellers.rows import ToldStep, code_text, decimal_text, number_text
 
 
 def exact_dot_add(

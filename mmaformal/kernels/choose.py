@@ -1,39 +1,34 @@
-"""Which kernel computes a `DotAdd`."""
+"""Which kernel computes a `DotAdd`: that of a module here whose `algorithms` have its name."""
 
 from __future__ import annotations
 
+import pkgutil
+from functools import lru_cache
+from importlib import import_module
+
 from mmaformal.algorithms import DotAdd
 from mmaformal.kernels import notice
-from mmaformal.kernels.exact import EfdaKernel
-from mmaformal.kernels.fused import FdaKernel, FdrdaKernel
-from mmaformal.kernels.group import GdfsKernel
-from mmaformal.kernels.ieee import GpsKernel, SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Kernel
-from mmaformal.kernels.lowered import LoweredKernel
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.kernels.reordered import ReorderedKernel
 
 notice.install()
 
 
+@lru_cache(maxsize=1)
+def found() -> dict[str, type[Kernel]]:
+    """The kernel of every algorithm that has one, by name."""
+    package = import_module("mmaformal.kernels")
+    modules = [
+        import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__)
+    ]
+    classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
+    return {name: each for each in classes if issubclass(each, Kernel) for name in each.algorithms}
+
+
 def kernel_for(spec: DotAdd) -> Kernel:
-    """The compiled kernel of `spec`, or the plain executable if its numbers are too wide for one."""
+    """The compiled kernel of `spec`; the plain executable if there is none, or its numbers are too wide for one."""
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
-    found: Kernel | None = None
-    match spec.parameters.algorithm:
-        case "fda":
-            found = FdaKernel.of(spec)
-        case "fdrda" | "gfdrda":
-            found = FdrdaKernel.of(spec)
-        case "gdfs":
-            found = GdfsKernel(spec)
-        case "lowered":
-            found = LoweredKernel.of(spec)
-        case "efda":
-            found = EfdaKernel.of(spec)
-        case "gps":
-            found = GpsKernel(spec)
-        case "sfma" if has_fma():
-            found = SfmaKernel.of(spec)
-    return found or PlainKernel(spec)
+    kernel = found().get(spec.parameters.algorithm)
+    return (kernel and kernel.of(spec)) or PlainKernel(spec)

@@ -165,6 +165,7 @@ def run_efda(
 class EfdaKernel(Kernel):
     """efda."""
 
+    algorithms = ("efda",)
     bytes_per_element = 13
     description = "efda: the executable's stages on 64-bit lanes"
 

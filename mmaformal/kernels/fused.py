@@ -584,6 +584,8 @@ class _Fused(Kernel):
 class FdaKernel(_Fused):
     """fda, with or without block scales."""
 
+    algorithms = ("fda",)
+
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters
         assert isinstance(parameters, Fda)
@@ -650,6 +652,8 @@ class FdaKernel(_Fused):
 
 class FdrdaKernel(_Fused):
     """fdrda and gfdrda."""
+
+    algorithms = ("fdrda", "gfdrda")
 
     def __init__(self, spec: DotAdd, wide: Widths) -> None:
         parameters = spec.parameters

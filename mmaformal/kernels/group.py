@@ -162,6 +162,7 @@ def run_gdfs(
 class GdfsKernel(Kernel):
     """gdfs."""
 
+    algorithms = ("gdfs",)
     bytes_per_element = 4
     description = "gdfs: products summed in 16 bits, groups aligned in 64"
 

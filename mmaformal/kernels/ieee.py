@@ -84,6 +84,8 @@ def run_sfma(fmt: Any, nan: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) 
 class SfmaKernel(Kernel):
     """sfma, in fp32 or fp64."""
 
+    algorithms = ("sfma",)
+
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
         self.float = np.float64 if spec.d_format == fp64 else np.float32
@@ -92,12 +94,12 @@ class SfmaKernel(Kernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> SfmaKernel | None:
-        """None unless ρ is what the processor does: to nearest even, in full, a result of zero with its sign."""
+        """None unless the processor has fma and rounds as ρ does: nearest even, in full, a zero with its sign."""
         rho = spec.parameters["rho"]
         ieee = (
             rho.rounding is Rounding.RNE and rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
         )
-        return cls(spec) if ieee else None
+        return cls(spec) if ieee and has_fma() else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)
@@ -195,6 +197,7 @@ def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: A
 class GpsKernel(Kernel):
     """gps; G is 2, 4 or 8 (`algorithms.Gps`)."""
 
+    algorithms = ("gps",)
     bytes_per_element = 4
     description = "gps: the processor's float32 multiplication and addition, subnormals flushed after each"
 

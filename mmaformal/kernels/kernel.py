@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,18 @@ class Kernel(ABC):
     so that threads can run on different rows.
     """
 
+    #: the algorithms that it may be the kernel of
+    algorithms: ClassVar[tuple[str, ...]] = ()
     #: what the kernel is made of, for a person
     description: str
 
     def __init__(self, spec: DotAdd) -> None:
         self.spec = spec
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> Kernel | None:
+        """The kernel of `spec`; None where its numbers are too wide, or the processor lacks an operation."""
+        return cls(spec)
 
     def __repr__(self) -> str:
         p = self.spec.parameters

@@ -25,6 +25,8 @@ def add_codes(rho: Any, nan: Any, partial: Any, d: Any) -> None:
 class LoweredKernel(Kernel):
     """lowered."""
 
+    algorithms = ("lowered",)
+
     def __init__(self, spec: DotAdd, inner: FdaKernel) -> None:
         super().__init__(spec)
         parameters = spec.parameters

@@ -1,0 +1,48 @@
+"""A step of gdfs, told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.tellers.rows import (
+    Row,
+    Steps,
+    ToldStep,
+    addends,
+    ending_rows,
+    is_idle,
+    kept_and_lost,
+    scaled,
+    special_rows,
+    term_value,
+)
+
+
+def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+    F, G = spec.parameters["F"], spec.parameters["G"]
+    steps: Steps = []
+    for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
+        special = special_rows(step.special, step.result, spec.d_format)
+        zero = not any(g.significand for g in step.groups)
+        idle = is_idle(zero, (*step.scale_a, *step.scale_b)) and entering == step.result
+        if special:
+            steps.append(ToldStep(special, idle))
+            continue
+        scale = spec.scale_format
+        assert scale is not None
+        bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2 * scale.fraction_bits
+        unit = step.e_max - F
+        rows = [Row("align", "largest exponent", str(step.e_max))]
+        for i, (group, aligned) in enumerate(zip(step.groups, step.aligned, strict=True)):
+            if group.significand:
+                first = (number * len(step.groups) + i) * G
+                label = f"group {first}…{first + G - 1}"
+                rows.append(
+                    Row("align", label, kept_and_lost(scaled(aligned, unit), term_value(group, bits)))
+                )
+        if step.addend.significand:
+            exact = term_value(step.addend, spec.c_format.fraction_bits)
+            rows.append(Row("align", "c", kept_and_lost(scaled(step.aligned_c, unit), exact)))
+        steps.append(ToldStep(rows + ending_rows(scaled(step.total, unit), step.result, spec.d_format), idle))
+    return steps

@@ -1,0 +1,44 @@
+"""A step of pfma, told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.formats import fp32
+from mmaformal.tellers.rows import (
+    Row,
+    Steps,
+    ToldStep,
+    addends,
+    code_text,
+    hex_text,
+    is_idle,
+    product_name,
+    term_value,
+)
+
+
+def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+    L, bits = spec.parameters["L"], spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    steps: Steps = []
+    for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
+        zero = not any(x.product.significand for x in step.fmas)
+        factors = [x for each in step.fmas for x in (each.a, each.b)]
+        idle = is_idle(zero, factors) and entering == step.result
+        rows = []
+        for k, each in enumerate(step.fmas):
+            exact = term_value(each.product, bits)
+            if each.product.significand or each.special.nan:
+                name, sum_ = product_name(number * L + k), f"sum {k % 2}"
+                if fp32.is_finite(each.result):
+                    lost = exact + term_value(each.addend, fp32.fraction_bits) - fp32.value(each.result)
+                    rows.append(Row("multiply", name, hex_text(exact)))
+                    text = code_text(each.result, fp32) + (f"  (lost {hex_text(lost)})" if lost else "")
+                else:
+                    text = code_text(each.result, fp32)
+                rows.append(Row("accumulate", f"{sum_} with {name}", text))
+        rows.append(Row("pairwise", "sum 0 + sum 1", code_text(step.sum, fp32)))
+        rows.append(Row("encode", "d", code_text(step.result, fp32)))
+        steps.append(ToldStep(rows, idle))
+    return steps
