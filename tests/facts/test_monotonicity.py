@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import z3
 from settling import settled
+from slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.algorithms import (
@@ -65,6 +66,7 @@ class HalfFma(Sfma):
 
 #: Small models: quick, and with every stage.
 SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
+CDNA2 = cdna2["v_mfma_f32_32x32x4f16"]
 CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=2)
 FMA = DotAdd(2, fp16, fp16, fp16, fp16, HalfFma(IEEE_FP16))
@@ -130,9 +132,7 @@ def test_monotonicity_of_a_broken_model_is_not_proved(
         monotone_fused.prove_in_c(theory, spec)
 
 
-@pytest.mark.parametrize(
-    "instruction", [hopper["HMMA.16816.F32"], CDNA3, cdna2["v_mfma_f32_32x32x4f16"]], ids=str
-)
+@pytest.mark.parametrize("instruction", [hopper["HMMA.16816.F32"], CDNA3, CDNA2], ids=str)
 def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) -> None:
     answer = settled(monotonicity.PRODUCT, instruction)
     assert isinstance(answer, Fails)
@@ -237,6 +237,7 @@ def test_a_broken_sum_is_not_proved_monotone(
         monotone_sticky.prove_in_c(theory, spec)
 
 
+@pytest.mark.slow
 def test_exact_sums_rounded_are_monotone_in_each_product(theory: Theory) -> None:
     monotone_products.prove_in_products(theory, FMA)
     assert all(theory.proves(larger_product(FMA, k).statement) for k in range(FMA.k))
@@ -280,7 +281,20 @@ PRODUCT_BREAKS = [
 ]
 
 
-@pytest.mark.parametrize("broken", [*BREAKS, *PRODUCT_BREAKS])
+@pytest.mark.parametrize(
+    "broken",
+    slow(
+        [*BREAKS, *PRODUCT_BREAKS],
+        [
+            "infinities",
+            "NaN",
+            "first step",
+            "negated between steps",
+            "exponent of a product",
+            "exponent of zero",
+        ],
+    ),
+)
 def test_a_broken_sum_is_not_proved_monotone_in_products(
     broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +318,9 @@ NEEDED_OF_PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize("name", NEEDED_OF_PRODUCTS)
+@pytest.mark.parametrize(
+    "name", slow(NEEDED_OF_PRODUCTS, ["products in order", "sum of zero", "specials", "zero below"])
+)
 def test_a_claim_of_products_left_out_is_noticed(
     name: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -531,10 +547,13 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     monkeypatch.setattr(gps, "flush", lambda code, keep_sign: whole(code, keep_sign=keep_sign) ^ (1 << 31))
     monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
     with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
-        of_gps.prove_in_c(theory, cdna2["v_mfma_f32_32x32x4f16"].spec)
+        of_gps.prove_in_c(theory, CDNA2.spec)
 
 
-@pytest.mark.parametrize("broken", ["flush", "NaN of the addition", "NaN", "a number for a NaN", "c later"])
+@pytest.mark.parametrize(
+    "broken",
+    slow(["flush", "NaN of the addition", "NaN", "a number for a NaN", "c later"], ["NaN of the addition"]),
+)
 def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the step alone, and of what links it to that of the unit."""
     if broken == "flush":
@@ -566,6 +585,7 @@ def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
     return theorem
 
 
+@pytest.mark.slow
 def test_pfma_is_monotone_in_c(theory: Theory) -> None:
     of_pfma.prove_in_c(theory, PFMA.spec)
     assert theory.proves(two_runs(PFMA.spec).statement)
@@ -573,7 +593,7 @@ def test_pfma_is_monotone_in_c(theory: Theory) -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    [cdna2["v_mfma_f32_32x32x4f16"], hopper["mma.m16n8k32.f16.e5m2.e5m2.f16"]],
+    slow([CDNA2, hopper["mma.m16n8k32.f16.e5m2.e5m2.f16"]], [CDNA2]),
     ids=lambda i: i.algorithm,
 )
 def test_instructions_made_of_others_are_not_proved_where_they_are_not_that(
