@@ -12,12 +12,11 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.efda import in_fixed_point
 from mmaformal.facts import exact_steps, monotone_sticky
-from mmaformal.facts.efda import equal, ranges, related, sums
+from mmaformal.facts.efda import equal, ranges, related, scaled, sums
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
-from mmaformal.facts.scaling_sums import of_efda
 from mmaformal.facts.sums import (
     Sum,
 )
@@ -38,7 +37,7 @@ class EfdaFacts(RoundedSum):
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
-        return of_efda(two)
+        return scaled.doubled(two)
 
     def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
         if not hasattr(steps[-1], "placed"):

@@ -10,11 +10,10 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related
+from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related, scaled
 from mmaformal.facts.fda.lossless import prove_lossless
 from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.scaling_fused import of_fda
 from mmaformal.facts.sums import (
     Sum,
     aligned_terms,
@@ -40,7 +39,7 @@ class FdaFacts(RoundedSum):
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
-        return of_fda(two)
+        return scaled.doubled(two)
 
     unreachable = (ranges.ends_in_zeros, ranges.too_large)
 

@@ -13,9 +13,8 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fdrda import equal, error_bound, exactness, monotonicity, ranges, related
+from mmaformal.facts.fdrda import equal, error_bound, exactness, monotonicity, ranges, related, scaled
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
-from mmaformal.facts.scaling_fused import of_fdrda
 from mmaformal.facts.sums import (
     Sum,
     largest_product,
@@ -39,7 +38,7 @@ class FdrdaFacts(RoundedSum):
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
-        return of_fdrda(two)
+        return scaled.doubled(two)
 
     def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
         given = [ranges.places_of(pairing, spec, steps[-1])]

@@ -12,8 +12,7 @@ from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.scaling_sums import of_sfma
-from mmaformal.facts.sfma import equal, related
+from mmaformal.facts.sfma import equal, related, scaled
 from mmaformal.facts.sums import (
     Sum,
     sum_of_two,
@@ -35,7 +34,7 @@ class SfmaFacts(RoundedSum):
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
-        return of_sfma(two)
+        return scaled.doubled(two)
 
     def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]

@@ -1,4 +1,4 @@
-"""What doubling a and c does to a step of sfma and efda: sums with a sticky last place (`proof/scaling`)."""
+"""What doubling a and c does to a step of efda: sums with a sticky last place (`proof/scaling`)."""
 
 from __future__ import annotations
 
@@ -9,74 +9,13 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
+from mmaformal.facts.scaling_parts import halved, jammed_half
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
-from mmaformal.proof.related_runs import magnitude_and_sign, operand_codes, same, together
+from mmaformal.proof.related_runs import operand_codes, same, together
 from mmaformal.proof.scaling import Two, is_up, moves, one_up, rounded_up, up_or
-
-# ---- sums with a sticky last place: sfma, efda --------------------------------------------------------------------
-
-
-def jammed_half(x: z3.BitVecRef) -> z3.BitVecRef:
-    """x / 2 of an unsigned x, with a sticky last place."""
-    return z3.LShR(x, 1) | (x & 1)
-
-
-def _half(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], Link]:
-    """That two sums have one sign, and the magnitude of the first is half that of the second, with a sticky place."""
-    (m, s), (n, t) = magnitude_and_sign(left, True), magnitude_and_sign(right, True)
-    half = jammed_half(n)
-    zero = n == 0
-    facts = [z3.ULT(n, 1 << (n.size() - 1)), m == half, s == t, (left == 0) == zero, (right == 0) == zero]
-    return facts, Link(z3.And(facts), (n, t), ((m, half), (s, t), (left == 0, zero), (right == 0, zero)))
-
-
-def of_sfma(two: Two) -> Link:
-    """The larger exponent goes up by one, or is c's least one in both runs: then c is zero, and the product, whose
-    exponent is below, is cut at one place more in the first run, with a sticky place.
-    """
-    left, right, pairing, fmt = two.left, two.right, two.pairing, two.spec.d_format
-    x, y = left.sum, right.sum
-    least = sfma.exponents_of(fmt).constant(fmt.min_exponent)
-    term = two.product(None, least, *two.factors())
-    addend, low = two.addend(least)
-    at_least = z3.And(x.e_max == least, y.e_max == least)
-    e_max = up_or(x.e_max, y.e_max, at_least)
-    text = "the larger exponent goes up by one, or is c's least one"
-    two.derive("align", text, e_max, [term, addend, low])
-    orders = two.ordered("sum.e_max", "product.exponent", "addend.exponent")
-    up, still = is_up(x.e_max, y.e_max), Link(at_least, (x.e_max, y.e_max))
-    pairing.split(text, [up, still], [e_max])
-    in_range = two.in_range()
-    signs = together(same(left.product.sign, right.product.sign), same(left.addend.sign, right.addend.sign))
-    two.derive("multiply", "signs are the same", signs, [term, addend])
-
-    text = "where the larger exponent goes up, aligned terms are the same"
-    aligned = [
-        two.derive("align", text, same(u, v), [link, up, *orders])
-        for u, v, link in ((x.x, y.x, term), (x.y, y.y, addend))
-    ]
-    total = two.derive("accumulate", "equal terms, equal sums", same(x.total, y.total), [*aligned, signs])
-    rounded_up(two, total, up, [*in_range, signs])
-
-    text = "where it is c's least one, c is zero"
-    nothing = z3.BitVecVal(0, x.y.size())
-    none = Link(z3.And(x.y == 0, y.y == 0), (), ((x.y, nothing), (y.y, nothing)))
-    two.derive("align", text, none, [addend, low, still, *orders])
-    text = "and the product is cut at one place more in the first run"
-    half = Link(x.x == jammed_half(y.x), (y.x,), ((x.x, jammed_half(y.x)),))
-    two.derive("align", text, half, [term, still, *orders])
-    text = "the first sum is half the second, with a sticky place"
-    _, total = _half(x.total, y.total)
-    two.derive("accumulate", text, total, [half, none, signs])
-    text = "half a sum, with a sticky place, is rounded to half the number"
-    two.derive("round", text, two.result, [total, still, *in_range, signs])
-    return two.result
-
-
-# ---- efda in fixed point -----------------------------------------------------------------------------------------
 
 
 def _twice(x: z3.BitVecRef, y: z3.BitVecRef, bound: int) -> Link:
@@ -220,7 +159,7 @@ def _fixed_still(two: Two, known: _Aligned, still: Link, places: int) -> None:
     text = "and c is cut at one place more in the first run; if it loses bits, it is far below"
     two.derive("align", text, y_link, [known.term, known.addend, known.low, still, *known.orders])
     text = "the first sum is half the second, with a sticky place that is far below"
-    _, half = _half(f.total, g.total)
+    _, half = halved(f.total, g.total)
     magnitude_, _ = half.free
     room = z3.Or(z3.Extract(0, 0, magnitude_) == 0, z3.UGE(magnitude_, 8 << c_bits))
     total = Link(z3.And(half.claim, room, z3.Implies(nothing, magnitude_ == 0)), half.free, half.defined)
@@ -228,8 +167,6 @@ def _fixed_still(two: Two, known: _Aligned, still: Link, places: int) -> None:
     text = "half a sum, with a sticky place, is rounded to half the number"
     two.derive("round", text, two.result, [total, still, *known.in_range])
 
-
-# ---- efda of three sorted terms ----------------------------------------------------------------------------------
 
 _CLEAR = 4  #: how far above the exponent of a zero that of every other term is
 
@@ -365,7 +302,7 @@ def _sorted_jammed(two: Two, at: _Exponents, sums: Sequence[Link]) -> None:
     text = "at d's least exponent or above, the sum is the same, its exponent one higher"
     two.derive("round", text, apart, sums)
     at_least = z3.And(f.e_max == at.least, g.e_max == at.least)
-    facts, half = _half(f.total, g.total)
+    facts, half = halved(f.total, g.total)
     together_ = Link(
         z3.Or(other.claim, z3.And(at_least, *facts)),
         (f.e_max, g.e_max, *half.free, *(x for x, _ in half.defined)),
@@ -393,5 +330,5 @@ def _fits(two: Two, step: Any, name: str) -> Link:
     return two.derive("accumulate", text, link, [], inputs)
 
 
-def of_efda(two: Two) -> Link:
+def doubled(two: Two) -> Link:
     return _fixed_point(two) if hasattr(two.left, "placed") else _sorted(two)
