@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import blocks as executable_blocks
+from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     decode,
 )
 from mmaformal.proof.lemmas import Argument, Link
+
+_Operand = TypeVar("_Operand", covariant=True)
+
+
+class _Step(Protocol[_Operand]):
+    """The decoded operands of one step."""
+
+    @property
+    def a(self) -> Sequence[_Operand]: ...
+    @property
+    def b(self) -> Sequence[_Operand]: ...
+    @property
+    def c(self) -> _Operand: ...
 
 
 def step_operands(
@@ -18,15 +33,17 @@ def step_operands(
     spec: DotAdd,
     codes: tuple[Sequence[Link], Sequence[Link], Link],
     products: Sequence[int],
-    mine: Any,
-    other: Any,
+    executable: _Step[executable_blocks.Operand],
+    smt: _Step[smt_blocks.Operand],
 ) -> tuple[list[OperandLinks], list[OperandLinks], OperandLinks]:
     """The operands of one step: each product's a and b, and c."""
     a, b, c = codes
     x = [
-        decode(argument, a[k], u, v, spec.a_format) for k, u, v in zip(products, mine.a, other.a, strict=True)
+        decode(argument, a[k], u, v, spec.a_format)
+        for k, u, v in zip(products, executable.a, smt.a, strict=True)
     ]
     y = [
-        decode(argument, b[k], u, v, spec.b_format) for k, u, v in zip(products, mine.b, other.b, strict=True)
+        decode(argument, b[k], u, v, spec.b_format)
+        for k, u, v in zip(products, executable.b, smt.b, strict=True)
     ]
-    return x, y, decode(argument, c, mine.c, other.c, spec.c_format)
+    return x, y, decode(argument, c, executable.c, smt.c, spec.c_format)

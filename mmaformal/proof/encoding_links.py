@@ -14,9 +14,9 @@ import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import blocks as executable
+from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
-from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import ieee
 from mmaformal.formats import Format
 from mmaformal.lanes import BITS, Lane, fit
@@ -72,26 +72,35 @@ def inputs(argument: Argument, traces: Traces) -> CodeLinks:
 
 
 def decode(
-    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format, what: str = ""
+    argument: Argument,
+    code: Link,
+    executable: executable_blocks.Operand,
+    smt: smt_blocks.Operand,
+    fmt: Format,
+    what: str = "",
 ) -> OperandLinks:
     """An operand of `fmt`, from the link of the code that it is decoded from (or `what` it is made from)."""
     links = OperandLinks(
-        number(mine.sign, other.sign),
-        number(mine.exponent, other.field, low=-fmt.bias),
-        number(mine.significand, other.significand),
-        condition(mine.infinite, other.infinite),
-        condition(mine.nan, other.nan),
+        number(executable.sign, smt.sign),
+        number(executable.exponent, smt.field, low=-fmt.bias),
+        number(executable.significand, smt.significand),
+        condition(executable.infinite, smt.infinite),
+        condition(executable.nan, smt.nan),
     )
     argument.derive("decode", what or f"{fmt} codes are decoded alike", links, [code])
     return links
 
 
 def decode_flushed(
-    argument: Argument, code: Link, mine: executable.Operand, other: smt.Operand, fmt: Format
+    argument: Argument,
+    code: Link,
+    executable: executable_blocks.Operand,
+    smt: smt_blocks.Operand,
+    fmt: Format,
 ) -> list[Link]:
     """An operand with subnormals flushed: all its links, and that its significand is zero or has a leading one."""
-    links = decode(argument, code, mine, other, fmt, f"{fmt} codes are flushed alike")
-    significand = other.significand
+    links = decode(argument, code, executable, smt, fmt, f"{fmt} codes are flushed alike")
+    significand = smt.significand
     normal = Link(z3.Or(significand == 0, z3.UGE(significand, 1 << fmt.fraction_bits)), ())
     return [*links, *argument.derive("decode", f"no flushed {fmt} is subnormal", [normal], [code])]
 
@@ -99,15 +108,15 @@ def decode_flushed(
 def classify(
     argument: Argument,
     given: Sequence[Link],
-    mine: executable.Special,
-    other: smt.Special,
+    executable: executable_blocks.Special,
+    smt: smt_blocks.Special,
 ) -> Link:
     """The three flags in one link, which says too that at most one of them is set."""
-    same = [condition(x, y) for x, y in zip(mine, other, strict=True)]
-    at_most_one = z3.And([z3.Not(z3.And(x, y)) for x, y in combinations(other, 2)])
+    same = [condition(x, y) for x, y in zip(executable, smt, strict=True)]
+    at_most_one = z3.And([z3.Not(z3.And(x, y)) for x, y in combinations(smt, 2)])
     link = Link(
         z3.And(at_most_one, *(each.claim for each in same)),
-        tuple(other),
+        tuple(smt),
         tuple(pair for each in same for pair in each.defined),
     )
     argument.derive("classify", "special values are the same, and at most one", [link], given)
@@ -122,8 +131,8 @@ def flags_and_zeros(operands: Sequence[OperandLinks]) -> list[Link]:
 def multiply(
     argument: Argument,
     operands: Sequence[OperandLinks],
-    mine: executable.Term,
-    other: smt.Term,
+    executable: executable_blocks.Term,
+    smt: smt_blocks.Term,
     low: int,
     zero_exponent: int | None = None,
 ) -> TermLinks:
@@ -131,12 +140,14 @@ def multiply(
 
     If `zero_exponent` is not None, the executable gives it to a product that is zero, and the SMT wing `low`.
     """
-    exponent = number(mine.exponent, other.exponent, low=low)
+    exponent = number(executable.exponent, smt.exponent, low=low)
     if zero_exponent is not None:
         exponent = number(
-            mine.exponent, other.exponent, low=low, idle=(other.significand == 0, zero_exponent)
+            executable.exponent, smt.exponent, low=low, idle=(smt.significand == 0, zero_exponent)
         )
-    links = TermLinks(number(mine.sign, other.sign), exponent, number(mine.significand, other.significand))
+    links = TermLinks(
+        number(executable.sign, smt.sign), exponent, number(executable.significand, smt.significand)
+    )
     given = [link for x in operands for link in (x.sign, x.exponent, x.significand)]
     what = "products are the same" if len(operands) > 1 else "c is the same term"
     argument.derive("multiply", what, links, given)
@@ -185,25 +196,25 @@ def align(
     return links
 
 
-def rounded_number(mine: executable.Rounded, other: smt.Rounded, rho: Conversion) -> Link:
+def rounded_number(executable: executable_blocks.Rounded, smt: smt_blocks.Rounded, rho: Conversion) -> Link:
     """The fields of the executable's number are `(exponent - least) · 2^p + significand`: the leading bit of a normal
     number adds one to the exponent field, and so does a carry of rounding."""
     p, least = rho.fraction_bits, rho.format.min_exponent
-    bits = max(mine.significand.term.size(), mine.exponent.term.size() + p, other.code.size()) + 2
-    exponent, significand = mine.exponent.fit(bits), mine.significand.fit(bits)
+    bits = max(executable.significand.term.size(), executable.exponent.term.size() + p, smt.code.size()) + 2
+    exponent, significand = executable.exponent.fit(bits), executable.significand.fit(bits)
     fields = ((exponent - least) << p) + significand
-    sign = number(mine.sign, other.sign)
+    sign = number(executable.sign, smt.sign)
     return Link(
         z3.And(
-            fields == fit(other.code, False, bits),
+            fields == fit(smt.code, False, bits),
             exponent >= least,
             significand <= 2 << p,
             z3.Or(significand >= 1 << p, exponent == least),
             sign.claim,
         ),
-        (mine.exponent.term, mine.significand.term, other.sign),
-        ((other.code, fit(fields, True, other.code.size())), *sign.defined),
-        (mine.exponent, mine.significand, mine.sign),
+        (executable.exponent.term, executable.significand.term, smt.sign),
+        ((smt.code, fit(fields, True, smt.code.size())), *sign.defined),
+        (executable.exponent, executable.significand, executable.sign),
     )
 
 
@@ -211,13 +222,13 @@ def round_and_encode(
     argument: Argument,
     total: Sequence[Link],
     special: Link,
-    mine: executable.Rounded,
-    other: smt.Rounded,
+    executable: executable_blocks.Rounded,
+    smt: smt_blocks.Rounded,
     rho: Conversion,
     results: tuple[Lane, z3.BitVecRef],
 ) -> Link:
     """From the links of the sum and its exponent to that of the result."""
-    rounded = rounded_number(mine, other, rho)
+    rounded = rounded_number(executable, smt, rho)
     argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
     result = same_code(*results)
     argument.derive(
@@ -229,9 +240,9 @@ def round_and_encode(
 # ---- IEEE addition of two codes ---------------------------------------------------------------------------------
 
 
-def signed_total(mine: executable.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+def signed_total(executable: executable_blocks.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
     """That the executable's total is a magnitude with a sign."""
-    total = mine.total
+    total = executable.total
     bits = max(total.term.size(), magnitude.size()) + 2
     wide = fit(magnitude, False, bits)
     right = z3.If(sign == 1, -wide, wide)
@@ -246,8 +257,8 @@ def signed_total(mine: executable.Sum, sign: z3.BitVecRef, magnitude: z3.BitVecR
 def add_codes(
     argument: Argument,
     codes: Sequence[Link],
-    mine: executable.Addition,
-    other: ieee.Addition,
+    executable: executable_blocks.Addition,
+    smt: ieee.Addition,
     rho: Conversion,
 ) -> Link:
     """The link of `x + y`, from those of the two codes, or of what they are made from.
@@ -256,23 +267,23 @@ def add_codes(
     magnitudes is the same, for there is the same number of bits below.
     """
     fmt = rho.format
-    special = classify(argument, codes, mine.special, other.special)
-    total = signed_total(mine.total, other.big.sign, other.total)
-    unit = number(mine.total.unit, other.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
-    signs = mine.x.sign, mine.y.sign
+    special = classify(argument, codes, executable.special, smt.special)
+    total = signed_total(executable.total, smt.big.sign, smt.total)
+    unit = number(executable.total.unit, smt.big.field, low=-fmt.bias - fmt.fraction_bits - 3)
+    signs = executable.x.sign, executable.y.sign
     zero_sign = signs[0].term & signs[1].term
     zero = Link(
-        zero_sign == other.zero_sign, (signs[0].term, signs[1].term), ((other.zero_sign, zero_sign),), signs
+        zero_sign == smt.zero_sign, (signs[0].term, signs[1].term), ((smt.zero_sign, zero_sign),), signs
     )
     argument.derive("align", f"{fmt}: the aligned operands have the same sum", [total, unit, zero], codes)
     return round_and_encode(
         argument,
         [total, unit, zero],
         special=special,
-        mine=mine.rounded,
-        other=other.rounded,
+        executable=executable.rounded,
+        smt=smt.rounded,
         rho=rho,
-        results=(mine.result, other.result),
+        results=(executable.result, smt.result),
     )
 
 
@@ -284,9 +295,9 @@ def least_excluded(total: z3.BitVecRef) -> Link:
 # ---- numbers of two limbs ---------------------------------------------------------------------------------------
 
 
-def wide_number(mine: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, below: int = 0) -> Link:
+def wide_number(executable: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, below: int = 0) -> Link:
     """That two limbs hold the number `term · 2^below`."""
-    high, low = mine
+    high, low = executable
     bits = max(high.term.size() + limbs.BITS, term.size() + below) + 2
     right = fit(term, signed, bits) << below
     low_part = fit(z3.Extract(limbs.BITS - 1, 0, right), False, low.term.size())
@@ -299,19 +310,19 @@ def wide_number(mine: limbs.Wide, term: z3.BitVecRef, *, signed: bool = False, b
     )
 
 
-def signed_wide(mine: limbs.Wide, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
+def signed_wide(executable: limbs.Wide, sign: z3.BitVecRef, magnitude: z3.BitVecRef) -> Link:
     """That two limbs hold a magnitude with a sign."""
-    high, _ = mine
+    high, _ = executable
     bits = max(high.term.size() + limbs.BITS, magnitude.size()) + 2
     wide = fit(magnitude, False, bits)
-    link = wide_number(mine, z3.If(sign == 1, -wide, wide), signed=True)
+    link = wide_number(executable, z3.If(sign == 1, -wide, wide), signed=True)
     return Link(link.claim, (sign, magnitude), link.defined, link.lanes)
 
 
 def long_product(
     argument: Argument,
     factors: tuple[Link, Link],
-    mine: limbs.LongProduct,
+    executable: limbs.LongProduct,
     product: z3.BitVecRef,
     shift: int,
 ) -> Link:
@@ -321,17 +332,17 @@ def long_product(
     an identity of polynomials, and sums.  It is written with multiplications by powers of two, not with shifts: z3
     and Bitwuzla both expand those.
     """
-    half, bits = mine.x.low.term.size(), product.size()
+    half, bits = executable.x.low.term.size(), product.size()
     base = z3.BitVecVal(1 << half, bits)
     halves = []
-    for link, lanes, factor in zip(factors, (mine.x, mine.y), product.children(), strict=True):
+    for link, lanes, factor in zip(factors, (executable.x, executable.y), product.children(), strict=True):
         cut = z3.Extract(link.term.size() - 1, half, link.term), z3.Extract(half - 1, 0, link.term)
         high, low = (z3.ZeroExt(bits - part.size(), part) for part in cut)
         whole = Link(factor == high * base + low, (high, low), ((factor, high * base + low),))
         each = [number(lanes.high, cut[0]), number(lanes.low, cut[1]), whole]
         halves.append(argument.derive("multiply", "factors are cut in halves alike", each, [link]))
     parts: list[Link] = []
-    for lane, (u, v) in zip(mine.parts, itertools.product(*(pair[:2] for pair in halves)), strict=True):
+    for lane, (u, v) in zip(executable.parts, itertools.product(*(pair[:2] for pair in halves)), strict=True):
         x, y = (z3.ZeroExt(bits - z.term.size(), z.term) for z in (u, v))
         part = number(lane, x * y)
         text = "products of halves are the same"
@@ -342,7 +353,7 @@ def long_product(
     wholes = [pair[2] for pair in halves]
     text = "the product is the sum of the products of halves"
     argument.derive("multiply", text, [expanded], wholes, alone=True)
-    link = wide_number(mine.product, product, below=shift)
+    link = wide_number(executable.product, product, below=shift)
     return argument.derive(
         "multiply", "the products of halves add up to the same", [link], [*parts, expanded]
     )[0]
@@ -352,24 +363,24 @@ def add_long(
     argument: Argument,
     x: Sequence[Link],
     y: Sequence[Link],
-    mine: limbs.WideSum,
+    executable: limbs.WideSum,
     signs: tuple[z3.BitVecRef, z3.BitVecRef],
-    other: smt.StickySum,
+    smt: smt_blocks.StickySum,
     low: int,
 ) -> list[Link]:
     """The links of the sum of two terms and of its exponent, from those of sign, exponent and significand of each."""
-    e_max = number(mine.e_max, other.e_max, low=low)
+    e_max = number(executable.e_max, smt.e_max, low=low)
     exponents = [x[1], y[1]]
     argument.derive("align", "the larger exponents are equal", [e_max], exponents)
-    below = [at_most(each.term, other.e_max) for each in exponents]
+    below = [at_most(each.term, smt.e_max) for each in exponents]
     text = "neither exponent is above the larger"
     argument.derive("align", text, below, inputs=[each.term for each in exponents])
     aligned: list[Link] = []
     for term, sign, lanes, magnitude, order in zip(
-        (x, y), signs, (mine.x, mine.y), (other.x, other.y), below, strict=True
+        (x, y), signs, (executable.x, executable.y), (smt.x, smt.y), below, strict=True
     ):
         link = signed_wide(lanes, sign, magnitude)
         aligned += argument.derive("align", "the aligned terms are the same", [link], [*term, e_max, order])
-    total = [wide_number(mine.total, other.total, signed=True), least_excluded(other.total)]
+    total = [wide_number(executable.total, smt.total, signed=True), least_excluded(smt.total)]
     argument.derive("accumulate", "the sums of two limbs are equal", total, aligned)
     return [*total, e_max]

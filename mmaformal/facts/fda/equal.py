@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mmaformal.algorithms import DotAdd, Fda, Gdfs
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.executable import gdfs as executable_gdfs
 from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.smt import gdfs as smt_gdfs
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     OperandLinks,
@@ -28,20 +30,22 @@ def derive(argument: Argument, traces: Traces) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Fda)
     a, b, c, *scales = inputs(argument, traces)
-    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+    for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         products = range(i * parameters.L, (i + 1) * parameters.L)
-        x, y, z = step_operands(argument, spec, (a, b, c), products, mine, other)
+        x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         s = [
             [
                 decode(argument, codes[k // spec.scale_block], u, v, spec.scale_format)
                 for k, u, v in zip(products, us, vs, strict=True)
             ]
             for codes, us, vs in zip(
-                scales, (mine.scale_a, mine.scale_b), (other.scale_a, other.scale_b), strict=True
+                scales, (executable.scale_a, executable.scale_b), (smt.scale_a, smt.scale_b), strict=True
             )
             if spec.scale_format is not None
         ]
-        c = fda_step(argument, spec, parameters=parameters, factors=[x, y, *s], c=z, mine=mine, other=other)
+        c = fda_step(
+            argument, spec, parameters=parameters, factors=[x, y, *s], c=z, executable=executable, smt=smt
+        )
 
 
 def fda_step(
@@ -50,18 +54,23 @@ def fda_step(
     parameters: Fda,
     factors: Sequence[Sequence[OperandLinks]],
     c: OperandLinks,
-    mine: Any,
-    other: Any,
+    executable: executable_fda.Step,
+    smt: smt_fda.Step,
 ) -> Link:
     """The link of a step's result; `factors` are the links of a, b and maybe both scales, each one per product."""
     low = smt_fda.exponents_of(spec, parameters).low
     special = classify(
-        argument, flags_and_zeros([*(x for each in factors for x in each), c]), mine.special, other.special
+        argument,
+        flags_and_zeros([*(x for each in factors for x in each), c]),
+        executable.special,
+        smt.special,
     )
-    terms = [multiply(argument, [c], mine.addend, other.addend, low)]
-    for operands, u, v in zip(zip(*factors, strict=True), mine.products, other.products, strict=True):
+    terms = [multiply(argument, [c], executable.addend, smt.addend, low)]
+    for operands, u, v in zip(zip(*factors, strict=True), executable.products, smt.products, strict=True):
         terms.append(multiply(argument, operands, u, v, low))
-    return fused_sum(argument, parameters, terms=terms, low=low, special=special, mine=mine, other=other)
+    return fused_sum(
+        argument, parameters, terms=terms, low=low, special=special, executable=executable, smt=smt
+    )
 
 
 def fused_sum(
@@ -70,15 +79,15 @@ def fused_sum(
     terms: Sequence[TermLinks],
     low: int,
     special: Link,
-    mine: Any,
-    other: Any,
+    executable: executable_fda.Step | executable_gdfs.Step,
+    smt: smt_fda.Step | smt_gdfs.Step,
 ) -> Link:
     """The link of the result, from those of the terms: c first, as the executable adds them."""
     exponents = [term.exponent for term in terms]
-    e_max, below = argument.largest("align", "exponents", mine.e_max, other.e_max, exponents, low)
-    *added, added_c = summands(other.total, len(terms))
-    lanes = (mine.aligned_c, *mine.aligned)
+    e_max, below = argument.largest("align", "exponents", executable.e_max, smt.e_max, exponents, low)
+    *added, added_c = summands(smt.total, len(terms))
+    lanes = (executable.aligned_c, *executable.aligned)
     aligned = align(argument, terms, e_max, below, lanes, (added_c, *added))
-    total = argument.add_up("accumulate", "aligned terms", mine.total, other.total, aligned)
-    rounding = mine.rounded, other.rounded, parameters.rho, (mine.result, other.result)
+    total = argument.add_up("accumulate", "aligned terms", executable.total, smt.total, aligned)
+    rounding = executable.rounded, smt.rounded, parameters.rho, (executable.result, smt.result)
     return round_and_encode(argument, [total, e_max], special, *rounding)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import Fdrda, Gfdrda
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import blocks as executable
-from mmaformal.encodings.smt import blocks as smt
+from mmaformal.encodings.executable import blocks as executable_blocks
+from mmaformal.encodings.executable import fdrda as executable_fdrda
+from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import fdrda as smt_fdrda
+from mmaformal.encodings.smt import gfdrda as smt_gfdrda
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     TermLinks,
@@ -34,27 +35,29 @@ def derive(argument: Argument, traces: Traces) -> None:
     """
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Fdrda)
-    own = smt.product_range(spec.a_format, spec.b_format)
+    own = smt_blocks.product_range(spec.a_format, spec.b_format)
     wide = smt_fdrda.exponents_of(spec)
     least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low
     a, b, c, *_ = inputs(argument, traces)
-    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+    for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         products = range(i * parameters.L, (i + 1) * parameters.L)
-        x, y, z = step_operands(argument, spec, (a, b, c), products, mine, other)
+        x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         exponents = [operand.exponent for operand in (*x, *y)]
-        special = classify(argument, [*flags_and_zeros([*x, *y, z]), *exponents], mine.special, other.special)
+        special = classify(
+            argument, [*flags_and_zeros([*x, *y, z]), *exponents], executable.special, smt.special
+        )
         terms = [
             multiply(argument, pair, u, v, own.low, None if least == own.low else least)
-            for pair, u, v in zip(zip(x, y, strict=True), mine.products, other.products, strict=True)
+            for pair, u, v in zip(zip(x, y, strict=True), executable.products, smt.products, strict=True)
         ]
-        zeros = [v.significand == 0 for v in other.products]
+        zeros = [v.significand == 0 for v in smt.products]
         dots = _Dots(argument, own.low, least, terms, zeros)
         if isinstance(parameters, Gfdrda):
-            total, e_products, _ = dots.groups(mine, other)
+            total, e_products, _ = dots.groups(executable, smt)
         else:
-            total, e_products, _ = dots.group(mine.dot, other.dot, other.e_products, slice(None))
-        e_dot = number(mine.dot.e_max, other.e_dot, low=wide.low)
-        factors = [(u.significand, v.significand) for u, v in zip(other.a, other.b, strict=True)]
+            total, e_products, _ = dots.group(executable.dot, smt.dot, smt.e_products, slice(None))
+        e_dot = number(executable.dot.e_max, smt.e_dot, low=wide.low)
+        factors = [(u.significand, v.significand) for u, v in zip(smt.a, smt.b, strict=True)]
         same_zeros = [
             Link(zero == z3.Or(u == 0, v == 0), ()) for zero, (u, v) in zip(zeros, factors, strict=True)
         ]
@@ -67,17 +70,17 @@ def derive(argument: Argument, traces: Traces) -> None:
             [e_products, *same_zeros],
             inputs=[*zeros, *(u for pair in factors for u in pair)],
         )
-        addend = multiply(argument, [z], executable.Term(*mine.c[:3]), other.addend, wide.low)
+        addend = multiply(argument, [z], executable_blocks.Term(*executable.c[:3]), smt.addend, wide.low)
         e_max, below = argument.largest(
-            "align", "exponents", mine.e_max, other.e_max, [e_dot, addend.exponent], wide.low
+            "align", "exponents", executable.e_max, smt.e_max, [e_dot, addend.exponent], wide.low
         )
-        cut_dot = number(mine.cut_dot, other.dot_cut, signed=True)
+        cut_dot = number(executable.cut_dot, smt.dot_cut, signed=True)
         argument.derive("align", "the dot product is cut alike", [cut_dot], [total, e_dot, e_max, below[0]])
-        cut_c = number(mine.cut_c, other.c_cut, signed=True)
+        cut_c = number(executable.cut_c, smt.c_cut, signed=True)
         argument.derive("align", "c is cut alike", [cut_c], [*addend, e_max, below[1]])
-        sum_ = number(mine.total, other.total, signed=True)
+        sum_ = number(executable.total, smt.total, signed=True)
         argument.derive("accumulate", "the sums with c are equal", [sum_], [cut_dot, cut_c])
-        rounding = mine.rounded, other.rounded, parameters.rho, (mine.result, other.result)
+        rounding = executable.rounded, smt.rounded, parameters.rho, (executable.result, smt.result)
         c = round_and_encode(argument, [sum_, e_max], special, *rounding)
 
 
@@ -98,23 +101,27 @@ class _Dots:
         return None if self.least == self.low else Idle(flags, self.least)
 
     def group(
-        self, mine: Any, sum_: z3.BitVecRef, largest: z3.BitVecRef, which: slice
+        self, executable: executable_fdrda.Dot, sum_: z3.BitVecRef, largest: z3.BitVecRef, which: slice
     ) -> tuple[Link, Link, Idle | None]:
         """The links of one group's sum and exponent, and when that is idle."""
         argument, terms, idle = self.argument, self.terms[which], self.idle(self.zeros[which])
         exponents = [term.exponent for term in terms]
-        e_max, below = argument.largest("align", "exponents", mine.e_max, largest, exponents, self.low, idle)
+        e_max, below = argument.largest(
+            "align", "exponents", executable.e_max, largest, exponents, self.low, idle
+        )
         parts = summands(sum_, len(terms))
         aligned = align(
-            argument, terms, e_max=e_max, below=below, lanes=mine.aligned, aligned=parts, idle=idle
+            argument, terms, e_max=e_max, below=below, lanes=executable.aligned, aligned=parts, idle=idle
         )
-        return argument.add_up("accumulate", "aligned products", mine.total, sum_, aligned), e_max, idle
+        return argument.add_up("accumulate", "aligned products", executable.total, sum_, aligned), e_max, idle
 
-    def groups(self, mine: Any, other: Any) -> tuple[Link, Link, Idle | None]:
+    def groups(
+        self, executable: executable_fdrda.Step, smt: smt_gfdrda.Step
+    ) -> tuple[Link, Link, Idle | None]:
         """The same of the sum of two groups."""
-        argument, count = self.argument, len(mine.dots)
+        argument, count = self.argument, len(executable.dots)
         parts = [
-            self.group(mine.dots[g], other.groups[g], other.e_groups[g], slice(g, None, count))
+            self.group(executable.dots[g], smt.groups[g], smt.e_groups[g], slice(g, None, count))
             for g in range(count)
         ]
         idles = [idle.all for _, _, idle in parts if idle is not None]
@@ -122,23 +129,27 @@ class _Dots:
         e_max, below = argument.largest(
             "align",
             "exponents of groups",
-            mine.dot.e_max,
-            other.e_products,
+            executable.dot.e_max,
+            smt.e_products,
             [e for _, e, _ in parts],
             self.low,
             idle,
         )
         cut = []
         for g, ((total, e_group, own), lane, summand) in enumerate(
-            zip(parts, mine.dot.aligned, summands(other.dot, count), strict=True)
+            zip(parts, executable.dot.aligned, summands(smt.dot, count), strict=True)
         ):
             link = number(lane, summand, signed=True)
             given = [total, e_group, e_max, below[g]]
             if own is not None:
-                given.append(self._quiet(other.groups[g], self.terms[g::count], own))
+                given.append(self._quiet(smt.groups[g], self.terms[g::count], own))
             argument.derive("align", "sums of groups are cut alike", [link], given, idles)
             cut.append(link)
-        return argument.add_up("accumulate", "sums of groups", mine.dot.total, other.dot, cut), e_max, idle
+        return (
+            argument.add_up("accumulate", "sums of groups", executable.dot.total, smt.dot, cut),
+            e_max,
+            idle,
+        )
 
     def _quiet(self, sum_: z3.BitVecRef, terms: Sequence[TermLinks], idle: Idle) -> Link:
         """That the sum of idle products is zero."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mmaformal.algorithms import Gdfs
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import gdfs as executable_gdfs
 from mmaformal.encodings.smt import gdfs as smt_gdfs
 from mmaformal.facts.fda.equal import fused_sum
 from mmaformal.proof.encoding_links import (
@@ -29,21 +29,21 @@ def derive(argument: Argument, traces: Traces) -> None:
     assert spec.scale_format is not None
     G, low = parameters.G, smt_gdfs.exponents_of(spec, parameters).low
     a, b, c, *scales = inputs(argument, traces)
-    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+    for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         first = i * parameters.L
-        z = decode(argument, c, mine.c, other.c, spec.c_format)
+        z = decode(argument, c, executable.c, smt.c, spec.c_format)
         s = [
             [
                 decode(argument, codes[(first + g * G) // spec.scale_block], u, v, spec.scale_format)
                 for g, (u, v) in enumerate(zip(us, vs, strict=True))
             ]
             for codes, us, vs in zip(
-                scales, (mine.scale_a, mine.scale_b), (other.scale_a, other.scale_b), strict=True
+                scales, (executable.scale_a, executable.scale_b), (smt.scale_a, smt.scale_b), strict=True
             )
         ]
         given = [link for each in s for x in each for link in (x.nan,)]
-        special = classify(argument, [*given, *flags_and_zeros([z])], mine.special, other.special)
-        terms = [multiply(argument, [z], mine.addend, other.addend, low)]
+        special = classify(argument, [*given, *flags_and_zeros([z])], executable.special, smt.special)
+        terms = [multiply(argument, [z], executable.addend, smt.addend, low)]
         for g, (scale_a, scale_b) in enumerate(zip(*s, strict=True)):
             terms.append(
                 _group(
@@ -54,12 +54,14 @@ def derive(argument: Argument, traces: Traces) -> None:
                     g=g,
                     G=G,
                     scales=(scale_a, scale_b),
-                    mine=mine,
-                    other=other,
+                    executable=executable,
+                    smt=smt,
                     low=low,
                 )
             )
-        c = fused_sum(argument, parameters, terms=terms, low=low, special=special, mine=mine, other=other)
+        c = fused_sum(
+            argument, parameters, terms=terms, low=low, special=special, executable=executable, smt=smt
+        )
 
 
 def _group(
@@ -70,15 +72,15 @@ def _group(
     g: int,
     G: int,
     scales: tuple[OperandLinks, OperandLinks],
-    mine: Any,
-    other: Any,
+    executable: executable_gdfs.Step,
+    smt: smt_gdfs.Step,
     low: int,
 ) -> TermLinks:
     """Term g, from the codes of its products and the links of its scales."""
-    lanes, sum_ = addends(mine.group_sums[g], G), other.sums[g]
+    lanes, sum_ = addends(executable.group_sums[g], G), smt.sums[g]
     links, zeros = [], []
     for k, lane, summand in zip(range(g * G, (g + 1) * G), lanes, summands(sum_, G), strict=True):
-        significand, magnitude = mine.products[k].significand, other.products[k][1]
+        significand, magnitude = executable.products[k].significand, smt.products[k][1]
         link = number(lane, summand, signed=True)
         zero = Link(
             (significand.term == 0) == (magnitude == 0), (significand.term, magnitude), (), (significand,)
@@ -87,8 +89,8 @@ def _group(
         argument.derive("multiply", "products in fixed point are the same", [link, zero], codes)
         links.append(link)
         zeros.append(zero)
-    total = argument.add_up("multiply", "products of a group", mine.group_sums[g], sum_, links)
-    u, v = mine.groups[g], other.groups[g]
+    total = argument.add_up("multiply", "products of a group", executable.group_sums[g], sum_, links)
+    u, v = executable.groups[g], smt.groups[g]
     term = TermLinks(
         number(u.sign, v.sign), number(u.exponent, v.exponent, low=low), number(u.significand, v.significand)
     )

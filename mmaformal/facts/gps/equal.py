@@ -18,26 +18,26 @@ def derive(argument: Argument, traces: Traces) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Gps)
     a, b, d, *_ = inputs(argument, traces)
-    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+    for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         level: list[Link] = []
-        for k, product in enumerate(mine.products):
+        for k, product in enumerate(executable.products):
             operands = (
-                (a, product.a, other.a[k], spec.a_format),
-                (b, product.b, other.b[k], spec.b_format),
+                (a, product.a, smt.a[k], spec.a_format),
+                (b, product.b, smt.b[k], spec.b_format),
             )
             given = [
                 link
                 for codes, u, v, fmt in operands
                 for link in decode_flushed(argument, codes[i * parameters.G + k], u, v, fmt)
             ]
-            rounded = same_code(product.result, other.products[k])
+            rounded = same_code(product.result, smt.products[k])
             level += argument.derive("multiply", "rounded products are the same", [rounded], given)
-        sums = iter(zip(mine.sums, other.sums, strict=True))
+        sums = iter(zip(executable.sums, smt.sums, strict=True))
         while len(level) > 1:
             level = [
                 add_codes(argument, [x, y], *next(sums), IEEE_FP32)
                 for x, y in zip(level[::2], level[1::2], strict=True)
             ]
-        d = add_codes(argument, [d, level[0]], mine.addition, other.addition, IEEE_FP32)
+        d = add_codes(argument, [d, level[0]], executable.addition, smt.addition, IEEE_FP32)
     result = same_code(traces.executable.result, traces.smt.result)
     argument.derive("encode", "results are flushed alike", [result], [d])

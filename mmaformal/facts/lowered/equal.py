@@ -22,10 +22,10 @@ def derive(argument: Argument, traces: Traces) -> None:
     assert isinstance(inner.parameters, Fda)
     a, b, c, *_ = inputs(argument, traces)
     stride = width // parameters.L + 1  # the executable's steps: those of the fda, then the addition
-    for i, other in enumerate(traces.smt.steps):
+    for i, smt in enumerate(traces.smt.steps):
         *fused, addition = traces.executable.steps[i * stride : (i + 1) * stride]
         (dot,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
-        for n, (mine, step) in enumerate(zip(fused, other.inner, strict=True)):
+        for n, (executable, step) in enumerate(zip(fused, smt.inner, strict=True)):
             order = [i * width + k for k in parameters.order[n * parameters.L : (n + 1) * parameters.L]]
             x, y = (
                 [
@@ -33,12 +33,18 @@ def derive(argument: Argument, traces: Traces) -> None:
                     for k, u, v in zip(order, us, vs, strict=True)
                 ]
                 for codes, us, vs, fmt in (
-                    (a, mine.a, step.a, spec.a_format),
-                    (b, mine.b, step.b, spec.b_format),
+                    (a, executable.a, step.a, spec.a_format),
+                    (b, executable.b, step.b, spec.b_format),
                 )
             )
-            z = decode(argument, dot, mine.c, step.c, inner.c_format)
+            z = decode(argument, dot, executable.c, step.c, inner.c_format)
             dot = fda_step(
-                argument, inner, parameters=inner.parameters, factors=[x, y], c=z, mine=mine, other=step
+                argument,
+                inner,
+                parameters=inner.parameters,
+                factors=[x, y],
+                c=z,
+                executable=executable,
+                smt=step,
             )
-        c = add_codes(argument, [dot, c], addition, other.addition, parameters.addition)
+        c = add_codes(argument, [dot, c], addition, smt.addition, parameters.addition)

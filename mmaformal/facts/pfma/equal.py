@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import pfma as executable_pfma
+from mmaformal.encodings.executable.blocks import Addition, Lane
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.formats import fp32
 from mmaformal.proof.encoding_links import (
@@ -26,44 +27,56 @@ def derive(argument: Argument, traces: Traces) -> None:
     spec = traces.spec
     a, b, c, *_ = inputs(argument, traces)
     L = spec.parameters.step_products
-    for i, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+    for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         (start,) = argument.derive("inputs", "both wings' sums start at zero", [Link(z3.BoolVal(True), ())])
         sums = [start, start]
-        for k, (u, v) in enumerate(zip(mine.fmas, other.fmas, strict=True)):
+        for k, (u, v) in enumerate(zip(executable.fmas, smt.fmas, strict=True)):
             sums[k % 2] = _fma(argument, spec, (a[i * L + k], b[i * L + k], sums[k % 2]), u, v)
-        pair = _add(argument, sums, mine.pair, other.pair, (mine.sum, other.sum))
-        c = _add(argument, [c, pair], mine.addition, other.addition, (mine.result, other.result))
+        pair = _add(argument, sums, executable.pair, smt.pair, (executable.sum, smt.sum))
+        c = _add(argument, [c, pair], executable.addition, smt.addition, (executable.result, smt.result))
 
 
-def _fma(argument: Argument, spec: DotAdd, codes: tuple[Link, Link, Link], mine: Any, other: Any) -> Link:
+def _fma(
+    argument: Argument,
+    spec: DotAdd,
+    codes: tuple[Link, Link, Link],
+    executable: executable_pfma.Fma,
+    smt: smt_pfma.Fma,
+) -> Link:
     operands = [
         decode(argument, code, u, v, fmt, f"{fmt} codes are decoded alike, subnormals as zero")
         for code, u, v, fmt in zip(
-            codes, mine[:3], other[:3], (spec.a_format, spec.b_format, fp32), strict=True
+            codes, executable[:3], smt[:3], (spec.a_format, spec.b_format, fp32), strict=True
         )
     ]
     x, y, z = operands
-    special = classify(argument, flags_and_zeros(operands), mine.special, other.special)
+    special = classify(argument, flags_and_zeros(operands), executable.special, smt.special)
     low = smt_pfma.exponents_of(spec).low
-    product = multiply(argument, [x, y], mine.product, other.product, low)
-    addend = multiply(argument, [z], mine.addend, other.addend, low)
-    total = number(mine.total.total, other.sum.total, signed=True)
-    unit = number(mine.total.unit, other.sum.e_max, low=low - smt_pfma.FRAME)
-    least = Link(z3.UGE(other.sum.e_max, smt_pfma.LEAST - low), (other.sum.e_max,))
+    product = multiply(argument, [x, y], executable.product, smt.product, low)
+    addend = multiply(argument, [z], executable.addend, smt.addend, low)
+    total = number(executable.total.total, smt.sum.total, signed=True)
+    unit = number(executable.total.unit, smt.sum.e_max, low=low - smt_pfma.FRAME)
+    least = Link(z3.UGE(smt.sum.e_max, smt_pfma.LEAST - low), (smt.sum.e_max,))
     text = "aligned terms have the same sum"
     argument.derive("align", text, [total, unit, least], [*product, *addend])
-    rounded = same_code(mine.number, other.number)
+    rounded = same_code(executable.number, smt.number)
     given = [total, unit, least, product.sign, addend.sign]
     argument.derive("round", "equal sums are rounded alike, and as tiny ones flushed", [rounded], given)
-    result = same_code(mine.result, other.result)
+    result = same_code(executable.result, smt.result)
     nans = [each.nan for each in operands]
     text = "equal numbers and specials, and NaNs of equal codes, give the same code"
     argument.derive("encode", text, [result], [rounded, special, *nans, *codes])
     return result
 
 
-def _add(argument: Argument, codes: list[Link], mine: Any, other: Any, results: tuple[Any, Any]) -> Link:
-    number_ = add_codes(argument, codes, mine, other, IEEE_FP32)
+def _add(
+    argument: Argument,
+    codes: list[Link],
+    executable: Addition,
+    smt: ieee.Addition,
+    results: tuple[Lane, z3.BitVecRef],
+) -> Link:
+    number_ = add_codes(argument, codes, executable, smt, IEEE_FP32)
     result = same_code(*results)
     text = "equal sums are flushed alike, and NaNs of equal codes give the same code"
     argument.derive("encode", text, [result], [number_, *codes])

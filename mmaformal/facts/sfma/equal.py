@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import Sfma
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import sfma as executable_sfma
+from mmaformal.encodings.executable.blocks import Term
 from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.proof.encoding_links import (
     OperandLinks,
@@ -28,22 +28,22 @@ def derive(argument: Argument, traces: Traces) -> None:
     rho = parameters.rho
     frame = smt_sfma.frame_bits(rho.fraction_bits + 1)
     a, b, c, *_ = inputs(argument, traces)
-    for k, (mine, other) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        x = decode(argument, a[k], mine.a, other.a, spec.a_format)
-        y = decode(argument, b[k], mine.b, other.b, spec.b_format)
-        z = decode(argument, c, mine.c, other.c, spec.c_format)
-        special = classify(argument, flags_and_zeros([x, y, z]), mine.special, other.special)
+    for k, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        x = decode(argument, a[k], executable.a, smt.a, spec.a_format)
+        y = decode(argument, b[k], executable.b, smt.b, spec.b_format)
+        z = decode(argument, c, executable.c, smt.c, spec.c_format)
+        special = classify(argument, flags_and_zeros([x, y, z]), executable.special, smt.special)
         low = smt_sfma.exponents_of(rho.format).low
-        addend = multiply(argument, [z], mine.addend, other.addend, low)
-        total = (_long_fma if mine.long else _fma)(argument, x, y, addend, mine, other, low, frame)
+        addend = multiply(argument, [z], executable.addend, smt.addend, low)
+        total = (_long_fma if executable.long else _fma)(argument, x, y, addend, executable, smt, low, frame)
         c = round_and_encode(
             argument,
-            [*total, number(mine.product.sign, other.product.sign), addend.sign],
+            [*total, number(executable.product.sign, smt.product.sign), addend.sign],
             special=special,
-            mine=mine.rounded,
-            other=other.rounded,
+            executable=executable.rounded,
+            smt=smt.rounded,
             rho=rho,
-            results=(mine.result, other.result),
+            results=(executable.result, smt.result),
         )
 
 
@@ -52,15 +52,16 @@ def _fma(
     x: OperandLinks,
     y: OperandLinks,
     addend: TermLinks,
-    mine: Any,
-    other: Any,
+    executable: executable_sfma.Step,
+    smt: smt_sfma.Step,
     low: int,
     frame: int,
 ) -> list[Link]:
     """The links of the exact sum and its exponent, where product and sum fit in a lane."""
-    product = multiply(argument, [x, y], mine.product, other.product, low)
-    total = number(mine.total.total, other.sum.total, signed=True)
-    unit = number(mine.total.unit, other.sum.e_max, low=low - frame)
+    assert isinstance(executable.product, Term)
+    product = multiply(argument, [x, y], executable.product, smt.product, low)
+    total = number(executable.total.total, smt.sum.total, signed=True)
+    unit = number(executable.total.unit, smt.sum.e_max, low=low - frame)
     return [*argument.derive("align", "aligned terms have the same sum", [total, unit], [*product, *addend])]
 
 
@@ -69,27 +70,29 @@ def _long_fma(
     x: OperandLinks,
     y: OperandLinks,
     addend: TermLinks,
-    mine: Any,
-    other: Any,
+    executable: executable_sfma.Step,
+    smt: smt_sfma.Step,
     low: int,
     frame: int,
 ) -> list[Link]:
     """The same, where they do not."""
-    product, sum_, wide = other.product, other.sum, mine.wide
+    product, sum_, long, wide = smt.product, smt.sum, executable.long, executable.wide
+    assert long is not None
+    assert wide is not None
     significand = long_product(
         argument,
         (x.significand, y.significand),
-        mine.long,
+        long,
         product.significand,
         frame - product.significand.size() + 2,
     )
     sign, exponent = (
-        number(mine.product.sign, product.sign),
-        number(mine.product.exponent, product.exponent, low=low),
+        number(executable.product.sign, product.sign),
+        number(executable.product.exponent, product.exponent, low=low),
     )
     given = [link for z in (x, y) for link in (z.sign, z.exponent, z.significand)]
     argument.derive("multiply", "signs and exponents of products are the same", [sign, exponent], given)
-    signs = product.sign, other.addend.sign
+    signs = product.sign, smt.addend.sign
     return add_long(
-        argument, [sign, exponent, significand], y=addend, mine=wide, signs=signs, other=sum_, low=low
+        argument, [sign, exponent, significand], y=addend, executable=wide, signs=signs, smt=sum_, low=low
     )
