@@ -147,7 +147,7 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None 
     linked, small = prove_accumulated(proving, losses.terms, total, x.bounds)
     in_range = z3.And(total <= reach, total >= -reach)
     proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small], [total])
-    bounded = losses.together(blocks, losses.of_c(at_most[-1]), linked, some)
+    bounded = errors_together(losses, blocks, losses.of_c(at_most[-1]), linked, some)
     return z3.And(bounded, rounded)
 
 
@@ -357,7 +357,7 @@ class Alignment:
             return z3.And(
                 z3.Implies(self.when_block(b), within(error, n * near)),
                 z3.Implies(some, within(error, (n - 1) * near + at_top)),
-                self._apart(n, error),
+                self.apart(n, error),
             )
 
         flags = [[self.any_of(b), none, c, *seen[max(i - 1, 0) : i], top] for i, top in enumerate(tops)]
@@ -366,58 +366,59 @@ class Alignment:
         error, n = total_of([term.error for term in terms]), len(members)
         least = z3.Implies(self.when_block(b), within(error, (n - 1) * near + at_top))
         text = "of a block whose products have the largest exponent, one loses least"
-        claim = z3.And(least, self._apart(n, error))
+        claim = z3.And(least, self.apart(n, error))
         return self.proving.claim("error of a block", text, claim, [added], [error, *tops, c, none])
 
-    def _apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
+    def apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
         """The bound of n products' errors, where none of their block has the largest exponent."""
         under_c, far = (self.fixed(case.far.units) for case in self.cases)
         of_product = z3.Implies(self.when_product, within(error, n * far))
         return z3.And(z3.Implies(self.when_c, within(error, n * under_c)), of_product)
 
-    def together(
-        self, blocks: Sequence[z3.BoolRef], of_c: Sequence[z3.BoolRef], linked: z3.BoolRef, some: z3.BoolRef
-    ) -> z3.BoolRef:
-        """The bound of the sum's error, from those of blocks and of c."""
-        proving, none, c, with_product = self.proving, self.none, self.tops[-1], self.cases[1]
-        errors = [total_of([self.terms[k].error for k in self.members(b)]) for b in range(self.blocks)]
-        near, far, at_top = (
-            self.fixed(loss.units) for loss in (with_product.near, with_product.far, with_product.at_top)
-        )
-        one = (self.each - 1) * near + at_top
-        running, seen = errors[0], self.any_of(0)
 
-        def bound(m: int, error: z3.BitVecRef, seen: z3.BoolRef) -> z3.BoolRef:
-            least = z3.Implies(
-                z3.And(self.when_product, seen), within(error, (m - 1) * self.each * far + one)
-            )
-            return z3.And(least, self._apart(m * self.each, error))
+def errors_together(
+    at: Alignment,
+    blocks: Sequence[z3.BoolRef],
+    of_c: Sequence[z3.BoolRef],
+    linked: z3.BoolRef,
+    some: z3.BoolRef,
+) -> z3.BoolRef:
+    """The bound of the sum's error, from those of blocks and of c."""
+    proving, none, c, with_product = at.proving, at.none, at.tops[-1], at.cases[1]
+    errors = [total_of([at.terms[k].error for k in at.members(b)]) for b in range(at.blocks)]
+    near, far, at_top = (
+        at.fixed(loss.units) for loss in (with_product.near, with_product.far, with_product.at_top)
+    )
+    one = (at.each - 1) * near + at_top
+    running, seen = errors[0], at.any_of(0)
 
-        known, text = bound(1, running, seen), "errors of blocks add up"
-        for b in range(1, self.blocks):
-            after, more = running + errors[b], z3.Or(seen, self.any_of(b))
-            cut = [running, errors[b], seen, self.any_of(b), none, c]
-            proving.claim(
-                f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]], cut
-            )
-            running, seen = after, more
-            known = bound(b + 1, running, seen)
-        own = self.terms[-1].error
-        most = self.fixed(max(case.n for case in self.cases))
-        bounded = z3.Implies(none, within(running + own, most))
-        text = "with c, they are at most n units"
-        cut = [running, own, *self.tops, none]
-        proving.claim("error", text, bounded, [known, *of_c, some], cut)
-        total, each = total_of([term.error for term in self.terms]), [term.error for term in self.terms]
-        same = proving.claim(
-            "order", "the order of adding errors does not matter", total == running + own, (), each
-        )
-        off = linked.arg(0)
-        claim = z3.Implies(none, within(off, most))
-        text = "so the sum is off by at most n units"
-        return proving.claim(
-            "error of the sum", text, claim, [linked, same, bounded], [off, total, running + own, none]
-        )
+    def bound(m: int, error: z3.BitVecRef, seen: z3.BoolRef) -> z3.BoolRef:
+        least = z3.Implies(z3.And(at.when_product, seen), within(error, (m - 1) * at.each * far + one))
+        return z3.And(least, at.apart(m * at.each, error))
+
+    known, text = bound(1, running, seen), "errors of blocks add up"
+    for b in range(1, at.blocks):
+        after, more = running + errors[b], z3.Or(seen, at.any_of(b))
+        cut = [running, errors[b], seen, at.any_of(b), none, c]
+        proving.claim(f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]], cut)
+        running, seen = after, more
+        known = bound(b + 1, running, seen)
+    own = at.terms[-1].error
+    most = at.fixed(max(case.n for case in at.cases))
+    bounded = z3.Implies(none, within(running + own, most))
+    text = "with c, they are at most n units"
+    cut = [running, own, *at.tops, none]
+    proving.claim("error", text, bounded, [known, *of_c, some], cut)
+    total, each = total_of([term.error for term in at.terms]), [term.error for term in at.terms]
+    same = proving.claim(
+        "order", "the order of adding errors does not matter", total == running + own, (), each
+    )
+    off = linked.arg(0)
+    claim = z3.Implies(none, within(off, most))
+    text = "so the sum is off by at most n units"
+    return proving.claim(
+        "error of the sum", text, claim, [linked, same, bounded], [off, total, running + own, none]
+    )
 
 
 def _operands(x: Fused, k: int) -> list[Operand]:
