@@ -3,7 +3,8 @@
 With c' > c, neighbours, e_max stays or rises by r, and a term loses less than 2^r finer units more; c' is larger than c
 by what `covered` terms can lose.  So the sums S of c and S' of c', in finer units, are in order (S ≤ S' for c ≥ 0; else
 the other way about), or, with one term more, less than one coarser unit out of order, S being larger than a number that
-ρ, which cuts toward zero, gives.
+ρ, which cuts toward zero, gives.  r is 0 or 1; or, from c = 0 to the least c, any number up to `furthest`, and 2^r a
+letter.
 
 Both sums are those of the aligned terms; D_k is what the first k of them lose, and R_k their sum in the run with c.
 """
@@ -17,12 +18,13 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda, Gdfs, Rounding
-from mmaformal.cases.descents import two_runs
+from mmaformal.cases.descents import order, two_runs
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize
+from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
-from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_steps
-from mmaformal.proof.composition import Composing, wide, within
+from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
+from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
+from mmaformal.proof.composition import Composing, between, wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 
@@ -43,6 +45,37 @@ def covered(spec: DotAdd) -> int:
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
     return int(1 << max(0, p.F - spec.c_format.fraction_bits))
+
+
+@dataclass(frozen=True)
+class Rise:
+    """A way in which e_max rises from c to the larger c, and what a coarser unit is in finer ones, at least."""
+
+    name: str
+    happens: z3.BoolRef
+    unit: z3.BitVecRef  #: a power of two
+    number: int | None = None  #: how far, if that is one number
+
+    @property
+    def some(self) -> bool:
+        """Whether the units differ."""
+        return self.number != 0
+
+    def finer(self, x: z3.BitVecRef) -> z3.BitVecRef:
+        """So many coarser units in finer ones."""
+        return x * self.unit
+
+    def lost(self, terms: int) -> z3.BitVecRef:
+        """The most finer units that so many terms can lose: each less than a coarser one."""
+        one = self.unit - 1
+        if self.number is not None:
+            return z3.simplify(terms * one)
+        return sum_of([one] * terms) if terms else z3.BitVecVal(0, one.size())
+
+    @property
+    def cut(self) -> list[z3.BitVecRef]:
+        """The unit, if it is not one number."""
+        return [self.unit] if self.number is None else []
 
 
 @dataclass(frozen=True)
@@ -88,20 +121,41 @@ class Pair:
         """The most that e_max rises by."""
         return max(1, self.spec.c_format.min_exponent - self.zero)
 
-    def risen(self, rise: int) -> z3.BoolRef:
-        """Whether e_max is so much higher with the larger c; by more than 1 only to the least exponent of c."""
-        E0, E1 = self.E
-        return z3.And(E0 + rise == E1, z3.ULE(E0, E1), *([self.least == E1] if rise > 1 else []))
+    @property
+    def rises(self) -> list[Rise]:
+        """How far e_max rises: by 0, by 1, or further, which is only from c = 0 to the least exponent of c."""
+        (E0, E1), bits = self.E, self.bits
+        out = [
+            Rise(str(n), z3.And(E0 + n == E1, z3.ULE(E0, E1)), z3.BitVecVal(1 << n, bits), n)
+            for n in range(2)
+        ]
+        if self.furthest > 1:
+            by, most = E1 - E0, z3.BitVecVal(self.places, E0.size())
+            far = z3.BitVecVal(1 << self.places, bits)
+            unit = z3.If(z3.ULT(by, most), z3.BitVecVal(1, bits) << fit(by, bits), far)
+            further = z3.And(z3.ULT(E0, E1), z3.UGE(by, 2), z3.ULE(by, self.furthest), self.least == E1)
+            out.append(Rise("more", further, unit))
+        return out
+
+    @property
+    def places(self) -> int:
+        """The most by which sums are scaled; where e_max rises further, it is by more than any sum has places."""
+        return min(self.furthest, sum(self.x.bounds).bit_length())
 
     @property
     def bits(self) -> int:
         """Wide enough for all sums, on the finer grid."""
-        return int(self.x.step.total.size()) + self.furthest + 3
+        return int(self.x.step.total.size()) + self.places + 3
 
     @property
     def terms(self) -> int:
         """All but c."""
         return len(self.x.summands) - 1
+
+    @property
+    def covers(self) -> bool:
+        """Whether c gains what all other terms can lose."""
+        return self.terms <= covered(self.spec)
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
@@ -116,7 +170,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
@@ -128,11 +182,13 @@ def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours) -> None:
         prove_total(proving, side, below)
         prove_highest(proving, side, below, some)
     sums = _Sums(proving, pair)
-    for rise in range(pair.furthest + 1):
+    totals = []
+    for rise in pair.rises:
         facts = [_term(proving, pair, k, rise, below0[k]) for k in range(pair.terms)]
         of_c = _of_c(proving, pair, rise, [step, maxima, below0[-1], below1[-1]])
         lost = sums.lost(rise, facts, of_c)
-        _rounding(proving, pair, rise, sums.in_order(rise, lost))
+        totals.append((rise, sums.in_order(rise, lost)))
+    _Rounding(proving, pair).prove(totals)
 
 
 # ---- c and e_max -------------------------------------------------------------------------------------------------
@@ -175,8 +231,8 @@ def _maxima(proving: Composing, pair: Pair, step: z3.BoolRef, largest: Sequence[
         [step, *largest],
         [*cut, *products, pair.runs.sign, *pair.c_signs],
     )
-    text = f"so e_max rises by 0 to {pair.furthest}"
-    ways = z3.Or([pair.risen(rise) for rise in range(pair.furthest + 1)])
+    text = "so e_max rises by 0 or 1, or further from c = 0"
+    ways = z3.Or([rise.happens for rise in pair.rises])
     proving.claim("rise of e_max", text, ways, [maxima], cut)
     return maxima
 
@@ -192,45 +248,43 @@ def _aligned(pair: Pair, k: int) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     )
 
 
-def _finer(x: z3.BitVecRef, rise: int) -> z3.BitVecRef:
-    return x * (1 << rise)
+def _bounded(x: z3.BitVecRef, most: z3.BitVecRef) -> z3.BoolRef:
+    return z3.And(-most <= x, x <= most)
 
 
-def _term(proving: Composing, pair: Pair, k: int, rise: int, below: z3.BoolRef) -> z3.BoolRef:
+def _term(proving: Composing, pair: Pair, k: int, rise: Rise, below: z3.BoolRef) -> z3.BoolRef:
     """What the k-th product loses by the rise: less than a coarser unit, with its own sign."""
     u, v = pair.x.summands[k], pair.y.summands[k]
     A, B = _aligned(pair, k)
-    lost, most = A - _finer(B, rise), (1 << rise) - 1
-    text = (
-        f"where e_max rises by {rise}, a term loses less than one unit of the coarser grid, and has its sign"
-    )
-    claim = z3.And(within(lost, most), z3.Implies(lost > 0, A >= 1), z3.Implies(lost < 0, A <= -1))
+    lost = A - rise.finer(B)
+    text = f"where e_max rises by {rise.name}, a term loses less than one unit of the coarser grid, and has its sign"
+    claim = z3.And(_bounded(lost, rise.lost(1)), z3.Implies(lost > 0, A >= 1), z3.Implies(lost < 0, A <= -1))
     cut = [u.term.exponent, u.term.significand, u.term.sign, v.term.sign, *pair.E]
-    claims = z3.Implies(pair.risen(rise), claim)
-    return proving.claim(f"{u.name} on two grids, {rise}", text, claims, [below], cut)
+    claims = z3.Implies(rise.happens, claim)
+    return proving.claim(f"{u.name} on two grids, {rise.name}", text, claims, [below], cut)
 
 
-def _of_c(proving: Composing, pair: Pair, rise: int, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def _of_c(proving: Composing, pair: Pair, rise: Rise, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
     """What c gains: at least what `covered` products can lose."""
-    gains, rest, F = covered(pair.spec), (1 << rise) - 1, pair.x.F
+    gains, F = covered(pair.spec), pair.x.F
     A, B = _aligned(pair, -1)
-    gained, least = min(pair.terms, gains) * rest, (2 << F) - gains
+    gained, least = rise.lost(min(pair.terms, gains)), (2 << F) - gains
     sign = pair.runs.sign
-    up = z3.And(_finer(B, rise) - A >= gained, A >= 0)
-    down = z3.And(A - _finer(B, rise) >= gained, A <= 0)
-    if rise:
+    up = z3.And(rise.finer(B) - A >= gained, A >= 0)
+    down = z3.And(A - rise.finer(B) >= gained, A <= 0)
+    if rise.some:
         at_least = pair.E[1] == pair.least
         up, down = z3.And(up, z3.Or(at_least, least <= A)), z3.And(down, z3.Or(at_least, -least >= A))
     plus = sign == 0
     small = [within(each, pair.x.bounds[-1]) for each in (A, B)]
+    if rise.cut:
+        small.append(within(rise.finer(B), pair.x.bounds[-1] << pair.places))
     claim = z3.And(*small, z3.Implies(plus, up), z3.Implies(z3.Not(plus), down))
-    text = (
-        f"where e_max rises by {rise}, c is larger by at least what {min(pair.terms, gains)} terms can lose"
-    )
+    text = f"where e_max rises by {rise.name}, c is larger by at least what {min(pair.terms, gains)} terms can lose"
     (e0, s0), (e1, s1) = pair.c
     cut = [e0, e1, s0, s1, *pair.E, *pair.c_signs, sign]
-    claims = z3.Implies(pair.risen(rise), claim)
-    return proving.claim(f"c on two grids, {rise}", text, claims, given, cut)
+    claims = z3.Implies(rise.happens, claim)
+    return proving.claim(f"c on two grids, {rise.name}", text, claims, given, cut)
 
 
 # ---- sums --------------------------------------------------------------------------------------------------------
@@ -283,108 +337,189 @@ class _Sums:
             cut += [total, partial[-1]]
         return self.proving.claim("accumulator", "so the accumulator is the sum", claim, known, cut)
 
-    def _size(self, rise: int) -> z3.BitVecRef:
+    def _size(self) -> z3.BitVecRef:
         """What the sum with c is at least where one term more loses than c gains."""
         pair, n, bits = self.pair, self.pair.terms, self.pair.bits
         beyond = n + (2 << pair.x.F) - covered(pair.spec)
         return z3.If(pair.least == pair.E[1], z3.BitVecVal(n, bits), z3.BitVecVal(beyond, bits))
 
-    def _together(self, rise: int, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
+    def _together(self, rise: Rise, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
         """How D, the sum with c less that with the larger c, is bounded, R being the former."""
-        rest, sign = (1 << rise) - 1, self.pair.runs.sign
+        sign = self.pair.runs.sign
         up, down = D <= 0, D >= 0
-        if rise and self.pair.terms > covered(self.pair.spec):
-            size = self._size(rise)
+        if rise.some and not self.pair.covers:
+            size, rest = self._size(), rise.lost(1)
             up = z3.Or(up, z3.And(rest >= D, size <= R))
             down = z3.Or(down, z3.And(-rest <= D, -size >= R))
         return z3.And(z3.Implies(sign == 0, up), z3.Implies(sign != 0, down))
 
-    def lost(self, rise: int, facts: Sequence[z3.BoolRef], of_c: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
+    def lost(
+        self, rise: Rise, facts: Sequence[z3.BoolRef], of_c: z3.BoolRef
+    ) -> tuple[z3.BoolRef, z3.BoolRef]:
         """(the sum of what all terms lose is bounded; it is the difference of both sums)."""
-        pair, proving, n, risen = self.pair, self.proving, self.pair.terms, self.pair.risen(rise)
-        rest = (1 << rise) - 1
+        proving, n = self.proving, self.pair.terms
         sums, others = self.sums
-        differences = [A - _finer(B, rise) for A, B in self.terms]
-        D = self._running(differences)
-        cut = [*pair.E, pair.runs.sign]
+        differences = [A - rise.finer(B) for A, B in self.terms]
+        D, unit = self._running(differences), self._unit(rise)
+        cut = [*self.pair.E, self.pair.runs.sign, *rise.cut]
         known: list[z3.BoolRef] = []
         split: list[z3.BoolRef] = []
         for k in range(n + 1):
             (A, B), lost = self.terms[k], differences[k]
             before = [D[k - 1], sums[k - 1], others[k - 1]] if k else []
             text = "the difference of two sums on two grids is the sum of what each term loses"
-            claim = D[k] == sums[k] - _finer(others[k], rise)
-            inside = [*(before[1:] if k == 1 else before), A, B]  # the first is the difference by definition
-            split = [proving.claim(f"difference of sums {k}, {rise}", text, claim, split, inside)]
+            claim = D[k] == sums[k] - rise.finer(others[k])
+            inside = [*(before[1:] if k == 1 else before), A, B, *rise.cut]  # the first is so by definition
+            split = [proving.claim(f"difference of sums {k}, {rise.name}", text, claim, split, inside)]
             if k == n:
                 break
             text = "terms lose no more than a unit each, and more than all but one of them only if all have one sign"
-            claim = z3.Implies(
-                risen, z3.And(_lost_by(k + 1, rest, D[k], sums[k]), within(D[k], (k + 1) * rest))
-            )
+            claim = z3.Implies(rise.happens, self._lost_by(k + 1, rise, D[k], sums[k]))
             small = [self.ranges[0][k - 1]] if k else []
-            given = [*known, facts[k], *small, self.ranges[0][k]]
-            inside = [*cut, *(before[:2]), A, lost]
-            known = [proving.claim(f"difference {k}, {rise}", text, claim, given, inside)]
+            given = [*known, *unit, facts[k], *small, self.ranges[0][k]]
+            inside = [*cut, *(before[:2]), A, lost, *self._losses(rise, k)]
+            known = [proving.claim(f"difference {k}, {rise.name}", text, claim, given, inside)]
         text = "c gains what all lose, or all but one, if all have its sign and less than a unit is lost"
-        together = z3.Implies(risen, self._together(rise, D[n], sums[n]))
-        inside = [*cut, *([D[n - 1], sums[n - 1]]), *self.terms[n]]
-        given = [*known, of_c, self.ranges[0][n - 1]]
-        return proving.claim(f"difference with c, {rise}", text, together, given, inside), split[0]
+        together = z3.Implies(rise.happens, self._together(rise, D[n], sums[n]))
+        A, B = self.terms[n]
+        inside = [*cut, D[n - 1], sums[n - 1], A, rise.finer(B) if rise.cut else B, *self._losses(rise, n)]
+        given = [*known, *unit, of_c, self.ranges[0][n - 1]]
+        return proving.claim(f"difference with c, {rise.name}", text, together, given, inside), split[0]
 
-    def in_order(self, rise: int, lost: tuple[z3.BoolRef, z3.BoolRef]) -> z3.BoolRef:
+    def _unit(self, rise: Rise) -> list[z3.BoolRef]:
+        """That a coarser unit is not too large."""
+        if not rise.cut:
+            return []
+        claim = between(0, rise.lost(1), 1 << self.pair.places)
+        text = "what a term loses has places to spare"
+        return [self.proving.claim("coarser unit", text, claim, (), self.pair.E)]
+
+    def in_order(self, rise: Rise, lost: tuple[z3.BoolRef, z3.BoolRef]) -> z3.BoolRef:
         """That the totals are in order, or almost."""
         pair, (_, split), n = self.pair, lost, self.pair.terms
         R, other = self.sums[0][n], self.sums[1][n]
         t0, t1 = pair.x.step.total, pair.y.step.total
-        text = (
-            f"where e_max rises by {rise}, the sum with the larger c is the larger, or less than a unit less"
-        )
-        claim = z3.Implies(pair.risen(rise), ordered_totals(pair, rise))
+        text = f"where e_max rises by {rise.name}, the sum with the larger c is the larger, or less than a unit less"
+        claim = z3.Implies(rise.happens, ordered_totals(pair, rise))
         given = [*lost, *self.totals, *(each[n] for each in self.ranges)]
         cut = [*pair.E, pair.runs.sign, split.arg(0), R, other, t0, t1]
-        return self.proving.claim(f"totals, {rise}", text, claim, given, cut)
+        if rise.cut:
+            scaled = [rise.finer(each) for each in (other, wide(t1, pair.bits))]
+            given += self._scaled(rise, scaled)
+            cut += scaled
+        return self.proving.claim(f"totals, {rise.name}", text, claim, given, cut)
 
+    def _losses(self, rise: Rise, k: int) -> list[z3.BitVecRef]:
+        """What one term, and the first of them, lose at most, of which all else is made: letters, if no numbers."""
+        first = k if self.pair.covers else k - 1
+        return [*([rise.lost(first)] if first > 1 else []), rise.lost(1)] if rise.cut else []
 
-def _lost_by(k: int, rest: int, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
-    """If k terms lose more than k − 1 of them could, they have one sign, and none is zero."""
-    inner = (k - 1) * rest
-    return z3.And(z3.Implies(inner < D, k <= R), z3.Implies(-inner > D, -k >= R))
+    def _lost_by(self, k: int, rise: Rise, D: z3.BitVecRef, R: z3.BitVecRef) -> z3.BoolRef:
+        """k terms lose no more than a unit each.
+
+        If c gains less: where they lose more than k − 1 of them could, they have one sign, and none is zero.
+        """
+        claims = [_bounded(D, rise.lost(k))]
+        if rise.cut:
+            claims.append(between(0, rise.lost(k), k << self.pair.places))
+        if not self.pair.covers:
+            inner = rise.lost(k - 1)
+            claims += [z3.Implies(inner < D, k <= R), z3.Implies(-inner > D, -k >= R)]
+        return z3.And(claims)
+
+    def _scaled(self, rise: Rise, scaled: Sequence[z3.BitVecRef]) -> list[z3.BoolRef]:
+        """Of the sum with the larger c and of its total, in finer units: they are the same, and in their range."""
+        pair, proving, n = self.pair, self.proving, self.pair.terms
+        other, total = self.sums[1][n], wide(pair.y.step.total, pair.bits)
+        small = within(scaled[0], self._reach(n) << pair.places)
+        text = "the sum with the larger c has places to spare"
+        proving.claim(f"finer sum, {rise.name}", text, small, [self.ranges[1][n]], [other, *pair.E])
+        same, text = scaled[0] == scaled[1], "the accumulator in finer units is the sum"
+        proving.claim(
+            f"finer accumulator, {rise.name}", text, same, [self.totals[1]], [other, total, *rise.cut]
+        )
+        return [small, same]
 
 
 # ---- rounding ----------------------------------------------------------------------------------------------------
 
 
-def ordered_totals(pair: Pair, rise: int) -> z3.BoolRef:
+def ordered_totals(pair: Pair, rise: Rise) -> z3.BoolRef:
     """Whether the totals are in order, in units of the finer grid; or less than a coarser unit out of order."""
-    t0, t1 = pair.x.step.total, pair.y.step.total
-    bits = t0.size() + rise + 1
-    a, b = wide(t0, bits), wide(t1, bits) << rise
+    bits = pair.bits
+    a, b = wide(pair.x.step.total, bits), rise.finer(wide(pair.y.step.total, bits))
     up, down = a <= b, a >= b
-    n, gains, rest = pair.terms, covered(pair.spec), (1 << rise) - 1
-    if n > gains and rise:
+    if rise.some and not pair.covers:
+        n, gains = pair.terms, covered(pair.spec)
         beyond = n + (2 << pair.x.F) - gains
         size = z3.If(pair.least == pair.E[1], z3.BitVecVal(n, bits), z3.BitVecVal(beyond, bits))
+        rest = rise.lost(1)
         up, down = z3.Or(up, z3.And(a - b <= rest, a >= size)), z3.Or(down, z3.And(b - a <= rest, -a >= size))
     sign = pair.runs.sign
     return z3.And(z3.Implies(sign == 0, up), z3.Implies(sign != 0, down))
 
 
-def _rounding(proving: Composing, pair: Pair, rise: int, totals: z3.BoolRef) -> None:
+@dataclass(frozen=True)
+class _Rounding:
     """Totals in order are rounded in order, and so are those that are almost."""
-    x, y, (E0, E1) = pair.x, pair.y, pair.E
-    ex, reach = x.exponents, sum(x.bounds)
-    t0, t1 = x.step.total, y.step.total
-    premises = [
-        totals,
-        z3.UGE(E0, ex.constant(x.least)),
-        z3.ULE(E1, ex.constant(ex.high)),
-        *(z3.And(t <= reach, t >= -reach) for t in (t0, t1)),
-    ]
-    proving.claim(
-        f"rounding with e_max {rise} higher",
-        f"sums in order are rounded in order, where e_max is {rise} higher for the larger c",
-        z3.Implies(pair.risen(rise), pair.runs.ordered),
-        premises,
-        [E0, E1, t0, t1, pair.runs.sign, *flags(x.step), *flags(y.step)],
-    )
+
+    theory: Theory
+    pair: Pair
+
+    @property
+    def rule(self) -> OrderedRounding:
+        x = self.pair.x
+        return OrderedRounding(
+            x.rho, x.exponents, F=x.F, lowest=x.least, bits=x.step.total.size(), reach=sum(x.bounds)
+        )
+
+    @property
+    def runs(self) -> tuple[At, At]:
+        x, y = self.pair.x.step, self.pair.y.step
+        return At(x.total, x.e_max), At(y.total, y.e_max)
+
+    @property
+    def ranges(self) -> list[z3.BoolRef]:
+        """Claimed of e_max and of both totals."""
+        x, (E0, E1) = self.pair.x, self.pair.E
+        ex, reach = x.exponents, sum(x.bounds)
+        small = [z3.And(each.total <= reach, each.total >= -reach) for each in self.runs]
+        return [z3.UGE(E0, ex.constant(x.least)), z3.ULE(E1, ex.constant(ex.high)), *small]
+
+    @property
+    def letters(self) -> list[z3.ExprRef]:
+        pair = self.pair
+        totals = [each.total for each in self.runs]
+        return [*pair.E, *totals, pair.runs.sign, *flags(pair.x.step), *flags(pair.y.step)]
+
+    def prove(self, totals: Sequence[tuple[Rise, z3.BoolRef]]) -> None:
+        """From what `_Sums.in_order` gave.  Raises NotProvedError."""
+        linked = self._linked() if self.pair.covers else []
+        for rise, claim in totals:
+            self._rounded(rise, claim, linked)
+
+    def _linked(self) -> list[z3.BoolRef]:
+        """The theorems of `rule`, and that they are about d."""
+        rule, pair = self.rule, self.pair
+        rule.prove(self.theory)
+        claims = []
+        for side, at in zip((pair.x, pair.y), self.runs, strict=True):
+            claim = z3.Or(
+                any_special(side.step), order(side.step.result) == order(rule.code(at.total, at.e_max))
+            )
+            text = "where nothing is special, d is the rounded sum; a zero may have another sign"
+            claims.append(self.theory.claim("rounded sum", text, claim, (), self.letters))
+        return claims
+
+    def _rounded(self, rise: Rise, totals: z3.BoolRef, linked: Sequence[z3.BoolRef]) -> None:
+        pair, given, cut = self.pair, [totals, *self.ranges], self.letters
+        if linked and rise.number is not None:
+            where = z3.And(rise.happens, *self.ranges, totals.arg(1))
+            plus = pair.runs.sign == 0
+            cases = prove_rounded_in_order(self.theory, self.rule, self.runs, rise.number, where, plus)
+            given += [*linked, *cases.children()]
+            codes = [self.rule.code(at.total, at.e_max) for at in self.runs]
+            cut += [pair.x.step.result, pair.y.step.result, *codes]
+        name = f"rounding with e_max {rise.name} higher"
+        text = f"sums in order are rounded in order, where e_max is {rise.name} higher for the larger c"
+        self.theory.claim(name, text, z3.Implies(rise.happens, pair.runs.ordered), given, cut)

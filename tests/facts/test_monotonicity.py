@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -101,6 +102,43 @@ def test_but_no_more_nor_fewer_bits(change: dict[str, Any], theory: Theory) -> N
     assert monotone_fused.products_allowed(spec) < spec.k
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_fused.prove_in_c(theory, spec)
+
+
+#: With this exponent of c = 0, e_max may rise by more than a sum has places.
+LOW_ZERO = -50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("k", "F", "rho"), [(2, 11, RNE_FP16), (2, 10, RZ_FP16), (5, 12, RZ_FP16)], ids=str)
+@pytest.mark.parametrize("e_zero", [-21, LOW_ZERO])
+def test_c_after_0_is_covered_however_far_e_max_rises(
+    k: int, F: int, rho: Conversion, e_zero: int, theory: Theory
+) -> None:
+    spec = SMALL.spec.replace(k=k, L=k, F=F, rho=rho, e_zero=e_zero)
+    assert monotone_fused.products_allowed(spec) == spec.k
+    monotone_fused.prove_in_c(theory, spec)
+    assert theory.proves(two_runs(spec).statement)
+
+
+@pytest.mark.parametrize("far", ["not asked for", "asked for too late", "a unit too many"])
+def test_a_far_rise_that_is_not_told_of_is_noticed(
+    far: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = monotone_fused.Pair.rises.fget
+    assert whole is not None
+
+    def rises(pair: monotone_fused.Pair) -> list[monotone_fused.Rise]:
+        *near, more = whole(pair)
+        if far == "not asked for":
+            return near
+        if far == "asked for too late":
+            E0, E1 = pair.E
+            return [*near, replace(more, happens=z3.And(more.happens, z3.UGE(E1 - E0, 3)))]
+        return [*near, replace(more, unit=more.unit << 1)]
+
+    monkeypatch.setattr(monotone_fused.Pair, "rises", property(rises))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        monotone_fused.prove_in_c(theory, SMALL.spec.replace(F=11, e_zero=-21))
 
 
 @pytest.mark.parametrize("instruction", [volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]], ids=str)
@@ -441,6 +479,30 @@ def test_a_claim_left_out_is_noticed(name: str, theory: Theory, monkeypatch: pyt
     forget(name, monkeypatch)
     with pytest.raises(NotProvedError, match=r"from all of these.*does not hold"):
         monotone_fused.prove_in_c(theory, HALF_STEP)
+
+
+NEEDED_FROM_ZERO = [
+    "product on two grids, more",
+    "c on two grids, more",
+    "coarser unit",
+    "difference of sums 1, more",
+    "difference 1, more",
+    "difference with c, more",
+    "finer sum, more",
+    "finer accumulator, more",
+    "totals, more",
+    "rounding with e_max more higher",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEEDED_FROM_ZERO)
+def test_a_claim_left_out_where_c_is_0_is_noticed(
+    name: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(name, monkeypatch)
+    with pytest.raises(NotProvedError, match=r"from all of these.*does not hold"):
+        monotone_fused.prove_in_c(theory, HALF_STEP.replace(e_zero=LOW_ZERO))
 
 
 @pytest.mark.parametrize("rule", ["neighbours", "zeros", "transitive"])
