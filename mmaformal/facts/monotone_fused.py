@@ -175,6 +175,9 @@ def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours) -> None:
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
     pair = Pair(spec, runs, x, y)
+    rounding = _Rounding(proving, pair)
+    if pair.covers:
+        rounding.rule.prove(proving)
     step = _next_c(proving, pair)
     (below0, some0), (below1, some1) = prove_e_max(proving, x), prove_e_max(proving, y)
     maxima = _maxima(proving, pair, step, [*below0, *below1, some0, some1])
@@ -188,7 +191,7 @@ def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours) -> None:
         of_c = _of_c(proving, pair, rise, [step, maxima, below0[-1], below1[-1]])
         lost = sums.lost(rise, facts, of_c)
         totals.append((rise, sums.in_order(rise, lost)))
-    _Rounding(proving, pair).prove(totals)
+    rounding.prove(totals)
 
 
 # ---- c and e_max -------------------------------------------------------------------------------------------------
@@ -499,9 +502,8 @@ class _Rounding:
             self._rounded(rise, claim, linked)
 
     def _linked(self) -> list[z3.BoolRef]:
-        """The theorems of `rule`, and that they are about d."""
+        """That the theorems of `rule` are about d."""
         rule, pair = self.rule, self.pair
-        rule.prove(self.theory)
         claims = []
         for side, at in zip((pair.x, pair.y), self.runs, strict=True):
             claim = z3.Or(

@@ -636,6 +636,30 @@ def _prove_product(theory: Theory, side: Side) -> z3.BoolRef:
     return theory.claim("product", text, claim, given, cut)
 
 
+def below_numbers(x: Number, y: Number) -> z3.BoolRef:
+    """|x| ≤ |y|, as `larger_products` has it."""
+    return at_least(y.significand, y.exponent, x.significand, x.exponent)
+
+
+def _prove_compared(theory: Theory, sides: tuple[Side, Side]) -> list[z3.BoolRef]:
+    """That products are in order if their numbers are: where they are the same, and where one is zero."""
+    (x, y), all_ = sides, sides[0].all_
+    numbers, terms = below_numbers(x.number, y.number), below(all_, x.term, y.term)
+    same = [
+        z3.And(s.term.significand == s.number.significand, unit(all_, s.term.exponent) == s.number.exponent)
+        for s in sides
+    ]
+    cut = [unit(all_, s.term.exponent) for s in sides]
+    cut += [part for s in sides for v in (s.term, s.number) for part in (v.significand, v.exponent)]
+    said = (
+        ("same numbers", "the same numbers are in the same order", z3.Implies(z3.And(same), numbers == terms)),
+        ("zero first", "zero is below all", z3.Implies(x.zero, terms)),
+        ("zero last", "and nothing else is below zero", z3.Implies(y.number.significand == 0, z3.Or(
+            x.number.significand == 0, z3.Not(numbers)))),
+    )  # fmt: skip
+    return [theory.claim(name, text, claim, (), cut) for name, text, claim in said]
+
+
 def _prove_codes(
     theory: Theory,
     runs: LargerProduct,
@@ -652,6 +676,7 @@ def _prove_codes(
     none = z3.Not(z3.Or([any_special(side.step) for side in sides]))
     where = z3.And(runs.premises[0], none)
     less, more = below(all_, x.term, y.term), below(all_, y.term, x.term)
+    compared = [claim for pair in ((x, y), (y, x)) for claim in _prove_compared(theory, pair)]
     minus = x.term.sign == 1
     positive, zero = y.term.sign == 0, z3.And(x.zero, y.zero)
     by_sign = z3.And(
@@ -659,10 +684,12 @@ def _prove_codes(
         z3.Implies(z3.Not(minus), z3.And(less, z3.Or(positive, zero))),
     )
     text = "the products are in order, by sign and magnitude"
-    cut = [part for s in sides for v in (s.term, s.number) for part in (v.sign, v.significand, v.exponent)]
+    cut = [less, more, *(below_numbers(u.number, v.number) for u, v in ((x, y), (y, x)))]
+    cut += [part for s in sides for v in (s.term, s.number) for part in (v.sign, v.significand, v.exponent)]
     cut += [flag for s in sides for flag in (s.number.infinite, s.number.nan)]
     cut += [flag for s in sides for flag in flags(s.step)]
-    signs = theory.claim("products in order", text, z3.Implies(where, by_sign), [*known, *finite], cut)
+    given = [*known, *finite, *compared]
+    signs = theory.claim("products in order", text, z3.Implies(where, by_sign), given, cut)
     ordered, ranges = theorems
     small, large = all_.term, other_term(all_)
     both = [

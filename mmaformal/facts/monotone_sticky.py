@@ -145,15 +145,15 @@ def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours) -> None:
 def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
     """The same; "c" is whatever changes from one run to the other."""
     spec, runs = pair.spec, pair.runs
-    step = _next_c(theory, pair)
-    maxima, ways = _maxima(theory, pair, step)
-    totals = [_total(theory, pair, run) for run in (0, 1)]
-    sums = [_sums(theory, pair, rise, step, maxima, totals) for rise in (0, 1)]
     bits, reach = pair.totals[0].size(), _reach(pair.totals[0])
     p, lowest = spec.parameters, spec.c_format.min_exponent
     assert isinstance(p, (Sfma, Efda))
     rounding = OrderedRounding(p.rho, pair.exponents, frame_of(spec), lowest, bits, reach)
     rounding.prove(theory)
+    step = _next_c(theory, pair)
+    maxima, ways = _maxima(theory, pair, step)
+    totals = [_total(theory, pair, run) for run in (0, 1)]
+    sums = [_sums(theory, pair, rise, step, maxima, totals) for rise in (0, 1)]
     first, second = (At(*each) for each in zip(pair.totals, pair.E, strict=True))
     small = [total.arg(1) for total in totals]
     cases = [

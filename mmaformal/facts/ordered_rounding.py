@@ -1,7 +1,8 @@
 """Rounding keeps the order of sums, on one grid or on the next coarser one.
 
 Of the codes that sums T · 2^e are rounded to: T and T + 1 give codes in order, so do any two T ≤ T' (the rule
-`ascent`); and so do T at e and ⌈T / 2⌉ at e + 1, or the floor of T / 2 at e + 1 and T at e.
+`ascent`); 2T at e and T at e + 1 are one number, and give the same.  So T at e and ⌈T / 2⌉ at e + 1 give codes in
+order, and so do the floor of T / 2 at e + 1 and T at e.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ class OrderedRounding:
     bits: int
     reach: int
 
+    def __post_init__(self) -> None:
+        assert self.even_reach < 1 << (self.bits - 1)
+
+    @property
+    def even_reach(self) -> int:
+        return self.reach + self.reach % 2
+
     @property
     def e_max(self) -> z3.BitVecRef:
         return z3.BitVec("e_max", self.exponents.bits)
@@ -46,7 +54,7 @@ class OrderedRounding:
     @property
     def ascent(self) -> Ascent:
         in_range = self.in_range(self.e_max)
-        return Ascent(self.total, self.code(self.total, self.e_max), not_above, self.reach, in_range)
+        return Ascent(self.total, self.code(self.total, self.e_max), not_above, self.even_reach, in_range)
 
     def in_range(self, e_max: z3.BitVecRef) -> z3.BoolRef:
         ex = self.exponents
@@ -56,6 +64,12 @@ class OrderedRounding:
     def _fits(self) -> z3.BoolRef:
         T, e, ex = self.total, self.e_max, self.exponents
         return z3.And(self.in_range(e), z3.ULT(e, ex.constant(ex.high)), -self.reach <= T, self.reach >= T)
+
+    @property
+    def doubled(self) -> z3.BoolRef:
+        T, e, ex, most = self.total, self.e_max, self.exponents, self.even_reach // 2
+        fits = z3.And(self.in_range(e), z3.ULT(e, ex.constant(ex.high)), -most <= T, most >= T)
+        return z3.Implies(fits, self.code(T << 1, e) == self.code(T, e + 1))
 
     @property
     def up(self) -> z3.BoolRef:
@@ -68,16 +82,26 @@ class OrderedRounding:
         return z3.Implies(self._fits, not_above(self.code(T >> 1, e + 1), self.code(T, e)))
 
     def prove(self, theory: Theory) -> None:
-        """Raises NotProvedError."""
+        """Theorems: to be concluded before anything else is claimed.  Raises NotProvedError."""
         rule = self.ascent
         theory.holds("next sum", f"a sum and the next are rounded in order by {self.rho}", rule.neighbours)
         theory.holds("≤ of codes", "≤ is transitive", rule.transitive)
         theory.holds("d and d", "and reflexive", rule.reflexive)
         rule.conclude(theory)
-        text = "a sum on the next coarser grid, cut up, is rounded to no less"
-        theory.holds("coarser grid, up", text, self.up)
-        text = "a sum on the next coarser grid, cut down, is rounded to no more"
-        theory.holds("coarser grid, down", text, self.down)
+        text = "twice a sum is rounded as the sum is on the next coarser grid"
+        theory.holds("doubled sum", text, self.doubled)
+        self._prove_coarser(theory, half_up(self.total), self.up, "up")
+        self._prove_coarser(theory, self.total >> 1, self.down, "down")
+
+    def _prove_coarser(self, theory: Theory, half: z3.BitVecRef, claim: z3.BoolRef, way: str) -> None:
+        T, e, double = self.total, self.e_max, half << 1
+        ends = (T, double) if way == "up" else (double, T)
+        ordered = instance(theory, self.ascent.conclusion, list(zip(self.ascent.numbers, ends, strict=True)))
+        same = instance(theory, self.doubled, [(T, half)])
+        cut = [self.code(T, e), self.code(double, e), self.code(half, e + 1)]
+        text = f"a sum on the next coarser grid, cut {way}, is that of an even one, which is in order"
+        theory.claim(f"coarser grid, {way}", text, claim, [ordered, same], cut)
+        theory.theorem(text, claim)
 
     def in_order(self, theory: Theory, x: At, y: At) -> z3.BoolRef:
         """Sums that are claimed to be in range, on one grid: where they are in order, so are their codes."""
