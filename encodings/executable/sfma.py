@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaformal.algorithms import DotAdd, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -60,9 +60,10 @@ class Step:
     result: Lane  #: encode
 
 
-def step(spec: DotAdd, parameters: Sfma, a: Lane, b: Lane, c: Lane) -> Step:
-    rho, bits = parameters.rho, spec.a_format.fraction_bits
-    x, y, addend = (decode(code, spec.a_format.layout) for code in (a, b, c))
+def step(rho: Conversion, a: Lane, b: Lane, c: Lane) -> Step:
+    """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept."""
+    bits = rho.format.fraction_bits
+    x, y, addend = (decode(code, rho.format.layout) for code in (a, b, c))
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(addend)))
 
     frame, least = 2 * bits + 3, rho.format.min_exponent
@@ -109,6 +110,6 @@ def dot_add(
     assert isinstance(parameters, Sfma)
     steps = []
     for x, y in zip(a, b, strict=True):
-        steps.append(step(spec, parameters, x, y, c))
+        steps.append(step(parameters.rho, x, y, c))
         c = steps[-1].result
     return Trace(tuple(steps), c)

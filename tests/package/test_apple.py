@@ -1,0 +1,178 @@
+"""Apple AMX: an instruction's words, and what it does to a state, held against an emulator's recordings."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmaformal.apple import FIELDS, OPS, AmxState, Operand, Word, disassemble, execute
+from mmaformal.encodings.executable import amx
+
+RECORDED = (
+    Path(__file__).resolve().parents[3] / "shared" / "recordings" / "processors" / "apple_amx_emulated.npz"
+)
+
+operands = st.builds(
+    Operand, **{name: st.integers(0, (1 << width) - 1) for name, (_, width) in FIELDS.items()}
+)
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@given(operands)
+def test_an_operand_is_its_fields(operand: Operand) -> None:
+    assert Operand.decode(operand.encode()) == operand
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_bits_that_are_no_fields_are_left_out(bits: int) -> None:
+    used = sum(((1 << width) - 1) << low for low, width in FIELDS.values())
+    assert Operand.decode(bits).encode() == bits & used
+
+
+def test_fields_lie_where_the_tables_have_them() -> None:
+    assert Operand(vector=1).encode() == 1 << 63
+    assert Operand(z_row=63, x_offset=511, y_offset=511).encode() == 63 << 20 | 511 << 10 | 511
+    assert Operand.decode(1 << 41 | 3 << 46) == Operand(x_enable_mode=3, x_enable_value=1)
+    assert str(Operand(z_row=4, skip_z=1)) == "z_row=4 skip_z=1"
+    assert str(Operand()) == "0"
+
+
+@pytest.mark.parametrize("wrong", [{"z_row": 64}, {"vector": 2}, {"x_offset": -1}, {"y_offset": 1.0}])
+def test_a_field_that_does_not_fit_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} has "):
+        Operand(**wrong)
+
+
+def test_words_and_their_disassembly() -> None:
+    for name in OPS:
+        for register in range(32):
+            word = Word(name, register)
+            assert Word.decode(word.encode()) == word
+    assert Word("fma32", 3).encode() == 0x00201000 | 12 << 5 | 3
+    nop = 0xD503201F
+    assert list(disassemble([Word("fma16", 31).encode(), nop])) == [
+        "       0:  002011ff  fma16 xzr",
+        "       4:  d503201f  .word 0xd503201f",
+    ]
+    found = [Word.decode(0x00201000 | op << 5) for op in range(32)]
+    assert [word.name for word in found if word] == ["fma64", "fma32", "fma16"]
+    with pytest.raises(ValueError, match="32 bits"):
+        list(disassemble([1 << 32]))
+
+
+# ---- states ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason=f"no {RECORDED.name}")
+def test_every_byte_is_as_the_emulator_has_it() -> None:
+    with np.load(RECORDED) as d:
+        cases = [(f"fma{d['op'][n]}", int(d["operand"][n]), *(d[k][n].tobytes() for k in ("x", "y", "z", "z_after")))
+                 for n in range(len(d["op"]))]  # fmt: skip
+    assert len(cases) == 120
+    for name, operand, x, y, z, after in cases:
+        assert execute(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
+
+
+def codes(form: str, *values: float) -> bytes:
+    return struct.pack(f"<{len(values)}{form}", *values)
+
+
+def pool(row: bytes) -> bytes:
+    return row + bytes(512 - len(row))
+
+
+def test_an_outer_product_of_fp32() -> None:
+    x, y = codes("f", *range(16)), codes("f", *range(1, 17))
+    state = execute(AmxState(pool(x), pool(y)), "fma32", Operand(z_row=2))
+    for r in range(64):
+        expected = [float(i * (r // 4 + 1)) if r % 4 == 2 else 0.0 for i in range(16)]
+        assert list(struct.unpack("<16f", state.row(r))) == expected
+
+
+def test_fp16_onto_fp32_fills_all_of_z() -> None:
+    x, y = codes("e", *range(32)), codes("e", *range(1, 33))
+    state = execute(AmxState(pool(x), pool(y)), "fma16", Operand(z_f32=1, z_row=9))
+    for i in range(32):
+        for j in range(32):
+            assert struct.unpack("<16f", state.row(2 * j + i % 2))[i // 2] == i * (j + 1)
+
+
+@pytest.mark.parametrize(
+    ("skipped", "expected"),
+    [("", 3 * 5 + 7), ("z", 15), ("y", 10), ("yz", 3), ("x", 12), ("xz", 5), ("xy", 7), ("xyz", 0)],
+)
+def test_what_is_skipped(skipped: str, expected: float) -> None:
+    operand = Operand(vector=1, z_row=1, **{f"skip_{name}": 1 for name in skipped})
+    z = bytes(64) + codes("d", *[7.0] * 8) + bytes(4096 - 128)
+    after = execute(AmxState(pool(codes("d", *[3.0] * 8)), pool(codes("d", *[5.0] * 8)), z), "fma64", operand)
+    assert struct.unpack("<8d", after.row(1)) == (expected,) * 8
+
+
+def test_x_alone_passes_through_and_a_nan_of_arithmetic_is_the_default_one() -> None:
+    signalling = struct.pack("<16I", *[0xFF800001] * 16)
+    state = AmxState(pool(signalling), pool(codes("f", *[1.0] * 16)))
+    alone = execute(state, "fma32", Operand(vector=1, skip_y=1, skip_z=1))
+    assert alone.row(0) == signalling
+    times = execute(state, "fma32", Operand(vector=1, skip_z=1))
+    assert times.row(0) == struct.pack("<16I", *[0x7FC00000] * 16)
+    converted = execute(
+        AmxState(pool(struct.pack("<32H", *[0xFE01] * 32))),
+        "fma32",
+        Operand(vector=1, skip_y=1, skip_z=1, x_f16=1),
+    )
+    assert converted.row(0) == struct.pack("<16I", *[0x7FC00000] * 16)
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "expected"),
+    [
+        (0, 0, range(8)), (0, 1, range(1, 8, 2)), (0, 2, range(0, 8, 2)), (0, 3, ()), (0, 9, ()), (0, 16, ()),
+        (1, 3, [3]), (1, 11, [3]), (2, 3, range(3)), (2, 8, range(8)), (2, 0, range(8)), (3, 2, [6, 7]),
+        (3, 16, range(8)),
+    ],
+)  # fmt: skip
+def test_which_lanes_take_part(mode: int, value: int, expected: list[int]) -> None:
+    state = AmxState(pool(codes("d", *[1.0] * 8)))
+    after = execute(
+        state, "fma64", Operand(vector=1, skip_y=1, skip_z=1, x_enable_mode=mode, x_enable_value=value)
+    )
+    assert [i for i, z in enumerate(struct.unpack("<8d", after.row(0))) if z] == list(expected)
+
+
+def test_offsets_go_around_the_pool() -> None:
+    x = bytes(range(256)) * 2
+    after = execute(AmxState(x), "fma64", Operand(vector=1, skip_y=1, skip_z=1, x_offset=509))
+    assert after.row(0) == (x + x)[509 : 509 + 64]
+
+
+@settings(max_examples=4)
+@given(st.sampled_from(list(OPS)), operands)
+def test_all_elements_at_once_are_those_one_by_one(name: str, operand: Operand) -> None:
+    rng = np.random.default_rng(operand.encode())
+    x, y, z = (rng.integers(0, 256, size, np.uint8).tobytes() for size in (512, 512, 4096))
+    bits = operand.encode()
+    one_by_one = amx.execute(name, amx.State(x, y, z), bits - (1 << 64) if bits >> 63 else bits)
+    assert execute(AmxState(x, y, z), name, operand).z == bytes(one_by_one.z)
+
+
+def test_wrong_use_is_told_in_a_line() -> None:
+    with pytest.raises(ValueError, match="z has 4096 bytes, not 64"):
+        AmxState(z=bytes(64))
+    with pytest.raises(ValueError, match="x has 512 bytes, not list"):
+        AmxState(x=[0] * 512)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no AMX instruction 'fma8' here; there are fma64, fma32, fma16"):
+        execute(AmxState(), "fma8", 0)
+    with pytest.raises(ValueError, match="64 bits"):
+        execute(AmxState(), "fma16", 1 << 64)
+    with pytest.raises(ValueError, match="register"):
+        Word("fma16", 32)
+    assert (
+        repr(AmxState()) == "<AmxState not zero in x: 0 of 512 bytes, y: 0 of 512 bytes, z: 0 of 4096 bytes>"
+    )
