@@ -118,7 +118,7 @@ class SfmaKernel(Kernel):
 
 
 @intrinsic
-def _bits(typing: Any, x: Any) -> Any:
+def bits_of(typing: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(32))
 
@@ -139,7 +139,7 @@ _EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
 @inlined
 def flush(x: Any) -> Any:
     """A subnormal becomes zero of the same sign."""
-    bits = _bits(x)
+    bits = bits_of(x)
     return _float(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
 
 
@@ -168,7 +168,7 @@ def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: A
             for i in range(m):
                 row = d[i, p * width : p * width + w]
                 for j in range(w):
-                    row[j] = np.float32(0) if _bits(row[j]) & _EXPONENT == 0 else row[j]
+                    row[j] = np.float32(0) if bits_of(row[j]) & _EXPONENT == 0 else row[j]
                 for g in range(step * k, (step + 1) * k, G):
                     x0, x1 = a[i, g], a[i, g + 1]
                     if G == 2:

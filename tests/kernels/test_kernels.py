@@ -13,12 +13,24 @@ import pytest
 from golden_vectors import FILES, instruction_of, kept_rows, load, scales
 from kernel_runs import executable, near_one, random_codes, run
 
-from mmaformal import ARCHITECTURES, Instruction, ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal import (
+    ARCHITECTURES,
+    Instruction,
+    ampere,
+    cdna1,
+    cdna2,
+    cdna3,
+    hopper,
+    rtx_blackwell,
+    sapphire_rapids,
+    volta,
+)
 from mmaformal.algorithms import Conversion, Rounding
-from mmaformal.formats import Format, Specials, fp32, fp64
+from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.fused import FdaKernel
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
+from mmaformal.kernels.pairs import PfmaKernel
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.kernels.widths import widths
 from mmaformal.witness import results_differ
@@ -46,6 +58,7 @@ WAYS = [
     cdna3["f32_16x16x16_bf16"],
     cdna3["f32_16x16x8_xf32"],
     cdna3["f32_16x16x32_fp8_bf8"],
+    sapphire_rapids["TDPBF16PS"],
 ]
 
 #: parameters no hardware has
@@ -340,8 +353,40 @@ def test_parts_of_steps_are_what_the_whole_is(i: Instruction) -> None:
 def test_every_instruction_has_a_compiled_kernel() -> None:
     for architecture in ARCHITECTURES.values():
         for i in architecture:
-            plain = i.algorithm == "pfma"  # which has none yet
-            assert isinstance(kernel_for(i.spec), PlainKernel) == plain, i.label
+            assert not isinstance(kernel_for(i.spec), PlainKernel), i.label
+
+
+@pytest.mark.parametrize("L", [2, 8, 10, 32])
+def test_pfma_where_results_are_tiny(L: int) -> None:
+    """Products and sums about 2^-126, of which some are that only once they are rounded; and NaNs with payloads."""
+    i = sapphire_rapids["TDPBF16PS"].replace(k=L, L=L)
+    rng = np.random.default_rng(L)
+    m, n, steps = 40, 260, 2
+
+    def codes(shape: tuple[int, int]) -> Any:
+        fields = (
+            rng.integers(62, 66, shape) << 7 | rng.integers(0, 128, shape) | rng.integers(0, 2, shape) << 15
+        )
+        rare = rng.random(shape) < 0.003
+        return np.where(rare, rng.integers(0, 1 << 16, shape), fields).astype(np.uint16)
+
+    a, b = codes((m, steps * L)), codes((steps * L, n))
+    c = rng.integers(0, 4 << 23, (m, n), np.uint32)
+    mine, theirs = run(i, a, b, c, steps=steps), executable(i, a, b, c, steps=steps)
+    assert (mine == theirs).all()
+    assert (mine & 0x7F800000 == 0).any()
+
+
+def test_pfma_computes_doubtful_results_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^-126 − ¾·2^-150: the processor rounds that to 2^-126; to 24 bits with any exponent, it is less, so zero."""
+    i = sapphire_rapids["TDPBF16PS"].replace(k=4, L=4)
+    small, smallest = bf16.code("0x1p-63"), bf16.code("0x1p-76")
+    a = np.array([[small, 0, bf16.code("-0x1.8p-75"), 0]], np.uint16)
+    b = np.array([[small], [0], [smallest], [0]], np.uint16)
+    c = np.zeros((1, 1), np.uint32)
+    assert run(i, a, b, c) == executable(i, a, b, c) == 0
+    monkeypatch.setattr(PfmaKernel, "_again", lambda *_: None)
+    assert run(i, a, b, c) == 0x00800000
 
 
 def test_the_plain_executable_stands_in_where_a_kernel_cannot_hold_the_numbers() -> None:

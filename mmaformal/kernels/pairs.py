@@ -1,0 +1,128 @@
+"""The kernel of pfma on the processor's own fused multiply-add.
+
+A result below 2^-126 is made zero after it was rounded to the processor's format, which has subnormals; pfma looks at
+it before, rounded as if exponents had no least.  The two differ only where the processor's result is 2^-126 itself:
+those outputs, and NaNs, whose payloads depend on the order of the operands, are computed again by the executable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings import executable
+from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
+from mmaformal.kernels.ieee import bits_of, check_processor, flush, has_fma
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+
+_MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
+
+
+@inlined
+def is_least(x: Any) -> Any:
+    """1 where |x| is the least normal number, else 0."""
+    return np.int32(bits_of(x) & _MAGNITUDE == _LEAST)
+
+
+@driver
+def run_step(a: Any, b: Any, d: Any, after: Any, doubtful: Any, first: Any, L: Any) -> None:
+    """One step, of products first … first + L - 1: `after` from `d`, and which elements are `doubtful`."""
+    vectorised()
+    m, n = d.shape
+    width = b.shape[2]
+    even, odd = np.empty(width, np.float32), np.empty(width, np.float32)
+    least = np.empty(width, np.int32)
+    for p in range((n + width - 1) // width):
+        w = min(width, n - p * width)
+        for i in range(m):
+            for j in range(w):
+                even[j], odd[j], least[j] = np.float32(0), np.float32(0), 0
+            k = 0
+            while k + 8 <= L:
+                q = first + k
+                x0, x1, x2, x3 = a[i, q], a[i, q + 1], a[i, q + 2], a[i, q + 3]
+                x4, x5, x6, x7 = a[i, q + 4], a[i, q + 5], a[i, q + 6], a[i, q + 7]
+                for j in range(w):
+                    s, t, bad = even[j], odd[j], least[j]
+                    s, t = fma(x0, b[p, q, j], s), fma(x1, b[p, q + 1, j], t)
+                    bad |= is_least(s) | is_least(t)
+                    s, t = fma(x2, b[p, q + 2, j], flush(s)), fma(x3, b[p, q + 3, j], flush(t))
+                    bad |= is_least(s) | is_least(t)
+                    s, t = fma(x4, b[p, q + 4, j], flush(s)), fma(x5, b[p, q + 5, j], flush(t))
+                    bad |= is_least(s) | is_least(t)
+                    s, t = fma(x6, b[p, q + 6, j], flush(s)), fma(x7, b[p, q + 7, j], flush(t))
+                    bad |= is_least(s) | is_least(t)
+                    even[j], odd[j], least[j] = flush(s), flush(t), bad
+                k += 8
+            while k < L:
+                q = first + k
+                x0, x1 = a[i, q], a[i, q + 1]
+                for j in range(w):
+                    s, t = fma(x0, b[p, q, j], even[j]), fma(x1, b[p, q + 1, j], odd[j])
+                    least[j] |= is_least(s) | is_least(t)
+                    even[j], odd[j] = flush(s), flush(t)
+                k += 2
+            begin = p * width
+            for j in range(w):
+                result = flush(flush(d[i, begin + j]) + flush(even[j] + odd[j]))
+                after[i, begin + j] = result
+                doubtful[i, begin + j] = (least[j] != 0) | (result != result)
+
+
+class PfmaKernel(Kernel):
+    """pfma."""
+
+    algorithms = ("pfma",)
+    bytes_per_element = 4
+    description = "pfma: the processor's float32 fused multiply-add, subnormals flushed after each"
+
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        self.L = spec.parameters.step_products
+        self.steps = spec.k // self.L
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> PfmaKernel | None:
+        """None unless the processor has fma."""
+        return cls(spec) if has_fma() else None
+
+    def _values(self, codes: Codes) -> NDArray[np.float32]:
+        """bf16 codes as fp32; subnormals zero, with their signs."""
+        bits = np.ascontiguousarray(codes).astype(np.uint32) << 16
+        bits[bits & 0x7F800000 == 0] &= np.uint32(1 << 31)
+        return bits.view(np.float32)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (self._values(codes),)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (self._values(in_panels(codes)),)
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        check_processor()
+        before, after, doubtful = (
+            d.view(np.float32),
+            np.empty(d.shape, np.float32),
+            np.empty(d.shape, np.bool_),
+        )
+        for step in range(start * self.steps, stop * self.steps):
+            run_step(a[0], b[0], before, after, doubtful, step * self.L, self.L)
+            if doubtful.any():
+                self._again(a[0], b[0], before, after, np.nonzero(doubtful), step)
+            before[...] = after
+
+    def _again(
+        self, a: Any, b: Any, c: Any, after: Any, where: tuple[NDArray[np.intp], ...], step: int
+    ) -> None:
+        """Some elements of a step, by the executable."""
+        i, j = where
+        products = range(step * self.L, (step + 1) * self.L)
+        rows, columns = a.view(np.uint32) >> 16, b.view(np.uint32) >> 16
+        lanes_a = [rows[i, k].astype(np.int64) for k in products]
+        lanes_b = [columns[j // WIDTH, k, j % WIDTH].astype(np.int64) for k in products]
+        lane_c = c.view(np.uint32)[i, j].astype(np.int64)
+        result = executable.dot_add(self.spec.replace(k=self.L), lanes_a, lanes_b, lane_c).result
+        after.view(np.uint32)[i, j] = result.astype(np.uint32)
