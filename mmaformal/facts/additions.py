@@ -60,11 +60,22 @@ class Addition:
     def exact(self) -> z3.BitVecRef:
         """The sum of both numbers, with the larger one's sign, in units three places below the smaller one's last."""
         large, small = self.operands
-        fmt = self.fmt
-        bits = (1 << fmt.exponent_bits) + fmt.fraction_bits + _BELOW + 3
-        high, low = (fit(v.significand, bits) << _BELOW for v in (large, small))
-        high = high << fit(self.distance, bits)
+        high, low = self._wide
+        high = high * self._unit
         return z3.If(large.sign == small.sign, high + low, high - low)
+
+    @property
+    def _wide(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        """Both significands, each in units three places below its own last one."""
+        bits = (1 << self.fmt.exponent_bits) + self.fmt.fraction_bits + _BELOW + 3
+        large, small = self.operands
+        return fit(large.significand, bits) << _BELOW, fit(small.significand, bits) << _BELOW
+
+    @property
+    def _unit(self) -> z3.BitVecRef:
+        """The larger one's unit in the smaller one's."""
+        bits = self._wide[0].size()
+        return z3.BitVecVal(1, bits) << fit(self.distance, bits)
 
     @cached_property
     def kept(self) -> tuple[z3.BitVecRef, z3.BoolRef]:
@@ -94,9 +105,8 @@ class Addition:
     def is_kept(self) -> z3.BoolRef:
         """That the exact sum is what is kept, and more only if that is said: then it is between that and the next."""
         (m, lost), exact = self.kept, self.exact
-        distance = fit(self.distance, exact.size())
-        rest = exact & ~(z3.BitVecVal(-1, exact.size()) << distance)
-        return z3.And(z3.LShR(exact, distance) == fit(m, exact.size()), lost == (rest != 0))
+        rest = exact - fit(m, exact.size()) * self._unit
+        return z3.And(z3.ULT(rest, self._unit), lost == (rest != 0))
 
     def is_sum(self, z: z3.BitVecRef) -> z3.BoolRef:
         """Whether the exact sum has the magnitude of z, a number of the format."""
@@ -123,10 +133,59 @@ class Addition:
 
     def prove(self, proving: Composing) -> z3.BoolRef:
         """That where both are numbers, `code` is ρ of their exact sum."""
-        kept = z3.Implies(self.finite, self.is_kept)
+        return z3.And(self.prove_rounded(proving), self._prove_kept(proving))
+
+    def _prove_kept(self, proving: Composing) -> z3.BoolRef:
+        (large, small), (m, lost), unit, (high, low) = self.operands, self.kept, self._unit, self._wide
+        parts = [part for v in (large, small) for part in (v.field, v.significand, v.sign)]
+        leading = z3.UGE(large.significand, 1 << self.fmt.fraction_bits)
+        ordered = z3.And(
+            z3.UGE(large.field, small.field),
+            z3.If(large.field == small.field, z3.UGE(large.significand, small.significand), leading),
+        )
+        text = "the larger operand has the larger exponent, and its leading bit, or the larger significand"
+        larger = z3.Implies(self.finite, ordered)
+        proving.claim("operands", text, larger, (), [self.x, self.y])
+        bits, whole = high.size(), fit(m, high.size())
+        floor = fit(z3.LShR(fit(small.significand, m.size()) << _BELOW, fit(self.distance, m.size())), bits)
+        below = low & ~(z3.BitVecVal(-1, bits) << fit(self.distance, bits))
+        split = z3.And(low == floor * unit + below, z3.ULT(below, unit), lost == (below != 0))
+        text = "the smaller one is what is left of it, and what is lost, less than a unit"
+        proving.claim("smaller operand", text, split, (), parts)
+        same = large.sign == small.sign
+        one = z3.If(lost, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+        ways = [  # what is kept; where; the exact sum, and how much more that is
+            (whole == high + floor, same, high * unit + low, below),
+            (whole == high - floor - one, z3.Not(same), high * unit - low, one * unit - below),
+        ]
+        text = "what is kept is the sum or the difference, one less where something is lost"
+        sums = z3.Implies(ordered, z3.And([z3.Implies(where, made) for made, where, _, _ in ways]))
+        proving.claim("sum of what is kept", text, sums, (), parts)
+        borrow = one * unit == z3.If(lost, unit, z3.BitVecVal(0, bits))
+        proving.claim("borrow", "that one is a unit", borrow, (), [lost, unit])
+        given = [larger, split, sums, borrow]
+        text = "so what the exact sum is more is what is lost, or a unit less that"
+        for made, _, exact, rest in ways:
+            claim = z3.Implies(z3.And(made, split.arg(0)), exact - whole * unit == rest)
+            cut = [whole, high, low, floor, unit, below, one]
+            given.append(proving.claim("rest of a sum", text, claim, (), cut))
         text = "what is kept of a sum is all of it but for its last places, and whether those are 0"
-        proving.claim(f"sum in {self.fmt}", text, kept, (), [self.x, self.y])
-        return z3.And(self.prove_rounded(proving), kept)
+        sides, scaled = [exact for _, _, exact, _ in ways], whole * unit
+        more = [self.exact - scaled, *(exact - scaled for exact in sides)]
+        cut = [*more, scaled, one * unit, unit, below, lost, same, ordered, self.finite]
+        cut += [split.arg(0), *(made for made, *_ in ways)]
+        cases = []
+        for (_, where, *_), rest in zip(ways, more[1:], strict=True):
+            this = z3.Implies(where, more[0] == rest)
+            proving.claim(
+                "sign of a sum", "the exact sum is the one or the other", this, (), [*sides, scaled, same]
+            )
+            claim = z3.Implies(z3.And(where, self.finite), self.is_kept)
+            cases.append(proving.claim(f"case of a sum in {self.fmt}", text, claim, [*given, this], cut))
+        kept = z3.Implies(self.finite, self.is_kept)
+        return proving.claim(
+            f"sum in {self.fmt}", text, kept, cases, [same, self.finite, *self.is_kept.children()]
+        )
 
     def prove_number(self, proving: Composing, z: z3.BitVecRef) -> z3.BoolRef:
         """That where z is a number of the format, and the exact sum, the result is z."""

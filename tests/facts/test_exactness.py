@@ -15,11 +15,12 @@ from settling import settled
 from slow import slow
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
-from mmaformal.algorithms import IEEE_FP32, Lowered
+from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, Lowered
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, zeros
 from mmaformal.encodings.smt import blocks, fda, fdrda, gfdrda, gps, ieee, pfma
+from mmaformal.facts import additions
 from mmaformal.facts import exactness as common
 from mmaformal.facts.fda import exactness as fused
 from mmaformal.facts.fdrda import exactness as down
@@ -27,8 +28,10 @@ from mmaformal.facts.gps import exactness as pairs
 from mmaformal.facts.pfma import exact_fma
 from mmaformal.facts.pfma import exactness as fmas
 from mmaformal.facts.registry import facts_of
+from mmaformal.formats import fp16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import exactness
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
@@ -287,3 +290,38 @@ def test_it_is_proved_with_a_conclusion(instruction: Instruction) -> None:
     assert isinstance(answer, Holds), answer
     assert answer.proof.obligations[-1].name.startswith("composition")
     assert any(each.name.startswith("composition") for each in answer.proof.obligations)
+
+
+NEEDED_OF_A_SUM = [
+    "operands",
+    "smaller operand",
+    "sum of what is kept",
+    "borrow",
+    "rest of a sum",
+    "sign of a sum",
+]
+
+
+@pytest.mark.parametrize("missing", ["", *NEEDED_OF_A_SUM])
+def test_what_is_kept_of_a_sum_rests_on_each_claim(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = z3.BitVecs("x y", fp16.storage_bits)
+    code = ieee.add(x, y, IEEE_FP16, blocks.quiet_nan(fp16)).result
+    a = additions.Addition(x, y, code, IEEE_FP16)
+    claim = Composing.claim
+
+    def without(self: Composing, name: str, *given: Any, **named: Any) -> Any:
+        before = len(self.inferences)
+        said = claim(self, name, *given, **named)
+        if name == missing and len(self.inferences) > before:
+            self.inferences.pop()
+        return said
+
+    monkeypatch.setattr(Composing, "claim", without)
+    with Relay() as portfolio:
+        proving = Composing(Asker(portfolio, 60.0))
+        a.prove(proving)
+        if not missing:
+            proving.conclude("what is kept is the sum", z3.Implies(a.finite, a.is_kept))
+            return
+        with pytest.raises(NotProvedError, match="does not hold"):
+            proving.conclude("what is kept is the sum", z3.Implies(a.finite, a.is_kept))
