@@ -17,6 +17,7 @@ from mmaformal.solver.deadline import Deadline, check
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib as smtlib
+from mmaformal.solver.terms import constants_of as constants_of
 
 #: Below this many seconds a question is not worth asking.
 _LEAST = 0.05
@@ -188,22 +189,6 @@ def opposite(claim: z3.BoolRef, using: Sequence[z3.BoolRef], cut: Sequence[z3.Ex
     fresh = [(term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(cut)]
     goal = z3.And(*using, z3.Not(claim))
     return z3.substitute(goal, *fresh) if fresh else goal
-
-
-def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
-    """The uninterpreted constants of a term, in the order in which they first occur."""
-    found: dict[int, z3.ExprRef] = {}
-    seen: set[int] = set()
-    stack = [term]
-    while stack:
-        t = stack.pop()
-        if t.get_id() in seen:
-            continue
-        seen.add(t.get_id())
-        if z3.is_const(t) and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-            found[t.get_id()] = t
-        stack.extend(reversed(t.children()))
-    return list(found.values())
 
 
 def renamed(term: z3.BoolRef) -> z3.BoolRef:

@@ -8,10 +8,13 @@ proved is found again.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import z3
+from z3 import z3core
+
+from mmaformal.solver.terms import Handle, is_constant, name_of, operands_first, size_of
 
 _CORE = {"=": "=", "distinct": "distinct", "if": "ite", "=>": "=>", "and": "and", "or": "or", "not": "not"}
 _UNARY = ("bvnot", "bvneg", "extract", "zero_extend", "sign_extend", "repeat", "rotate_left", "rotate_right")
@@ -60,69 +63,76 @@ _END = "(check-sat)\n"
 
 def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str]:
     """The declarations, the definitions, and what is asserted."""
-    terms, uses = _operands_first(assertions)
+    context, sorts, heads = z3.main_ctx().ref(), _Sorts(), _Heads()
+    nodes, uses = operands_first(assertions)
     said: dict[int, str] = {}
     declared: list[str] = []
     defined: list[str] = []
-    for term in terms:
-        text = _say(term, [said[x.get_id()] for x in term.children()])
-        if _is_constant(term):
-            declared.append(f"(declare-fun {text} () {_sort(term)})\n")
-        elif term.num_args() and (uses[term.get_id()] > 1 or len(text) > _LONG):
-            name = f"{prefix}{len(defined)}"
-            defined.append(f"(define-fun {name} () {_sort(term)} {text})\n")
-            text = name
-        said[term.get_id()] = text
+    for node in nodes:
+        number, handle, operands = node
+        if not operands:
+            text, constant = _say_leaf(context, handle)
+            if constant:
+                declared.append(f"(declare-fun {text} () {sorts[context, handle]})\n")
+        else:
+            text = _say(heads[context, handle], [said[x] for x in operands])
+            if uses[number] > 1 or len(text) > _LONG:
+                name = f"{prefix}{len(defined)}"
+                defined.append(f"(define-fun {name} () {sorts[context, handle]} {text})\n")
+                text = name
+        said[number] = text
     asserted = [f"(assert {said[term.get_id()]})\n" for term in assertions]
     return "".join(declared), "".join(defined), "".join(asserted)
 
 
-def _operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[z3.ExprRef], Counter[int]]:
-    """Every term once, its operands before it and from left to right; and how often each is used, by id."""
-    uses: Counter[int] = Counter()
-    order: list[z3.ExprRef] = []
-    done: set[int] = set()
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        term, ready = stack.pop()
-        if ready:
-            order.append(term)
-        elif term.get_id() not in done:
-            done.add(term.get_id())
-            stack.append((term, True))
-            for x in reversed(term.children()):
-                uses[x.get_id()] += 1
-                stack.append((x, False))
-    return order, uses
+class _Sorts:
+    """Sorts as text, each made once."""
+
+    def __init__(self) -> None:
+        self._said: dict[int | None, str] = {None: "Bool"}
+
+    def __getitem__(self, of: tuple[Any, Handle]) -> str:
+        size = size_of(*of)
+        return self._said.get(size) or self._said.setdefault(size, f"(_ BitVec {size})")
 
 
-def _is_constant(term: z3.ExprRef) -> bool:
-    return bool(z3.is_const(term)) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
+class _Heads:
+    """Operations as text, each made once."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, str] = {}
+
+    def __getitem__(self, of: tuple[Any, Handle]) -> str:
+        """Raises ValueError for what is not of the logic QF_BV."""
+        context, handle = of
+        declaration = z3core.Z3_get_app_decl(context, handle)
+        number = z3core.Z3_get_func_decl_id(context, declaration)
+        if number not in self._said:
+            name = name_of(context, handle)
+            if name not in _NAMES:
+                raise ValueError(f"not an operation of QF_BV: {name}")
+            head = _NAMES[name]
+            count = z3core.Z3_get_decl_num_parameters(context, declaration)
+            parameters = [
+                str(z3core.Z3_get_decl_int_parameter(context, declaration, i)) for i in range(count)
+            ]
+            self._said[number] = f"(_ {head} {' '.join(parameters)})" if parameters else head
+        return self._said[number]
 
 
-def _sort(term: z3.ExprRef) -> str:
-    if isinstance(term, z3.BitVecRef):
-        return f"(_ BitVec {term.size()})"
-    if isinstance(term, z3.BoolRef):
-        return "Bool"
-    raise ValueError(f"neither a bit-vector nor a Bool: {str(term)[:80]}")
+def _say_leaf(context: Any, handle: Handle) -> tuple[str, bool]:
+    """The text of a number or a name, and whether it is an uninterpreted constant."""
+    if z3core.Z3_get_ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
+        return f"(_ bv{z3core.Z3_get_numeral_string(context, handle)} {size_of(context, handle)})", False
+    name = name_of(context, handle)
+    if is_constant(context, handle):
+        return (name if _SIMPLE.fullmatch(name) else f"|{name}|"), True
+    return {"and": "true", "or": "false"}.get(name, name), False  # true, false
 
 
-def _say(term: z3.ExprRef, operands: Sequence[str]) -> str:
-    if isinstance(term, z3.BitVecNumRef):
-        return f"(_ bv{term.as_long()} {term.size()})"
-    name = str(term.decl().name())
-    if not operands:
-        if _is_constant(term):
-            return name if _SIMPLE.fullmatch(name) else f"|{name}|"
-        return {"and": "true", "or": "false"}.get(name, name)  # true, false
-    if len(operands) == 1 and name in ("and", "or"):  # z3 has those of one and of none, the standard does not
+def _say(head: str, operands: Sequence[str]) -> str:
+    if len(operands) == 1 and head in ("and", "or"):  # z3 has those of one and of none, the standard does not
         return operands[0]
-    if name not in _NAMES:
-        raise ValueError(f"not an operation of QF_BV: {name}")
-    head = _NAMES[name]
-    if parameters := term.params():
-        head = f"(_ {head} {' '.join(map(str, parameters))})"
     if head not in _FOLDED:
         return f"({head} {' '.join(operands)})"
     text = operands[0]

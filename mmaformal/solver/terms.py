@@ -1,0 +1,100 @@
+"""z3 terms, walked by their handles: the objects that z3's Python makes of each operand cost more than the walk.
+
+A handle is good as long as the term is that it was reached from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import z3
+from z3 import z3core
+
+Handle = Any  #: a Z3_ast of the C interface
+
+
+class Node(NamedTuple):
+    """A term, once, with its operands' ids from left to right."""
+
+    id: int
+    handle: Handle
+    operands: tuple[int, ...]
+
+
+def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int]]:
+    """Every term once, its operands before it and from left to right; and how often each is used, by id."""
+    uses: Counter[int] = Counter()
+    order: list[Node] = []
+    done: set[int] = set()
+    context = z3.main_ctx().ref()
+    stack: list[tuple[int, Handle, tuple[int, ...] | None]] = [
+        (root.get_id(), root.as_ast(), None) for root in reversed(roots)
+    ]
+    while stack:
+        number, handle, ready = stack.pop()
+        if ready is not None:
+            order.append(Node(number, handle, ready))
+        elif number not in done:
+            done.add(number)
+            operands = _operands(context, handle)
+            stack.append((number, handle, tuple(each for each, _ in operands)))
+            for each, operand in reversed(operands):
+                uses[each] += 1
+                stack.append((each, operand, None))
+    return order, uses
+
+
+def _operands(context: Any, handle: Handle) -> list[tuple[int, Handle]]:
+    """(id, handle) of each operand."""
+    if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
+        return []
+    found = [
+        z3core.Z3_get_app_arg(context, handle, i) for i in range(z3core.Z3_get_app_num_args(context, handle))
+    ]
+    return [(z3core.Z3_get_ast_id(context, each), each) for each in found]
+
+
+def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
+    """The uninterpreted constants of a term, in the order in which they first occur."""
+    context = z3.main_ctx().ref()
+    nodes, _ = operands_first([term])
+    return [
+        z3.Const(name_of(context, each.handle), _sort(context, each.handle))
+        for each in nodes
+        if not each.operands and is_constant(context, each.handle)
+    ]
+
+
+def is_constant(context: Any, handle: Handle) -> bool:
+    """Whether a term without operands is an uninterpreted constant."""
+    if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
+        return False
+    declaration = z3core.Z3_get_app_decl(context, handle)
+    return bool(z3core.Z3_get_decl_kind(context, declaration) == z3.Z3_OP_UNINTERPRETED)
+
+
+def name_of(context: Any, handle: Handle) -> str:
+    """The name of a term's operation, or of a constant."""
+    declaration = z3core.Z3_get_app_decl(context, handle)
+    symbol = z3core.Z3_get_decl_name(context, declaration)
+    if z3core.Z3_get_symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
+        return f"k!{z3core.Z3_get_symbol_int(context, symbol)}"
+    return str(z3core.Z3_get_symbol_string(context, symbol))
+
+
+def size_of(context: Any, handle: Handle) -> int | None:
+    """The bits of a bit-vector; None for a Bool.  Raises ValueError for anything else."""
+    sort = z3core.Z3_get_sort(context, handle)
+    kind = z3core.Z3_get_sort_kind(context, sort)
+    if kind == z3.Z3_BV_SORT:
+        return int(z3core.Z3_get_bv_sort_size(context, sort))
+    if kind == z3.Z3_BOOL_SORT:
+        return None
+    raise ValueError("neither a bit-vector nor a Bool")
+
+
+def _sort(context: Any, handle: Handle) -> z3.SortRef:
+    size = size_of(context, handle)
+    return z3.BoolSort() if size is None else z3.BitVecSort(size)
