@@ -90,11 +90,16 @@ class Addition:
         return z3.If(large.sign == small.sign, high + floor, high - floor - borrow), lost
 
     @property
+    def kept_place(self) -> z3.BitVecRef:
+        """The exponent of what is kept's last place."""
+        fmt, (large, _) = self.fmt, self.operands
+        return fit(large.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
+
+    @property
     def rounded(self) -> z3.BoolRef:
         """That `code` is ρ of what is kept, or of all that is strictly between that and the next."""
-        (m, lost), (large, _), fmt = self.kept, self.operands, self.fmt
-        t = fit(large.field, fmt.exponent_bits + 4) - (fmt.bias + fmt.fraction_bits + _BELOW)
-        top, negative = fmt.storage_bits - 1, large.sign == 1
+        (m, lost), (large, _), t = self.kept, self.operands, self.kept_place
+        top, negative = self.fmt.storage_bits - 1, large.sign == 1
         zero = z3.Extract(top - 1, 0, self.code) == 0
         one = is_rounded(m, t, self.code, self.rho, negative)
         all_between = rounds_between(m, t, self.code, self.rho, negative)
@@ -109,9 +114,13 @@ class Addition:
         return z3.And(z3.ULT(rest, self._unit), lost == (rest != 0))
 
     def is_sum(self, z: z3.BitVecRef) -> z3.BoolRef:
-        """Whether the exact sum has the magnitude of z, a number of the format."""
-        index, t = z3.Extract(self.fmt.storage_bits - 2, 0, z), self._place
-        number = is_sharp(*read(index, t.size(), self.rho), self.exact, t)
+        """Whether the magnitude of z, a number of the format, is what is kept; or, where more lies below that, is
+        between it and the next, where the exact sum is (`is_kept`).  So it is wherever z is the exact sum."""
+        (m, lost), t, index = self.kept, self.kept_place, z3.Extract(self.fmt.storage_bits - 2, 0, z)
+        significand, q = read(index, t.size(), self.rho)
+        above, next_up = z3.Not(at_least(m, t, significand, q)), fit(m, m.size() + 1) + 1
+        between = z3.And(above, z3.Not(at_least(significand, q, next_up, t)))
+        number = z3.And(z3.Implies(lost, between), z3.Implies(z3.Not(lost), is_sharp(significand, q, m, t)))
         return z3.And(z3.ULT(index, last_index(self.rho)), number)
 
     def at_least(self, exponent: int) -> z3.BoolRef:
@@ -190,10 +199,12 @@ class Addition:
     def prove_number(self, proving: Composing, z: z3.BitVecRef) -> z3.BoolRef:
         """That where z is a number of the format, and the exact sum, the result is z."""
         fmt, top = self.fmt, self.fmt.storage_bits - 2
+        rounded, (m, lost), (large, _) = self.prove_rounded(proving), self.kept, self.operands
         is_it = z3.And(self.finite, self.is_sum(z))
         claim = z3.Implies(is_it, z3.Extract(top, 0, self.code) == z3.Extract(top, 0, z))
         text = f"if the sum is a number of {fmt}, the result is that number"
-        return proving.claim(f"number of {fmt}", text, claim, (), [self.x, self.y])
+        cut = [self.code, m, lost, large.field, large.sign, self.finite]
+        return proving.claim(f"number of {fmt}", text, claim, [rounded], cut)
 
 
 def prove_addition(proving: Composing, rho: Conversion) -> None:
