@@ -62,10 +62,13 @@ class LastAddition:
 
     def prove(self, theory: Theory) -> z3.BoolRef:
         """What `OneStep.prove` says.  Raises NotProvedError."""
-        return self.step.prove(theory, _in_order)
+        return self.step.prove(theory, self._in_order)
+
+    def _in_order(self, proving: Composing, runs: Neighbours) -> None:
+        _prove_in_order(proving, runs, self.other)
 
 
-def _in_order(proving: Composing, runs: Neighbours) -> None:
+def _prove_in_order(proving: Composing, runs: Neighbours, other: z3.BitVecRef) -> None:
     x, y, sign = runs.small, runs.large, runs.sign
     E0, E1 = x.big.field, y.big.field
     ways = []
@@ -84,5 +87,13 @@ def _in_order(proving: Composing, runs: Neighbours) -> None:
         "least exponent", "an exponent field is not 0: that of a subnormal number is 1", z3.UGE(E0, 1)
     )
     text = "the sum with the larger c is the larger, on the same grid or on the next"
+    top = other.size() - 1
+    over = z3.UGT(z3.Extract(top - 1, 0, other), runs.rule.magnitude)
+    alike = z3.Extract(top, top, other) == sign
+    cases = []
+    for larger in (over, z3.Not(over)):
+        for signs in (alike, z3.Not(alike)):
+            claim = z3.Implies(z3.And(runs.none, larger, signs), z3.Or(ways))
+            cases.append(proving.claim("sums of neighbours", text, claim, [runs.finite]))
     sums = z3.Implies(runs.none, z3.Or(ways))
-    proving.claim("sums of neighbours", text, sums, [runs.finite])
+    proving.claim("either is larger", text, sums, cases, [over, alike, runs.none, *ways])
