@@ -6,13 +6,14 @@ A mood is a way to draw cases.  Each user names the moods that serve it; `genera
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.codes import is_finite
+from mmaformal.cases.codes import is_finite, is_zero
 from mmaformal.cases.inputs import Rows, one
 from mmaformal.cases.run import results
 from mmaformal.formats import Format
@@ -29,8 +30,10 @@ Mood = Literal[
     "least",  # results near the least there are
     "largest",  # and near the largest
     "opposite",  # c the opposite of what the products give, or next to it
+    "edge",  # as near, nonzero products before the others, and c so large that they are cut off, or not quite
 ]
-MOODS: tuple[Mood, ...] = get_args(Mood)
+#: Those that are drawn if none is named.
+MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood != "edge")
 
 
 def generate(spec: DotAdd, count: int, seed: int = 0, moods: Sequence[Mood] = MOODS) -> Rows:
@@ -130,12 +133,17 @@ _ANYWHERE = -(1 << 20)  # an exponent that stands for any
 # ---- moods -------------------------------------------------------------------------------------------------------
 
 
-def _near(draw: _Draw, exponents: tuple[Array, Array] | None = None, sparse: bool = False) -> Rows:
+def _near(
+    draw: _Draw,
+    exponents: tuple[Array, Array] | None = None,
+    sparse: bool = False,
+    offsets: Sequence[int] = (0, 1, 2, 4, 12, 24, -24, 30, -30, 99),
+) -> Rows:
     spec, rng, n, K = draw.spec, draw.rng, draw.n, draw.spec.k
     e_a, e_b = exponents or (draw.exponent(spec.a_format), draw.exponent(spec.b_format))
     far = rng.integers(-60, 60, (n, K)) * (rng.random((n, K)) < 0.1)
     a, b = draw.near(spec.a_format, e_a + far), draw.near(spec.b_format, e_b + np.zeros_like(far))
-    offset = rng.choice([0, 1, 2, 4, 12, 24, -24, 30, -30, 99], n)
+    offset = rng.choice(offsets, n)
     offset = np.where(offset == 99, rng.integers(-90, 90, n), offset)
     c = draw.near(spec.c_format, e_a[:, 0] + e_b[:, 0] + offset)
     if K > 1:  # every other product the one before, or its negative
@@ -157,6 +165,17 @@ def _near(draw: _Draw, exponents: tuple[Array, Array] | None = None, sparse: boo
 
 def _sparse(draw: _Draw) -> Rows:
     return _near(draw, sparse=True)
+
+
+def _edge(draw: _Draw) -> Rows:
+    """With many products, a few at random places are seldom where a relation exchanges some."""
+    spec, p = draw.spec, draw.spec.parameters
+    places = p["F"] if "F" in p else spec.d_format.fraction_bits + 1
+    rows = _near(draw, offsets=range(places - 2, places + 4))
+    zero = is_zero(rows.a, spec.a_format) | is_zero(rows.b, spec.b_format)
+    order = np.argsort(zero, axis=1, kind="stable")
+    a, b = (np.take_along_axis(side, order, axis=1) for side in (rows.a, rows.b))
+    return replace(rows, a=a, b=b)
 
 
 def _numbers(draw: _Draw) -> Rows:
@@ -267,6 +286,7 @@ def _opposite(draw: _Draw) -> Rows:
 _MOODS: dict[Mood, Callable[[_Draw], Rows]] = {
     "near": _near,
     "sparse": _sparse,
+    "edge": _edge,
     "numbers": _numbers,
     "bits": _bits,
     "equal": _equal,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -128,8 +129,9 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
         cases = generate(spec, rows, seed, [mood])
         return [cases[int(row)] for row in np.flatnonzero(relation.runs(cases)[2])]
 
-    for seed in range(_TRIES):
-        found = broken("near", seed)
+    moods: tuple[Mood, ...] = ("near", "edge")
+    for mood, seed in product(moods, range(_TRIES)):
+        found = broken(mood, seed)
         if found:
             sparse = [*broken("sparse", seed), *broken("sparse", seed + _TRIES)]
             some = [min(found, key=by_size), *sorted(sparse, key=by_size)[:_STARTS]]

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
 from mmaformal.cases.codes import same
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.relations import Relation, witness_of
+from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main as command
@@ -124,6 +124,15 @@ def test_the_rule_of_permutations_is_so_by_trying(instruction: str, k: int, L: i
         new = {tuple(each[i] for i in order) for each in new for order in orders} - seen
         seen = seen | new
     assert len(seen) == math.factorial(k)
+
+
+def test_a_case_is_found_among_many_products_with_scales() -> None:
+    """Two products of 64 whose sum counts beside a large c, and each alone does not."""
+    spec = blackwell["UTCOMMA.F32.E2M1.E2M1.E8"].spec
+    relation = order_independence.relation(spec, order_independence.across_blocks(spec)[0])
+    found = sample(relation)
+    assert found is not None
+    assert relation.breaks([found])[0]
 
 
 def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
