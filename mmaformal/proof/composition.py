@@ -55,6 +55,7 @@ class Composing(Theorem):
         self.asker = asker
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
         self.rules: list[Rule] = []  #: those that the conclusion rests on
+        self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
 
     def claim(
@@ -71,6 +72,7 @@ class Composing(Theorem):
             self._settle(self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut))
             self.inferences.append(Inference(tuple(using), (claim,)))
             self.steps[claim.get_id()] = tuple(using), claim
+        self.named[name] = claim
         return claim
 
     def _settle(self, lemmas: Iterable[Lemma]) -> None:

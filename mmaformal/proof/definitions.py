@@ -201,9 +201,7 @@ def _rounds_alike(
         not_above = at_least(significand, q, top, t)
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
     assert rounding in (Rounding.RNE, Rounding.RNA)
-    quarter = q - 2  # below a power of two the spacing is half that above it
-    upper = 4 * significand + 2
-    lower = 4 * significand - z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
+    lower, upper, quarter = midpoints(index, t.size(), rho)
     no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
     if one_number:
         below_upper = z3.Not(at_least(m, t, upper, quarter))
@@ -213,6 +211,18 @@ def _rounds_alike(
             no_higher = z3.And(no_higher, z3.Or(even, below_upper))
             no_lower = z3.And(no_lower, z3.Or(even, z3.Not(at_least(lower, quarter, m, t))))
     return z3.And(*possible, z3.Or(index == infinity, no_higher), z3.Or(index == 0, no_lower))
+
+
+def midpoints(
+    index: z3.BitVecRef, bits: int, rho: Conversion
+) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+    """(lower, upper, q): `lower · 2^q` and `upper · 2^q` lie halfway between the index-th number and its neighbours."""
+    keep = rho.fraction_bits
+    significand, q = read(index, bits, rho)
+    field, fraction = z3.Extract(index.size() - 1, keep, index), z3.Extract(keep - 1, 0, index)
+    # Below a power of two the spacing is half that above it.
+    down = z3.If(z3.And(z3.UGT(field, 1), fraction == 0), z3.BitVecVal(1, keep + 5), 2)
+    return 4 * significand - down, 4 * significand + 2, q - 2
 
 
 def read(index: z3.BitVecRef, bits: int, rho: Conversion) -> tuple[z3.BitVecRef, z3.BitVecRef]:
