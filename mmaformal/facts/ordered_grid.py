@@ -1,0 +1,252 @@
+"""ρ keeps the order of numbers that are integers of a fixed point, where ρ is RNE to all places of its format.
+
+That d is ρ(x) is said by differences: x lies between the midpoints of d and its neighbours, or on one of them if d is
+even.  So one need not know how d was computed, nor x be more than an integer.
+
+1. *comparisons*: differences of numbers that are far from the ends are their comparisons;
+2. *midpoints*:   of larger codes the midpoints are not smaller, and of two codes that share one, one is odd;
+3. *codes*:       if ρ(x) > ρ(y), in one of few ways, then x ≥ a midpoint ≥ y;
+4. *order*:       so if y ≥ x, they are that midpoint, which cannot be rounded to both codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import z3
+
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.cases.descents import order
+from mmaformal.proof.definitions import at_least, last_index, midpoints
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.rules import instance
+from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+
+FAR = 5  #: highest bits that are the sign, of any number that is rounded
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Codes of ρ, and what is rounded to them."""
+
+    numbers: WideNumbers
+    rho: Conversion
+
+    def __post_init__(self) -> None:
+        kept = self.rho.fraction_bits == self.rho.format.fraction_bits
+        if self.rho.rounding is not Rounding.RNE or not kept:
+            raise NotProvedError(
+                f"{self.rho} keeps order", "unknown", "shown of RNE to all places of a format"
+            )
+
+    def index(self, code: z3.BitVecRef) -> z3.BitVecRef:
+        return z3.Extract(code.size() - 2, 0, code)
+
+    def sign(self, code: z3.BitVecRef) -> z3.BoolRef:
+        return z3.Extract(code.size() - 1, code.size() - 1, code) == 1
+
+    @property
+    def last(self) -> int:
+        """The index of infinity."""
+        return last_index(self.rho)
+
+    def midpoints(self, index: z3.BitVecRef) -> tuple[Scaled, Scaled]:
+        """Those below and above the index-th number."""
+        lower, upper, q = midpoints(index, self.numbers.exponent_bits, self.rho)
+        return Scaled(lower, q), Scaled(upper, q)
+
+    def ends(self, index: z3.BitVecRef) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        """The same as integers."""
+        lower, upper = self.midpoints(index)
+        return self.numbers.value(lower), self.numbers.value(upper)
+
+    # ---- what is claimed
+
+    def between(self, x: z3.BitVecRef, index: z3.BitVecRef) -> z3.BoolRef:
+        """Whether x, with the sign of a code, is between the midpoints of its magnitude.
+
+        Infinity has no upper midpoint, and zero no lower one: −x is below the upper one, too.
+        """
+        lo, up = self.ends(index)
+        infinite, zero, even = self.infinite(index), index == 0, self.even(index)
+        high = z3.Or(infinite, x - up < 0, z3.And(even, up - x >= 0))
+        low = z3.Or(zero, lo - x < 0, z3.And(even, x - lo >= 0))
+        return z3.And(high, low, z3.Or(z3.Not(zero), -x - up < 0, up + x >= 0))
+
+    def infinite(self, index: z3.BitVecRef) -> z3.BoolRef:
+        """The very term of `definitions`: Python compares a number first, so with a plain integer it is another."""
+        return index == z3.BitVecVal(self.last, index.size())
+
+    def even(self, index: z3.BitVecRef) -> z3.BoolRef:
+        return z3.Extract(0, 0, index) == 0
+
+    def along(self, x: z3.BitVecRef, code: z3.BitVecRef) -> z3.BitVecRef:
+        """x with the sign of a code."""
+        return z3.If(self.sign(code), -x, x)
+
+    def rounds(self, x: z3.BitVecRef, code: z3.BitVecRef) -> z3.BoolRef:
+        """Whether x is rounded to a code, by the definition."""
+        index = self.index(code)
+        return z3.And(z3.ULE(index, self.last), self.between(self.along(x, code), index))
+
+    def is_far(self, x: z3.BitVecRef) -> z3.BoolRef:
+        """Whether x is far from the ends of the fixed point."""
+        return self.numbers.point.is_near(x, FAR)
+
+    @property
+    def codes(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        bits = self.rho.format.storage_bits
+        return z3.BitVec("d", bits), z3.BitVec("d'", bits)
+
+    @property
+    def keeps_order(self) -> z3.BoolRef:
+        """Numbers in order are rounded to codes in order."""
+        (x, y), (d, e) = self._integers, self.codes
+        given = z3.And(self.is_far(x), self.is_far(y), self.rounds(x, d), self.rounds(y, e), y - x >= 0)
+        return z3.Implies(given, order(d) <= order(e))
+
+    @property
+    def _integers(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        return self.numbers.point.x, self.numbers.point.y
+
+    # ---- proof
+
+    def prove(self) -> None:
+        """`keeps_order`, a theorem.  Raises NotProvedError."""
+        (x, y), (d, e), follows = self._integers, self.codes, self.numbers.follows
+        i, j = self.index(d), self.index(e)
+        midpoints_ = [self._prove_midpoints(each) for each in (i, j)]
+        ordered = [self._prove_apart(i, j), self._prove_apart(j, i)]
+        compared = [
+            self._prove_compared(number, code, negative)
+            for number, code in ((x, d), (y, e))
+            for negative in (False, True)
+        ]
+        text = "negatives are in the other order"
+        other = self.numbers.of_sums("negatives", text, (y - x >= 0) == (-x - (-y) >= 0))
+        signs = [self._signed(y, x), self._signed(-x, -y), self._range(x), self._range(y)]
+        numbers = z3.Implies(self.keeps_order.arg(0), z3.And(y >= x, -x >= -y))
+        both = follows("both orders", "the comparison of the numbers is that", numbers, [other, *signs])
+        zero = z3.BitVecVal(0, x.size())
+        opposite = []
+        for number in (x, y):
+            text = "a number and its negative are not both positive"
+            claim = z3.Implies(self.is_far(number), z3.Or(zero >= number, zero >= -number))
+            opposite.append(self.numbers.of_sums("opposite", text, claim))
+        (lo_i, up_i), (lo_j, up_j) = self.ends(i), self.ends(j)
+        sets = [(x, y, lo_i, up_j), (-x, -y, lo_j, up_i), (zero, x, y, lo_i), (zero, -y, lo_j)]
+        chains = [self._transitive(*three) for each in sets for three in permutations(each, 3)]
+        text = "numbers in order are rounded to codes in order"
+        given = [*midpoints_, *ordered, *compared, both, *opposite, *chains, self._prove_codes()]
+        follows("order of codes", text, self.keeps_order, given)
+        self.numbers.theory.theorem(text, self.keeps_order)
+
+    def apart(self, i: z3.BitVecRef, j: z3.BitVecRef) -> z3.BoolRef:
+        """i < j, of numbers that have midpoints between them."""
+        return z3.And(z3.ULT(i, j), z3.ULE(j, self.last), z3.Not(j == 0), z3.Not(self.infinite(i)))
+
+    def _prove_codes(self) -> z3.BoolRef:
+        """In which ways codes are not in order."""
+        d, e = self.codes
+        i, j, minus_d, minus_e = self.index(d), self.index(e), self.sign(d), self.sign(e)
+        opposite = z3.Or(
+            z3.And(z3.Not(i == 0), z3.Not(j == 0)),
+            z3.And(j == 0, self.even(j), self.apart(j, i)),
+            z3.And(i == 0, self.even(i), self.apart(i, j)),
+        )
+        ways = z3.Or(
+            order(d) <= order(e),
+            z3.And(z3.Not(minus_d), z3.Not(minus_e), self.apart(j, i)),
+            z3.And(minus_d, minus_e, self.apart(i, j)),
+            z3.And(z3.Not(minus_d), minus_e, opposite),
+        )
+        inside = z3.And(z3.ULE(i, self.last), z3.ULE(j, self.last))
+        text = "codes are in order, or one magnitude is larger, or the signs differ"
+        return self.numbers.theory.claim("codes", text, z3.Implies(inside, ways), (), [d, e])
+
+    def _prove_midpoints(self, index: z3.BitVecRef) -> z3.BoolRef:
+        """That a lower midpoint is positive, and none is near the ends."""
+        w, point, (lower, upper) = self.numbers, self.numbers.point, self.midpoints(index)
+        (lo, up), zero = self.ends(index), z3.BitVecVal(0, self.numbers.point.bits)
+        text = "midpoints are in their range"
+        inside = w.theory.claim("midpoints", text, point.in_range(lower.t), (), [index])
+        rooms = [w.roomy(each, inside) for each in (lower, upper)]
+        text = "only zero has no lower midpoint"
+        some = w.theory.claim("lower midpoint", text, z3.Or(index == 0, lower.m != 0), (), [index])
+        text = "a lower midpoint is positive, and midpoints are far from the ends"
+        claim = z3.And(z3.Or(index == 0, z3.Not(zero >= lo)), point.has_room(lo), point.has_room(up))
+        return w.theory.claim("midpoint", text, claim, [*rooms, some], [lo, up, index == 0, lower.m, upper.m])
+
+    def _prove_apart(self, i: z3.BitVecRef, j: z3.BitVecRef) -> z3.BoolRef:
+        """That of larger numbers midpoints are not smaller, and what is the midpoint of two is so of an even one."""
+        w, upper, lower = self.numbers, self.midpoints(i)[1], self.midpoints(j)[0]
+        up, lo = w.value(upper), w.value(lower)
+        parity = z3.Not(z3.And(self.even(i), self.even(j)))
+        above, equal = at_least(*lower, *upper), at_least(*upper, *lower)
+        text = "of larger numbers midpoints are not smaller; of two, one is odd"
+        claim = z3.Implies(self.apart(i, j), z3.And(above, z3.Implies(equal, parity)))
+        own = w.theory.claim("midpoints in order", text, claim, (), [i, j])
+        ranges = [w.point.in_range(each.t) for each in (lower, upper)]
+        both = [w.difference(lower, upper, ranges), w.difference(upper, lower, ranges)]
+        signs = [self._signed(lo, up), self._signed(up, lo), self._range_of_end(lo), self._range_of_end(up)]
+        rooms = [w.point.has_room(each) for each in (lo, up)]
+        claim = z3.Implies(self.apart(i, j), z3.And(lo >= up, z3.Implies(up >= lo, parity)))
+        return w.follows("ends in order", text, claim, [own, *both, *signs, *rooms], above, equal)
+
+    def _prove_compared(self, x: z3.BitVecRef, code: z3.BitVecRef, negative: bool) -> z3.BoolRef:
+        """What it says that x is rounded to a code of this sign, in comparisons."""
+        w, index = self.numbers, self.index(code)
+        (lo, up), (z, other) = self.ends(index), (-x, x) if negative else (x, -x)
+        infinite, zero, even, along = self.infinite(index), index == 0, self.even(index), self.along(x, code)
+        sign = self.sign(code) if negative else z3.Not(self.sign(code))
+        same = z3.Implies(sign, along == z)
+        same = w.theory.claim("number with a sign", "a number with a sign", same, (), [x, self.sign(code)])
+        text = "equal numbers are alike between midpoints"
+        claim = z3.Implies(along == z, self.between(along, index) == self.between(z, index))
+        alike = w.theory.claim("alike between", text, claim, (), [along, z, lo, up, index])
+        pairs = [(z, up), (up, z), (lo, z), (z, lo), (other, up), (up, other)]
+        signs = [self._signed(*pair) for pair in pairs]
+        signs += [self._range(x), self._range_of_end(lo), self._range_of_end(up)]
+        text = "a difference is negative or not, and so is its negative"
+        claim = z3.And(
+            (z - up < 0) == z3.Not(z - up >= 0),
+            (lo - z < 0) == z3.Not(lo - z >= 0),
+            (-z - up < 0) == z3.Not(other - up >= 0),
+            (up + z >= 0) == (up - other >= 0),
+        )
+        links = w.of_sums("differences", text, claim)
+        text = "of two numbers one is not the smaller"
+        totals = [
+            w.theory.claim("total", text, z3.Or(u >= v, v >= u), (), [u, v])
+            for u, v in pairs
+            if u.eq(up) or v.eq(z)
+        ]
+        claim = z3.And(
+            z3.Or(infinite, z3.And(up >= z, z3.Or(even, z3.Not(z >= up)))),
+            z3.Or(zero, z3.And(z >= lo, z3.Or(even, z3.Not(lo >= z)))),
+            z3.Or(z3.Not(zero), up >= other),
+        )
+        rooms = [w.point.has_room(each) for each in (lo, up)]
+        where = z3.And(sign, self.rounds(x, code), self.is_far(x))
+        text = "what is rounded to a code is between its midpoints, or on one if it is even"
+        given = [same, alike, *signs, links, *totals, *rooms]
+        return w.follows("comparisons", text, z3.Implies(where, claim), given)
+
+    def _transitive(self, x: z3.BitVecRef, y: z3.BitVecRef, z: z3.BitVecRef) -> z3.BoolRef:
+        claim = z3.Implies(z3.And(x >= y, y >= z), x >= z)
+        return self.numbers.theory.claim("transitive", "≥ is transitive", claim, (), [x, y, z])
+
+    def _signed(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+        point = self.numbers.point
+        return instance(self.numbers.theory, point.signed_order, [(point.x, x), (point.y, y)])
+
+    def _range(self, x: z3.BitVecRef) -> z3.BoolRef:
+        point, text = self.numbers.point, "a number far from the ends, and its negative, are in their range"
+        claim = z3.Implies(self.is_far(x), z3.And(point.is_near(x), point.is_near(-x)))
+        return self.numbers.of_sums("negatives in range", text, claim)
+
+    def _range_of_end(self, end: z3.BitVecRef) -> z3.BoolRef:
+        point = self.numbers.point
+        claim = z3.Implies(point.has_room(end), point.is_near(end))
+        return self.numbers.of_sums("range of a midpoint", "midpoints are in their range", claim)
