@@ -72,13 +72,13 @@ class Sticky:
 
 def prove_step(proving: Composing, spec: DotAdd) -> None:
     """Prove that each step of a model of sfma or efda is correctly rounded.  Raises NotProvedError."""
-    numbers = _prove_claims(proving, spec)
+    numbers = prove_claims(proving, spec)
     prove_chain(proving, spec)
     proving.rests_on(FIXED_POINT)
     proving.conclude_all(numbers)
 
 
-def _prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """The same of one step; returns that every input is a number."""
     p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, (Sfma, Efda))
@@ -90,14 +90,14 @@ def _prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     elif isinstance(step, efda.SortedStep):
         prove_sorted(proving, spec, step)
     else:
-        prove_sticky(proving, _efda(proving, spec, p, step))
+        prove_sticky(proving, fixed_terms(proving, spec, p, step))
     operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
     return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
 
 
 def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
     """That each step of sfma or efda rounds its exact sum, always.  Raises NotProvedError."""
-    numbers, claims = claims_of(proving, lambda: _prove_claims(proving, spec))
+    numbers, claims = claims_of(proving, lambda: prove_claims(proving, spec))
     off = _prove_off(proving, 4 << spec.d_format.exponent_bits)
     rho = spec.parameters.last_rounding
     own = prove_own_numbers(proving, rho)
@@ -139,7 +139,7 @@ def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
         yield Rounding(True, c, spec.parameters.last_rounding)
 
 
-def _efda(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
+def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
     """The exact sum of the products as one term, and c."""
     a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
     own = product_range(a, b)

@@ -39,7 +39,7 @@ from mmaformal.proof.sticky_sums import (
 )
 
 
-class _Step:
+class Sorted:
     """The terms of a step by short names, and the exponents of their last places, in two's complement."""
 
     def __init__(self, spec: DotAdd, step: efda.SortedStep) -> None:
@@ -77,7 +77,7 @@ class _Step:
 
 def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> None:
     """Prove that a step of sorted terms is correctly rounded.  Raises NotProvedError."""
-    at = _Step(spec, step)
+    at = Sorted(spec, step)
     bounds = _prove_terms(proving, at)
     known, P_small = _prove_sum_of_two(proving, at, bounds)
     normalised = _prove_normalised(proving, at, [P_small, *bounds, known[0]])
@@ -94,7 +94,7 @@ def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> Non
     )
 
 
-def _prove_terms(proving: Composing, at: _Step) -> list[z3.BoolRef]:
+def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
     """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
     spec, step, ex, w, place = at.spec, at.step, at.ex, at.w, at.place
     lowest = efda.lowest(spec)
@@ -168,7 +168,7 @@ def _prove_terms(proving: Composing, at: _Step) -> list[z3.BoolRef]:
 
 
 def _prove_sum_of_two(
-    proving: Composing, at: _Step, bounds: list[z3.BoolRef]
+    proving: Composing, at: Sorted, bounds: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """Of the first sum, near or far: returns what is known of its exponent and places, and that it does not wrap.
 
@@ -220,7 +220,7 @@ def _prove_sum_of_two(
     return [top, multiple], prove_parity(proving, partial, [x.sign, two.sign])
 
 
-def _prove_normalised(proving: Composing, at: _Step, known: list[z3.BoolRef]) -> z3.BoolRef:
+def _prove_normalised(proving: Composing, at: Sorted, known: list[z3.BoolRef]) -> z3.BoolRef:
     """That the sum of two is normalised exactly."""
     partial, P, e1, bits = at.step.partial, at.P, at.e1, at.bits
     normal = at.step.normal
@@ -249,7 +249,7 @@ def _prove_normalised(proving: Composing, at: _Step, known: list[z3.BoolRef]) ->
 
 
 def _prove_sum_of_all(
-    proving: Composing, at: _Step, known: list[z3.BoolRef]
+    proving: Composing, at: Sorted, known: list[z3.BoolRef]
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """Of the last sum: returns what is known of its terms and exponent, and that it does not wrap."""
     one, sum_, normal, rest = at.step.sorted[0], at.step.sum, at.step.normal, at.rest
@@ -284,7 +284,7 @@ def _prove_sum_of_all(
     proving.claim(
         "odd sum of two",
         "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
-        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), _covers(sum_.x, u2, P, u1))),
+        z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), covers(sum_.x, u2, P, u1))),
         [*invariants, far_below],
         cut,
     )
@@ -301,7 +301,7 @@ def _prove_sum_of_all(
 
 
 def _prove_jammed(
-    proving: Composing, at: _Step, invariants: list[z3.BoolRef], T_small: z3.BoolRef
+    proving: Composing, at: Sorted, invariants: list[z3.BoolRef], T_small: z3.BoolRef
 ) -> z3.BoolRef:
     """Of the sum jammed to the least exponent at which ρ has places; returns that it is in its range."""
     sum_, e2, u2, ex, bits, least = at.step.sum, at.e2, at.u2, at.ex, at.bits, at.least
@@ -321,7 +321,7 @@ def _prove_jammed(
                 e_total == least,
                 z3.Or(
                     z3.And(is_sharp(after, u3, m, u2), z3.Not(is_odd(sum_.total))),
-                    z3.And(is_odd(total), _covers(after, u3, m, u2)),
+                    z3.And(is_odd(total), covers(after, u3, m, u2)),
                 ),
                 z3.Or(
                     after == 0,
@@ -352,7 +352,7 @@ def _prove_jammed(
     )
 
 
-def _covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitVecRef) -> z3.BoolRef:
+def covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitVecRef) -> z3.BoolRef:
     """Whether (A ± 1) · 2^coarse is around (P ± 1) · 2^fine; neither A nor P is 0."""
     a, p = fit(A, A.size() + 1), fit(P, P.size() + 1)
     return z3.And(at_least(p - 1, fine, a - 1, coarse), at_least(a + 1, coarse, p + 1, fine))
