@@ -12,7 +12,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.efda import in_fixed_point
 from mmaformal.facts import exact_steps, monotone_sticky
-from mmaformal.facts.efda import equal, ranges, related, scaled, sums
+from mmaformal.facts.efda import equal, monotone, ranges, related, scaled, sums
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -63,9 +63,11 @@ class EfdaFacts(RoundedSum):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p = instruction.spec.parameters
         assert isinstance(p, Efda)
-        if not in_fixed_point(instruction.spec, p):
-            self.lack("why sums of sorted terms keep the order")
-        monotone_sticky.prove_in_c(theory, instruction.spec)
+        fixed = in_fixed_point(instruction.spec, p)
+        (monotone_sticky if fixed else monotone).prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
+        monotone.prove_in_products(theory, instruction.spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec)
