@@ -36,9 +36,11 @@ from mmaformal import (
     cdna3,
     find_difference,
     hopper,
+    sapphire_rapids,
     volta,
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
+from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.campaign import Campaign
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.witness import CaseWitness, Run
@@ -111,7 +113,9 @@ def samples(folder: Path) -> Iterator[Any]:
         PlainKernel(HMMA.spec),
         kernel_for(ampere["DMMA.884"].spec),
         kernel_for(hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].spec),
+        kernel_for(sapphire_rapids["TDPBF16PS"].spec),
     )
+    yield AmxState(), Operand(z_row=63), Word("fma16", 3)
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)
     yield errors, errors.statistics()
