@@ -27,6 +27,7 @@ from mmaformal.cases.descents import TwoRuns, not_below, order
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
+from mmaformal.facts.interfaces import Judged, RoundsOnce
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
@@ -39,11 +40,11 @@ def keeps(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
     return z3.And(nan == other, z3.Or(nan, order(x) <= order(y)))
 
 
-def any_special(step: Any) -> z3.BoolRef:
+def any_special(step: Judged) -> z3.BoolRef:
     return z3.Or(*step.special)
 
 
-def flags(step: Any) -> list[z3.BoolRef]:
+def flags(step: Judged) -> list[z3.BoolRef]:
     """The special flags that are no constants."""
     return [flag for flag in step.special if not z3.is_true(flag) and not z3.is_false(flag)]
 
@@ -172,7 +173,7 @@ class OneStep:
         return theory.theorem(text, goal)
 
 
-def prove_outcome(proving: Composing, step: Any, fmt: Format) -> z3.BoolRef:
+def prove_outcome(proving: Composing, step: RoundsOnce, fmt: Format) -> z3.BoolRef:
     """d is the special value where there is one, whatever the sum is, and else no NaN."""
     nan, plus, minus = step.special
     assert fmt.infinity is not None

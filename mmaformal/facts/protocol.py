@@ -7,7 +7,7 @@ algorithm starts with none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 import z3
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
+
+
+StepT = TypeVar("StepT")  #: a step of the SMT encoding
 
 
 class NoArgumentError(ArgumentError, NotProvedError):
@@ -58,7 +61,7 @@ class Lossless(NamedTuple):
     e_zero: int | None
 
 
-class Facts:
+class Facts(Generic[StepT]):
     """What is known of an algorithm, for proofs; here, nothing.
 
     Facts that need no z3 are methods of its `Parameters`.
@@ -110,7 +113,7 @@ class Facts:
 
     # ---- sums
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: StepT) -> list[Sum]:
         """The accumulations of a step."""
         self.lack("which sums a step has")
 
@@ -131,7 +134,7 @@ class Facts:
     # ---- codes of results
 
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+        self, pairing: Pairing, spec: DotAdd, step: StepT, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:
         """Derive that a step of finite operands gives no NaN.
 
@@ -140,14 +143,16 @@ class Facts:
         """
         self.lack("why finite inputs give no NaN")
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[StepT], c: z3.BitVecRef
+    ) -> Link:
         """Derive that the last step's result is not −0."""
         self.lack("why the result is never −0")
 
     #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
     unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
 
-    def of_result(self, step: Any) -> Known | None:
+    def of_result(self, step: StepT) -> Known | None:
         """What every result of a step is; None if it may be any code."""
         return None
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
+from mmaformal.encodings.smt.blocks import ExponentRange, Operand
+from mmaformal.facts.interfaces import RoundsOnce
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
 
+RoundsOnceT = TypeVar("RoundsOnceT", bound=RoundsOnce)
 
-def finite_operands(pairing: Pairing, step: Any, assumed: dict[int, Link]) -> list[Link]:
+
+def finite_operands(pairing: Pairing, step: object, assumed: dict[int, Link]) -> list[Link]:
     """That decoded operands of finite codes are finite."""
     links: list[Link] = []
     for side in ("a", "b", "scale_a", "scale_b"):
@@ -37,13 +41,13 @@ def not_nan(
     spec: DotAdd,
     given: Sequence[Link],
     text: str,
-    inputs: Sequence[Any] = (),
+    inputs: Sequence[z3.ExprRef] = (),
 ) -> Link:
     link = Link(z3.Not(is_nan(result, spec.d_format)), (result,))
     return pairing.derive("encode", text, [link], given, inputs)[0]
 
 
-def no_nan(pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link) -> Link:
+def no_nan(pairing: Pairing, spec: DotAdd, step: RoundsOnce, assumed: dict[int, Link], c: Link) -> Link:
     finite = finite_operands(pairing, step, assumed)
     number = Link(z3.Not(step.c.nan), (step.c.nan,))
     pairing.derive("decode", "c is no NaN", [number], [c])
@@ -55,13 +59,17 @@ def no_nan(pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], 
     return not_nan(pairing, step.result, spec, [special], "a rounded number is no NaN", inputs)
 
 
-def operands(step: Any, side: str) -> Sequence[Any]:
+def operands(step: object, side: str) -> Sequence[Operand]:
     found = getattr(step, side, ())
-    return [found] if hasattr(found, "sign") else list(found)
+    return [found] if isinstance(found, Operand) else list(found)
 
 
 def not_minus_zero(
-    pairing: Pairing, spec: DotAdd, step: Any, given: Sequence[Link] = (), inputs: Sequence[Any] = ()
+    pairing: Pairing,
+    spec: DotAdd,
+    step: RoundsOnce,
+    given: Sequence[Link] = (),
+    inputs: Sequence[z3.ExprRef] = (),
 ) -> Link:
     """Of whatever is rounded; of what the given links are about, if there are some."""
     link = Link(step.result != spec.d_format.sign_mask, (step.result,))
@@ -70,7 +78,9 @@ def not_minus_zero(
     return pairing.derive("round" if given else "encode", text, [link], given, inputs)[0]
 
 
-def places_in(total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: Any, F: int, spec: DotAdd) -> Link:
+def places_in(
+    total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: ExponentRange, F: int, spec: DotAdd
+) -> Link:
     """That the last place of a sum at e_max, at least d's least exponent, is one of d; or the bits below are zero.
 
     And that the sum is not the least number of its width, whose magnitude would have one more bit.
@@ -83,13 +93,21 @@ def places_in(total: z3.BitVecRef, e_max: z3.BitVecRef, exponents: Any, F: int, 
     return Link(z3.And(fits, z3.Or(z3.UGE(e_max, enough), low)), (e_max, total))
 
 
-class RoundedSum(Facts):
+class RoundedSum(Facts[RoundsOnceT]):
     """Those of an algorithm whose steps decode operands, tell special values apart, and round one sum."""
 
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+        self,
+        pairing: Pairing,
+        spec: DotAdd,
+        step: RoundsOnceT,
+        assumed: dict[int, Link],
+        c: Link,
+        finite: Link,
     ) -> Link:
         return no_nan(pairing, spec, step, assumed, c)
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[RoundsOnceT], c: z3.BitVecRef
+    ) -> Link:
         return not_minus_zero(pairing, spec, steps[-1])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.cases.inputs import Codes
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.smt.blocks import StickySum
+from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.facts.interfaces import Adds
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -29,13 +29,13 @@ class Sum(ShortRepr):
     bounds: tuple[int, ...]
     significands: tuple[tuple[z3.BitVecRef, int, tuple[z3.ExprRef, ...]], ...]
     #: of each term: what it is aligned from, the largest that is, and what else it is made of
-    step: Any = None  #: whose interfaces these are
+    step: object = None  #: whose interfaces these are
     signed: tuple[
         tuple[z3.ExprRef, ...], ...
     ] = ()  #: of each term: sign and aligned magnitude, whose bits are its bound
 
 
-def sum_of_two(step: Any, what: str, each: StickySum) -> Sum:
+def sum_of_two(step: object, what: str, each: StickySum) -> Sum:
     bounds = tuple((1 << x.size()) - 1 for x in (each.x, each.y))
     terms = tuple(summands(each.total, 2))
     if len(terms) != 2:
@@ -64,7 +64,7 @@ def addition(each: Addition) -> Sum:
 
 
 def sum_of(
-    step: Any, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Any, int, int]], e_max: z3.BitVecRef
+    step: object, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Term, int, int]], e_max: z3.BitVecRef
 ) -> Sum:
     terms = tuple(summands(total, len(parts)))
     if len(terms) != len(parts):
@@ -74,8 +74,8 @@ def sum_of(
 
 
 def aligned_terms(
-    spec: DotAdd, step: Any, F: int, terms: Sequence[Any], largest: int, fraction: int
-) -> list[tuple[Any, int, int]]:
+    spec: DotAdd, step: Adds, F: int, terms: Sequence[Term], largest: int, fraction: int
+) -> list[tuple[Term, int, int]]:
     """Of each product (or group) and c: the term, its largest significand, and that with F fractional bits."""
     c = widest(spec.c_format)
     parts = [(t, largest, aligned(largest, fraction, F)) for t in terms]
@@ -93,7 +93,7 @@ def largest_product(spec: DotAdd) -> int:
 
 
 def significand_is_small(
-    pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link, converted: bool = False
+    pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link, converted: bool = False
 ) -> None:
     text = "no significand is above the largest"
     if significand.eq(step.addend.significand):

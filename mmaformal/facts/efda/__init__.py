@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import efda as smt_efda
 from mmaformal.encodings.smt.efda import in_fixed_point
 from mmaformal.facts import exact_steps, monotone_sticky
 from mmaformal.facts.efda import equal, monotone, ranges, related, scaled, sums
@@ -23,29 +24,34 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 
-class EfdaFacts(RoundedSum):
+
+class EfdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
         return scaled.doubled(two)
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
         if not hasattr(steps[-1], "placed"):
             return not_minus_zero(pairing, spec, steps[-1])
         given = [ranges.places_of(pairing, spec, steps[-1])]
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return sums.sums_of(spec, step)
 
     def largest_case(self, spec: DotAdd) -> Codes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.scaling_parts import halved, jammed_half
@@ -41,7 +41,8 @@ def _fixed_point(two: Two) -> Link:
     below the sum's leading bit.
     """
     spec, left, right = two.spec, two.left, two.right
-    p: Any = spec.parameters
+    p = spec.parameters
+    assert isinstance(p, Efda)
     frame = left.sum.y.size() - 1  # c has one integer bit
     bits = frame - efda.places_below(efda.precision(spec, p))
     highest = product_range(spec.a_format, spec.b_format).low - efda.fraction_bits(spec) + bits

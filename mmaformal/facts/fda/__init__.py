@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related, scaled
@@ -24,18 +25,20 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
 
+Step: TypeAlias = smt_fda.Step
 
-class FdaFacts(RoundedSum):
+
+class FdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
@@ -52,10 +55,10 @@ class FdaFacts(RoundedSum):
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         return spec.scale_format is None
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return self.sums_of(spec, step, largest_product(spec))
 
-    def sums_of(self, spec: DotAdd, step: Any, product: int) -> list[Sum]:
+    def sums_of(self, spec: DotAdd, step: Step, product: int) -> list[Sum]:
         """The same, with another largest significand of products."""
         assert isinstance(spec.parameters, Fda)
         parts = aligned_terms(spec, step, spec.parameters.F, step.products, product, places_of(spec))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import z3
 
@@ -11,6 +11,8 @@ from mmaformal.algorithms import DotAdd, Fdrda, aligned
 from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import fdrda as smt_fdrda
+from mmaformal.encodings.smt import gfdrda as smt_gfdrda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fdrda import equal, error_bound, exactness, monotonicity, ranges, related, scaled
@@ -24,33 +26,38 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_fdrda.Step | smt_gfdrda.Step
 
-class FdrdaFacts(RoundedSum):
+
+class FdrdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
         return scaled.doubled(two)
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
         given = [ranges.places_of(pairing, spec, steps[-1])]
         return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         p = spec.parameters
         assert isinstance(p, Fdrda)
         product = largest_product(spec)
         most = aligned(product, places_of(spec), p.F)
         parts = [(t, product, most) for t in step.products]
-        if not hasattr(step, "groups"):
+        if not isinstance(step, smt_gfdrda.Step):
             return [sum_of(step, "products", step.dot, parts, step.e_products)]
         count = len(step.groups)
         return [

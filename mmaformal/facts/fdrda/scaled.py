@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from mmaformal.algorithms import Fdrda
 from mmaformal.encodings.smt import fdrda
 from mmaformal.encodings.smt.blocks import all_of, product_range
 from mmaformal.facts.accumulator import within
@@ -128,7 +129,8 @@ def _bound_of_dot(two: Two) -> Link:
     pairing, left, n = two.pairing, two.left, len(two.left.products)
     if not hasattr(left, "groups"):
         return pairing.bounded(left.dot, n)
-    p: Any = two.spec.parameters
+    p = two.spec.parameters
+    assert isinstance(p, Fdrda)
     count = len(left.groups)
     each = [pairing.bounded(x, len(range(g, n, count))) for g, x in enumerate(left.groups)]
     bound = within(left.dot, fdrda.dot_bound(p, n))

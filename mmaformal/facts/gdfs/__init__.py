@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import gdfs as smt_gdfs
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -26,19 +27,22 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_gdfs.Step
 
-class GdfsFacts(RoundedSum):
+
+class GdfsFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         p = spec.parameters
         assert isinstance(p, Gdfs)
         assert spec.scale_format is not None
@@ -47,7 +51,7 @@ class GdfsFacts(RoundedSum):
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
     def significand_is_small(
-        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+        self, pairing: Pairing, spec: DotAdd, step: Step, significand: z3.BitVecRef, size: Link
     ) -> None:
         sums.significand_is_small(pairing, spec, step, significand, size)
 

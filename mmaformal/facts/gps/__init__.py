@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import z3
 
@@ -11,6 +11,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import gps as smt_gps
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -23,36 +24,41 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_gps.Step
 
-class GpsFacts(Facts):
+
+class GpsFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
         return scaled.derive(two)
 
-    def of_result(self, step: Any) -> Known:
+    def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
 
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:
         return ranges.no_nan_of(pairing, spec, step, assumed, c)
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
         return ranges.normal_or_plus_zero(pairing, spec, steps)
 
     unreachable = (ranges.no_subnormals,)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(each) for each in (*step.sums, step.addition)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -11,6 +11,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
+from mmaformal.encodings.smt import gps as smt_gps
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.ranges import not_nan
 from mmaformal.formats import fp32
@@ -19,7 +20,7 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.solver.asking import constants_of
 
 
-def no_nan_of(pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link) -> Link:
+def no_nan_of(pairing: Pairing, spec: DotAdd, step: smt_gps.Step, assumed: dict[int, Link], c: Link) -> Link:
     """Products are below a power of two, sums below twice their terms' bound."""
     top = spec.a_format.max_exponent + spec.b_format.max_exponent + 2 + fp32.bias
 
@@ -53,7 +54,7 @@ def _flushed(pairing: Pairing, addition: Any, below: Any, top: int, given: Seque
     return pairing.derive("encode", "flushed, it is within the same bound", [below(flushed, top)], [link])[0]
 
 
-def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[Any]) -> Link:
+def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.Step]) -> Link:
     """gps: products are zero or at least 2^m, so they are multiples of 2^(m - 23), and a sum of two that does not
     vanish is at least that; and so on.  Nothing but zeros of c and a group could then add up to −0 or be flushed."""
     one = 1 << fp32.fraction_bits

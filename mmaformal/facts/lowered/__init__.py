@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import z3
 
@@ -11,6 +11,8 @@ from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.smt import lowered as smt_lowered
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
@@ -26,30 +28,35 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Pairing, Step
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_lowered.Step
 
-class LoweredFacts(Facts):
+
+class LoweredFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
         return scaled.derive(two)
 
     def no_nan(
-        self, pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link], c: Link, finite: Link
+        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:
         dot = ranges.no_nan_of_inner(pairing, spec, step, assumed)
         text = "a number and a finite number add up to no NaN"
         return not_nan(pairing, step.result, spec, [dot, finite], text)
 
-    def never_minus_zero(self, pairing: Pairing, spec: DotAdd, steps: Sequence[Any], c: z3.BitVecRef) -> Link:
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
         last = steps[-1]
         dot = not_minus_zero(pairing, spec, last.inner[-1])
         link = Link(last.result != spec.d_format.sign_mask, ())
@@ -57,14 +64,14 @@ class LoweredFacts(Facts):
         text = "a number that is not −0, and another, do not add up to −0"
         return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         assert isinstance(spec.parameters, Lowered)
         inner = spec.parameters.inner_dot_add(spec)
         converted = largest_product(spec) << 2 * inner.a_format.fraction_bits - places_of(spec)
         return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
 
     def significand_is_small(
-        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+        self, pairing: Pairing, spec: DotAdd, step: smt_fda.Step, significand: z3.BitVecRef, size: Link
     ) -> None:
         significand_is_small(pairing, spec, step, significand, size, converted=True)
 

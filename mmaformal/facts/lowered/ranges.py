@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
+from mmaformal.encodings.smt import lowered as smt_lowered
 from mmaformal.facts.ranges import no_nan
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 
 
-def no_nan_of_inner(pairing: Pairing, spec: DotAdd, step: Any, assumed: dict[int, Link]) -> Link:
+def no_nan_of_inner(pairing: Pairing, spec: DotAdd, step: smt_lowered.Step, assumed: dict[int, Link]) -> Link:
     inner = spec.parameters.inner_dot_add(spec)  # type: ignore[attr-defined]
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     c = Link(z3.Not(is_nan(zero, spec.d_format)), ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
 import z3
 
@@ -13,6 +13,7 @@ from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings import smt
+from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.encodings.smt.pfma import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -24,7 +25,8 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Kind, Pairing, Step
+from mmaformal.proof.related_runs import Kind, Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 
@@ -40,11 +42,14 @@ def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
     return pairing, 1, text
 
 
-def _made_of(step: Any) -> list[z3.BitVecRef]:
+def _made_of(step: Step) -> list[z3.BitVecRef]:
     return [step.c, step.sum, step.addition.result]
 
 
-class PfmaFacts(Facts):
+Step: TypeAlias = smt_pfma.Step
+
+
+class PfmaFacts(Facts[Step]):
     unreachable = (no_subnormals,)
 
     def equal(self, argument: Argument, traces: Traces) -> None:
@@ -53,10 +58,10 @@ class PfmaFacts(Facts):
     def kind(self, kind: Kind) -> Kind:
         return related.kind_of(kind)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
         return [addition(step.addition), addition(step.pair), *of_products]
 
@@ -69,7 +74,7 @@ class PfmaFacts(Facts):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)
 
-    def of_result(self, step: Any) -> Known:
+    def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

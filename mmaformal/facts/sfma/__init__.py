@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.facts import exact_steps, monotone_products, monotone_sticky
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -20,23 +21,25 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step
+from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
+Step: TypeAlias = smt_sfma.Step
 
-class SfmaFacts(RoundedSum):
+
+class SfmaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
 
     def scaled(self, two: Two) -> Link:
         return scaled.doubled(two)
 
-    def sums(self, spec: DotAdd, step: Any) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
