@@ -13,8 +13,8 @@ import z3
 
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.descents import order
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.out_of_order import order
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import decode, multiply, negate_if, product_range, resize
 from mmaformal.facts import reaching

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.descents import Descends, two_runs
+from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError

@@ -55,7 +55,6 @@ _IEEE = "mmaformal/kernels/ieee.py"
 _WIDTHS = "mmaformal/kernels/widths.py"
 _GEMM = "mmaformal/gemm.py"
 _REFERENCE = "mmaformal/kernels/reference.py"
-_CHOOSE = "mmaformal/kernels/choose.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # ---- fda, fdrda, gfdrda
@@ -279,14 +278,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _IEEE,
         "sfma's kernel is for any rounding",
-        "return cls(spec) if ieee else None",
+        "return cls(spec) if ieee and has_fma() else None",
         "return cls(spec)",
         kernels("test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only"),
     ),
     Mutant(
         _IEEE,
         "c is not flushed",
-        "row[j] = np.float32(0) if _bits(row[j]) & _EXPONENT == 0 else row[j]",
+        "row[j] = np.float32(0) if bits_of(row[j]) & _EXPONENT == 0 else row[j]",
         "row[j] = row[j]",
         corners("test_a_subnormal_c_beside_products_almost_as_small"),
     ),

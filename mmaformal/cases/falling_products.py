@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import negated
-from mmaformal.cases.descents import Descends, any_code, codes_of_number, position, shown
 from mmaformal.cases.inputs import Codes, with_products, zeros
+from mmaformal.cases.out_of_order import Descends, any_code, codes_of_number, position, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.explain import code_text, number_text

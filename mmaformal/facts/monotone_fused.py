@@ -18,8 +18,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda, Gdfs, Rounding
-from mmaformal.cases.descents import order, two_runs
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps

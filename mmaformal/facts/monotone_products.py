@@ -19,8 +19,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Sfma
-from mmaformal.cases.descents import not_below, order
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.out_of_order import not_below, order
 from mmaformal.encodings.smt import sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,

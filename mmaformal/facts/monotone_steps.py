@@ -23,8 +23,8 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
-from mmaformal.cases.descents import TwoRuns, not_below, order
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.out_of_order import TwoRuns, not_below, order
 from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.interfaces import Judged, RoundsOnce

@@ -14,8 +14,8 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Sfma
-from mmaformal.cases.descents import order, two_runs
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,

@@ -17,7 +17,7 @@ from itertools import permutations
 import z3
 
 from mmaformal.algorithms import Conversion, Rounding
-from mmaformal.cases.descents import order
+from mmaformal.cases.out_of_order import order
 from mmaformal.proof.definitions import at_least, last_index, midpoints
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import instance

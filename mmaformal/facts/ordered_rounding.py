@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.algorithms import Conversion
-from mmaformal.cases.descents import order
+from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
 from mmaformal.proof.rules import Ascent, Theory, instance
 

@@ -16,9 +16,9 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError
 
 if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
-    from mmaformal.cases.descents import Descends
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
+    from mmaformal.cases.out_of_order import Descends
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
     from mmaformal.facts.sums import Sum

@@ -13,8 +13,8 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent_field, fraction_field, is_infinite, is_nan, sign_bit
-from mmaformal.cases.descents import not_below
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.out_of_order import not_below
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.formats import Format

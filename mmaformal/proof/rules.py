@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.descents import order
+from mmaformal.cases.out_of_order import order
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import Inference, Link
 from mmaformal.solver.asking import Asker, constants_of

@@ -445,7 +445,7 @@ def test_fma_of_all_codes_of_a_tiny_format(fmt: Format, rounding: Rounding) -> N
     number = values(fmt)
     with np.errstate(invalid="ignore"):
         wanted = overflowed(rounded(number[a] * number[b] + number[c], p, fmt.min_exponent, rounding), fmt)
-    step = sfma.step(SimpleNamespace(a_format=fmt), sfma.Sfma(rho), a, b, c)  # type: ignore[arg-type]
+    step = sfma.step(rho, a, b, c)
     assert_codes_are(step.result, wanted, fmt)
 
     significand = limbs.multiply(step.a.significand, step.b.significand, 3).product

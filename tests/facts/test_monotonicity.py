@@ -21,9 +21,9 @@ from mmaformal.algorithms import (
     Rounding,
     Sfma,
 )
-from mmaformal.cases import descents
-from mmaformal.cases.descents import not_below, two_runs
+from mmaformal.cases import out_of_order
 from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
+from mmaformal.cases.out_of_order import not_below, two_runs
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, pfma, sfma
@@ -147,7 +147,7 @@ def test_many_products_are_not(instruction: Instruction) -> None:
     assert found is not None
     first, second, n = found
     assert n == monotone_fused.products_allowed(instruction.spec) + 1
-    witness = descents.shown(instruction, first, second, "c", ())
+    witness = out_of_order.shown(instruction, first, second, "c", ())
     values = [instruction.d_format.value(d) for d in witness.results]
     assert values[0] > values[1]
     assert instruction.c_format.value(first.c) < instruction.c_format.value(second.c)
@@ -179,7 +179,7 @@ def test_a_product_made_of_other_factors_gives_less(instruction: Instruction) ->
     firsts = [run.codes for run in witness.runs]
     values = [value_of_product(instruction.spec, x, 0) for x in firsts]
     assert values[0] <= values[1]
-    assert descents.descends(instruction, *firsts)
+    assert out_of_order.descends(instruction, *firsts)
 
 
 NARROW = [
@@ -200,7 +200,7 @@ def test_products_of_few_bits_can_be_made_of_a_subnormal_number(instruction: Ins
     exponents = [exponent_of(spec, (x.a[0], x.b[0])) for x in found]
     assert values[0] == values[1]
     assert exponents[0] < exponents[1]
-    assert descents.descends(instruction, *found)
+    assert out_of_order.descends(instruction, *found)
 
 
 # ---- where each rounding is of an exact sum --------------------------------------------------------------------------

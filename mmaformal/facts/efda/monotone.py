@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.descents import not_below, order, two_runs
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.out_of_order import not_below, order, two_runs
 from mmaformal.encodings.smt import efda
 from mmaformal.facts.efda.code_numbers import integer_of, numbers_of, total_of, widened
 from mmaformal.facts.efda.exact_sums import ExactSum, prove_exact_sum

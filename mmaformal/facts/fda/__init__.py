@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from mmaformal.algorithms import DotAdd, Fda
-from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings

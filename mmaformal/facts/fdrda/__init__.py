@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, aligned
-from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import fdrda as smt_fdrda
 from mmaformal.encodings.smt import gfdrda as smt_gfdrda
 from mmaformal.facts.exactness import Exact

@@ -8,9 +8,9 @@ from typing import Any
 import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
-from mmaformal.cases.descents import Descends, two_runs
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_steps

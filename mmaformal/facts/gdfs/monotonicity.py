@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs
-from mmaformal.cases.descents import order
+from mmaformal.cases.out_of_order import order
 from mmaformal.facts.gdfs.larger_group import LargerGroup
 from mmaformal.facts.gdfs.larger_total import Totals
 from mmaformal.facts.gdfs.risen_total import Risen, worth

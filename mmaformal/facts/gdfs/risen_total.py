@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs
-from mmaformal.cases.descents import order
+from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt import gdfs
 from mmaformal.encodings.smt.blocks import shift_right
 from mmaformal.facts.gdfs.larger_total import Totals

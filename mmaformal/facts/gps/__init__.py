@@ -8,9 +8,9 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import gps as smt_gps
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.exactness import Exact

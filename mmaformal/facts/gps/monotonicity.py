@@ -7,8 +7,8 @@ from functools import partial
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
-from mmaformal.cases.descents import Descends, not_below, two_runs
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
+from mmaformal.cases.out_of_order import Descends, not_below, two_runs
 from mmaformal.encodings.smt import gps, ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.facts.monotone_steps import Link, conclude_steps

@@ -5,8 +5,8 @@ from __future__ import annotations
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.cases.descents import Descends, two_runs
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
+from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added

@@ -9,9 +9,9 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
-from mmaformal.cases.descents import Descends
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.encodings.smt.pfma import flush

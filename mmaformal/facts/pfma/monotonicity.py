@@ -13,8 +13,8 @@ import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.descents import Descends, not_below, two_runs
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
+from mmaformal.cases.out_of_order import Descends, not_below, two_runs
 from mmaformal.encodings.smt import ieee, pfma
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.formats import fp32
