@@ -61,7 +61,7 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     context = z3.main_ctx().ref()
     nodes, _ = operands_first([term])
     return [
-        z3.Const(name_of(context, each.handle), _sort(context, each.handle))
+        z3.Const(_symbol(context, each.handle), _sort(context, each.handle))
         for each in nodes
         if not each.operands and is_constant(context, each.handle)
     ]
@@ -77,10 +77,15 @@ def is_constant(context: Any, handle: Handle) -> bool:
 
 def name_of(context: Any, handle: Handle) -> str:
     """The name of a term's operation, or of a constant."""
-    declaration = z3core.Z3_get_app_decl(context, handle)
-    symbol = z3core.Z3_get_decl_name(context, declaration)
+    symbol = _symbol(context, handle)
+    return symbol if isinstance(symbol, str) else f"k!{symbol}"
+
+
+def _symbol(context: Any, handle: Handle) -> str | int:
+    """What z3 calls an operation or a constant: two constants of one name are two if one is a number's."""
+    symbol = z3core.Z3_get_decl_name(context, z3core.Z3_get_app_decl(context, handle))
     if z3core.Z3_get_symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
-        return f"k!{z3core.Z3_get_symbol_int(context, symbol)}"
+        return int(z3core.Z3_get_symbol_int(context, symbol))
     return str(z3core.Z3_get_symbol_string(context, symbol))
 
 

@@ -505,3 +505,13 @@ def test_evidence_is_json_with_the_digest_of_the_script(proof: Proof) -> None:
     assert [o["sha256"] for o in told] == [o.digest for o in proof.obligations]
     assert all(o["name"] and o["statement"] and o["solver"] and o["version"] for o in told)
     assert str(proof).count("\n") == len(told) - 1
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [z3.BitVec("x", 5), z3.Bool("a b"), z3.FreshConst(z3.BitVecSort(5), "x"), z3.Const(7, z3.BitVecSort(3))],
+)
+def test_the_constants_of_a_term_are_its_own(constant: z3.ExprRef) -> None:
+    """Not others of the same name."""
+    (found,) = constants_of(z3.Or(constant == constant, z3.Not(constant == constant), constant != constant))
+    assert found.eq(constant)
