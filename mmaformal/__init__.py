@@ -21,10 +21,12 @@ from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
+    from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.queries.properties import PROPERTIES, prove
     from mmaformal.recordings.report import check
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
+    from mmaformal.structures import Structure, replay
     from mmaformal.witness import Witness
 
 __version__ = "0.1.0"
@@ -53,6 +55,7 @@ __all__ = [
     "Instruction",
     "Number",
     "Proof",
+    "Structure",
     "Unknown",
     "UnknownArchitectureError",
     "UnknownInstructionError",
@@ -64,10 +67,12 @@ __all__ = [
     "cdna2",
     "cdna3",
     "check",
+    "diagnose_gemm",
     "find_difference",
     "hopper",
     "matmul",
     "prove",
+    "replay",
     "rtx_blackwell",
     "sapphire_rapids",
     "turing",
@@ -80,6 +85,9 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "PROPERTIES": "mmaformal.queries.properties",
     "check": "mmaformal.recordings.report",
     "matmul": "mmaformal.gemm",
+    "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
+    "Structure": "mmaformal.structures",
+    "replay": "mmaformal.structures",
     "Witness": "mmaformal.witness",
     **dict.fromkeys(
         ("Answer", "Different", "Equal", "Fails", "Holds", "Number", "Proof", "Unknown"),

@@ -51,6 +51,13 @@ class Known(NamedTuple):
     made_of: Sequence[z3.ExprRef]
 
 
+class LastAddition(NamedTuple):
+    """That d is c plus what the products are alone, proved."""
+
+    text: str  #: what is proved, with its conditions
+    proof: Proof
+
+
 class Lossless(NamedTuple):
     """What decides how many fractional places an alignment needs, to lose nothing."""
 
@@ -110,6 +117,10 @@ class Facts(Generic[StepT]):
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         """Whether it is worth asking if a step whose products are zero passes its c on."""
         return False
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        """Whether a step's d is c plus the d of c = 0, added in fp32 by IEEE 754; None where that is not proved."""
+        return None
 
     # ---- sums
 

@@ -1,5 +1,6 @@
 """Recorded hardware outputs: `read` them, `check` them against the models, `check_files` for many."""
 
+from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.check import (
     CheckReport,
     Failure,
@@ -13,7 +14,7 @@ from mmaformal.recordings.check import (
     exit_code,
     row_sizes,
 )
-from mmaformal.recordings.read import Block, Recording, RecordingError, read
+from mmaformal.recordings.read import Block, Recording, read
 
 __all__ = [
     "Block",

@@ -15,7 +15,8 @@ from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.recordings.read import Block, Recording, RecordingError, read, require_fit
+from mmaformal.recordings.archive import RecordingError
+from mmaformal.recordings.read import Block, Recording, read, require_fit
 
 
 class NotModelledError(LookupError):

@@ -16,56 +16,36 @@ ever unpickled, sizes are judged before anything is read, and the arrays are rea
 
 from __future__ import annotations
 
-import json
-import lzma
-import math
-import reprlib
-import struct
-import tokenize
-import warnings
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.display import html_table, html_title, short_repr, short_text
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
+from mmaformal.recordings.archive import (
+    Header,
+    RecordingError,
+    array_of,
+    column,
+    meta_of,
+    reading,
+    require_codes,
+    short,
+)
 from mmaformal.recordings.names import look_up
 
 _BLOCK_ROWS = 1 << 14
 _MOST_TERMS = 256  # no matrix instruction, sparse ones included, has a longer K
-_META_BYTES = 1 << 20
-#: What np.save writes for plain arrays; in the longer headers of later ones a small file can claim gigabytes.
-_NPY_VERSION = (1, 0)
 #: An array stored column by column has to be held whole to be read by rows.
 _COLUMN_ORDER_BYTES = 1 << 28
-_MESSAGE_CHARACTERS = 600
 
 _META_FIELDS = ("architecture", "instruction", "input_format", "output_format", "terms")
-
-#: What zipfile raises besides BadZipFile; RuntimeError: encrypted, or a compression it does not have
-_ZIP_DAMAGE = (EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, struct.error, zlib.error)
-#: What parsing an .npy header raises: numpy.lib.format, ast.literal_eval and the tokenizer it falls back on
-_HEADER_DAMAGE = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError)
-
-
-class RecordingError(ValueError):
-    """A recording that cannot be checked; one line: which file, what is wrong with it, what to do."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        self.path = path
-        reason = " ".join(reason.split())
-        self.reason = reason if len(reason) <= _MESSAGE_CHARACTERS else reason[:_MESSAGE_CHARACTERS] + " …"
-        super().__init__(f"{path}: {self.reason}")
 
 
 class Block(NamedTuple):
@@ -124,13 +104,13 @@ class Recording:
 
         Raises RecordingError if the file has changed since it was read.
         """
-        with _reading(self.path) as archive, ExitStack() as stack:
+        with reading(self.path) as archive, ExitStack() as stack:
             columns = []
             for name, (shape, fmt) in self._layout().items():
-                stream, header = stack.enter_context(_array(archive, name, self.path))
+                stream, header = stack.enter_context(array_of(archive, name, self.path))
                 if header.shape != shape:
                     raise RecordingError(self.path, f"{name} has changed while it was read: read it again")
-                columns.append(_column(stream, header, name, fmt, rows, self.path))
+                columns.append(column(stream, header, name, fmt, rows, self.path))
             yield from map(Block._make, zip(*columns, strict=True))
 
     def load(self) -> Block:
@@ -162,12 +142,12 @@ def read(path: str | Path, *, architecture: str | None = None, instruction: str 
     checked.
     """
     path = Path(path)
-    with _reading(path) as archive:
+    with reading(path) as archive:
         headers = {}
         for name in ("a", "b", "c", "d"):
-            with _array(archive, name, path) as (_, headers[name]):
+            with array_of(archive, name, path) as (_, headers[name]):
                 pass
-        meta = _meta(archive, path, required=architecture is None or instruction is None)
+        meta = meta_of(archive, path, _META_FIELDS, required=architecture is None or instruction is None)
     if architecture is not None:
         meta["architecture"] = architecture
     if instruction is not None:
@@ -234,42 +214,10 @@ def require_fit(recording: Recording, instruction: Instruction) -> None:
 # ---- meta --------------------------------------------------------------------------------------------------
 
 
-def _meta(archive: zipfile.ZipFile, path: Path, *, required: bool) -> dict[str, Any]:
-    if "meta.npy" not in archive.namelist():
-        if not required:
-            return {}
-        raise RecordingError(
-            path,
-            "no array 'meta', the JSON that says what was recorded: add it, or give --arch and --instruction",
-        )
-    with _array(archive, "meta", path) as (stream, header):
-        _refuse_objects(header, "meta", path)
-        if header.dtype.kind not in "US" or math.prod(header.shape) != 1:
-            raise RecordingError(
-                path,
-                f"meta is {header.dtype} of shape {header.shape}, not one string: save json.dumps(meta)",
-            )
-        if header.bytes > _META_BYTES:
-            raise RecordingError(
-                path, f"meta has {header.bytes} bytes; a description has at most {_META_BYTES}"
-            )
-        data = _take(stream, header.bytes, "meta", path)
-    try:
-        item = np.frombuffer(data, header.dtype)[0] if data else ""
-        meta = json.loads(item.decode() if isinstance(item, bytes) else str(item))
-    except (ValueError, RecursionError) as error:
-        raise RecordingError(path, f"meta is not JSON ({error}): save json.dumps(meta)") from None
-    if not isinstance(meta, dict):
-        raise RecordingError(
-            path, f"meta is the JSON {_short(meta)}, not an object with {', '.join(_META_FIELDS)}"
-        )
-    return meta
-
-
 def _text(meta: Mapping[str, Any], name: str, path: Path) -> str | None:
     value = meta.get(name)
     if value is not None and not isinstance(value, str):
-        raise RecordingError(path, f"meta has {name!r}: {_short(value)}, which is not a string")
+        raise RecordingError(path, f"meta has {name!r}: {short(value)}, which is not a string")
     return value
 
 
@@ -278,7 +226,7 @@ def _resolve(meta: Mapping[str, Any], path: Path, *, overridden: bool) -> Instru
     architecture_name = _text(meta, "architecture", path)
     if architecture_name is None or architecture_name not in ARCHITECTURES:
         raise RecordingError(
-            path, f"no architecture {_short(architecture_name)}; there are {', '.join(ARCHITECTURES)}"
+            path, f"no architecture {short(architecture_name)}; there are {', '.join(ARCHITECTURES)}"
         )
     architecture = ARCHITECTURES[architecture_name]
     sass, ptx = _text(meta, "instruction", path), _text(meta, "ptx", path)
@@ -331,7 +279,7 @@ def _formats(
             text = meta[name]
             if not isinstance(text, str) or text not in FORMATS:
                 raise RecordingError(
-                    path, f"meta has {name!r}: {_short(text)}; formats are {', '.join(FORMATS)}"
+                    path, f"meta has {name!r}: {short(text)}; formats are {', '.join(FORMATS)}"
                 )
             named[name] = FORMATS[text]
     if instruction is None:
@@ -350,91 +298,11 @@ def _formats(
     )
 
 
-def _short(value: object) -> str:
-    return reprlib.repr(value)
-
-
-# ---- arrays ------------------------------------------------------------------------------------------------
-
-
-class _Header(NamedTuple):
-    shape: tuple[int, ...]
-    by_columns: bool
-    dtype: np.dtype[Any]
-
-    @property
-    def bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive, with every way in which reading it can fail turned into a RecordingError."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            yield archive
-    except RecordingError:
-        raise
-    except zipfile.BadZipFile as error:
-        raise RecordingError(
-            path, f"not a complete .npz archive ({error}): copy or save it again with np.savez_compressed"
-        ) from None
-    except _ZIP_DAMAGE as error:
-        if (
-            isinstance(error, OSError) and error.filename is not None
-        ):  # from opening it, not from what is in it
-            raise RecordingError(path, f"cannot be read: {error.strerror}") from None
-        reason = str(error) or type(error).__name__
-        raise RecordingError(path, f"damaged ({reason}): copy or save it again") from None
-
-
-@contextmanager
-def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[tuple[IO[bytes], _Header]]:
-    """An array's data stream and header, whose sizes are judged before a byte of data is read."""
-    member = f"{name}.npy"
-    if member not in archive.namelist():
-        raise RecordingError(path, f"no array {name!r}: a recording has a, b, c, d and meta")
-    with archive.open(member) as stream:
-        try:
-            version = npy.read_magic(stream)
-            if version != _NPY_VERSION:
-                raise ValueError(f"version {version}")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it is parsed as Python, and its oddities would be warned of
-                header = _Header(*npy.read_array_header_1_0(stream))
-        except _HEADER_DAMAGE as error:
-            reason = str(error)[:100]
-            raise RecordingError(
-                path, f"{name} is no plain .npy array ({reason}): save it again with np.savez_compressed"
-            ) from None
-        stored = archive.getinfo(member).file_size - stream.tell()
-        if not header.dtype.hasobject and header.bytes != stored:
-            raise RecordingError(
-                path,
-                f"{name} is {header.dtype} of shape {header.shape}, {header.bytes} bytes, but {stored} are "
-                "stored: copy or save it again",
-            )
-        yield stream, header
-
-
-def _refuse_objects(header: _Header, name: str, path: Path) -> None:
-    if header.dtype.hasobject:
-        raise RecordingError(
-            path, f"{name} holds pickled Python objects, which are never loaded: save plain arrays"
-        )
-
-
-def _verify_headers(recording: Recording, headers: Mapping[str, _Header]) -> None:
+def _verify_headers(recording: Recording, headers: Mapping[str, Header]) -> None:
     path, rows, terms = recording.path, recording.rows, recording.terms
     for name, (shape, fmt) in recording._layout().items():
         header = headers[name]
-        _refuse_objects(header, name, path)
-        if header.dtype.kind != "u" or header.dtype.itemsize != fmt.word.itemsize:
-            same_size = header.dtype.kind in "fiV" and header.dtype.itemsize == fmt.word.itemsize
-            remedy = f"{name}.view(np.{fmt.word})" if same_size else f"{name}'s bit patterns as {fmt.word}"
-            raise RecordingError(
-                path, f"{name} is {header.dtype}, but {fmt} bit patterns are {fmt.word}: save {remedy}"
-            )
+        require_codes(header, name, fmt, path)
         if len(header.shape) != len(shape):
             wanted = "(rows, terms)" if len(shape) == 2 else "(rows,)"
             raise RecordingError(path, f"{name} has shape {header.shape}, but needs {wanted}")
@@ -454,7 +322,7 @@ def _verify_headers(recording: Recording, headers: Mapping[str, _Header]) -> Non
     declared = recording.meta.get("terms", terms)
     if declared != terms:
         raise RecordingError(
-            path, f"meta has 'terms': {_short(declared)}, but a has shape {headers['a'].shape}"
+            path, f"meta has 'terms': {short(declared)}, but a has shape {headers['a'].shape}"
         )
     for name in ("a", "b"):
         if headers[name].by_columns and headers[name].bytes > _COLUMN_ORDER_BYTES:
@@ -463,37 +331,3 @@ def _verify_headers(recording: Recording, headers: Mapping[str, _Header]) -> Non
                 f"{name} is stored column by column, too large to be read by rows: "
                 f"save np.ascontiguousarray({name})",
             )
-
-
-def _take(stream: IO[bytes], size: int, name: str, path: Path) -> bytes:
-    data = stream.read(size)
-    if len(data) != size:
-        raise RecordingError(path, f"{name} ends before its last row: copy or save it again")
-    return data
-
-
-def _column(
-    stream: IO[bytes], header: _Header, name: str, fmt: Format, block_rows: int, path: Path
-) -> Iterator[NDArray[Any]]:
-    """The rows of one array, `block_rows` at a time, as native words; every code exists in its format."""
-    rows = header.shape[0]
-    row_bytes = header.bytes // rows
-    whole = None
-    if header.by_columns and len(header.shape) > 1:
-        data = _take(stream, header.bytes, name, path)
-        whole = np.frombuffer(data, header.dtype).reshape(header.shape, order="F")
-    for start in range(0, rows, block_rows):
-        count = min(block_rows, rows - start)
-        if whole is None:
-            data = _take(stream, count * row_bytes, name, path)
-            codes = np.frombuffer(data, header.dtype).reshape(count, *header.shape[1:])
-        else:
-            codes = whole[start : start + count]
-        if fmt.storage_bits < fmt.word_bits and (outside := codes >= fmt.codes).any():
-            where = tuple(int(i) for i in np.argwhere(outside)[0])
-            raise RecordingError(
-                path,
-                f"{name} holds {int(codes[where]):#x} in row {start + where[0]}, but {fmt} codes are "
-                f"0 to {fmt.codes - 1:#x}",
-            )
-        yield np.ascontiguousarray(codes, fmt.word)

@@ -32,7 +32,17 @@ def completed(*words: str) -> list[str]:
 
 
 def test_everything_completes() -> None:
-    assert completed("") == ["diff", "prove", "list", "show", "run", "check", "verify", "completion"]
+    assert completed("") == [
+        "diff",
+        "prove",
+        "list",
+        "show",
+        "run",
+        "check",
+        "diagnose-gemm",
+        "verify",
+        "completion",
+    ]
     assert completed("show", "hop") == ["hopper"]
     assert completed("show", "hopper@") == [f"hopper@{name}" for name in hopper.revisions]
     assert completed("show", "hopper", "hmma.168") == [

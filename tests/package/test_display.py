@@ -53,15 +53,18 @@ from mmaformal.kernels.plain import PlainKernel
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
+from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
+from mmaformal.recordings.products import RecordedProduct
 from mmaformal.recordings.read import Block, Recording
 from mmaformal.recordings.report import Checks
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.evidence import EvidenceStore, Record
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.statistics import Errors
+from mmaformal.structures import Structure
 from mmaformal.witness import Witness
 
 #: Characters of any repr: three or four lines of a terminal.
@@ -130,7 +133,20 @@ def samples(folder: Path) -> Iterator[Any]:
     row = Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5)
     outcomes = CheckReport(recording, HMMA, 10**9, 10**8, row, 1), NotModelled(recording), Failure(path, LONG)
     yield recording, Checks(outcomes * 100)
+    yield from of_products(path)
     yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
+
+
+def of_products(path: Path) -> Iterator[Any]:
+    bf16 = FORMATS["bf16"]
+    structure = Structure(sapphire_rapids["TDPBF16PS"], 1 << 20, d_format=bf16)
+    miss = Miss(structure, 10**9, 10**9, 10**9, gives=1, recorded=2)
+    same = SameAs(structure, structure, LONG, some_proof(*obligations()))
+    yield GemmDiagnosis(
+        (structure,) * 9, (same,) * 9, (miss,) * 9, 10**9, (HMMA,) * 99, (10**9,) * 3, 1.0, LONG
+    )
+    array = np.ones((99, 99), np.uint16)
+    yield RecordedProduct(path, array, array, array, bf16, bf16, bf16, {"x": LONG})
 
 
 def reachable(roots: Iterator[Any]) -> dict[type, list[Any]]:

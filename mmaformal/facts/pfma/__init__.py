@@ -18,8 +18,8 @@ from mmaformal.encodings.smt.pfma import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import error_bound
-from mmaformal.facts.pfma import equal, exactness, monotonicity, related
-from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.pfma import equal, exactness, last_addition, monotonicity, related
+from mmaformal.facts.protocol import Facts, Known, LastAddition
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
@@ -29,6 +29,7 @@ from mmaformal.proof.related_runs import Kind, Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -60,6 +61,9 @@ class PfmaFacts(Facts[Step]):
 
     def related(self, step: RelatedStep) -> Link:
         return related.derive(step)
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.prove_it(asker, spec)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]

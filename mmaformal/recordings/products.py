@@ -1,0 +1,95 @@
+"""Reading a recorded product of matrices, as a library made it.
+
+A product is an `.npz` of
+
+- `A` (M, K), `B` (K, N), `D` (M, N): bit patterns, as unsigned words; C was absent;
+- `meta`: a JSON object with `a_format`, `b_format`, `d_format`; `library`, `shape`, `threads` and anything
+  else are optional.
+
+It may be some rows and columns of a larger product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import short_text
+from mmaformal.formats import FORMATS, Format
+from mmaformal.recordings.archive import (
+    RecordingError,
+    array_of,
+    column,
+    meta_of,
+    reading,
+    require_codes,
+    short,
+)
+
+_FIELDS = ("a_format", "b_format", "d_format")
+
+
+@dataclass(frozen=True, repr=False)
+class RecordedProduct:
+    """A, B and D as bit patterns, and what is known of where they come from."""
+
+    path: Path
+    A: NDArray[Any]
+    B: NDArray[Any]
+    D: NDArray[Any]
+    a_format: Format
+    b_format: Format
+    d_format: Format
+    meta: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def origin(self) -> str:
+        """Who made it, as the file says; empty if it does not."""
+        return ", ".join(str(self.meta[name]) for name in ("library", "cpu", "gpu") if self.meta.get(name))
+
+    def __repr__(self) -> str:
+        (m, k), n = self.A.shape, self.B.shape[1]
+        return short_text(
+            self, str(self.path), f"{m}×{k} by {k}×{n}, {self.a_format} × {self.b_format} → {self.d_format}"
+        )
+
+
+def read_product(path: str | Path) -> RecordedProduct:
+    """Read a product; see the module's docstring for the layout.
+
+    Raises RecordingError for everything that keeps it from being read.
+    """
+    path = Path(path)
+    with reading(path) as archive:
+        meta = meta_of(archive, path, _FIELDS, required=True)
+        formats = {name: _format(meta, name, path) for name in _FIELDS}
+        arrays = {}
+        for name in "ABD":
+            with array_of(archive, name, path) as (stream, header):
+                fmt = formats[f"{name.lower()}_format"]
+                require_codes(header, name, fmt, path)
+                if len(header.shape) != 2 or 0 in header.shape:
+                    raise RecordingError(
+                        path, f"{name} has shape {header.shape}; a matrix with elements is needed"
+                    )
+                arrays[name] = np.concatenate([*column(stream, header, name, fmt, header.shape[0], path)])
+    a, b, d = arrays["A"], arrays["B"], arrays["D"]
+    if a.shape[1] != b.shape[0] or d.shape != (len(a), b.shape[1]):
+        shapes = f"A {a.shape}, B {b.shape}, D {d.shape}"
+        raise RecordingError(path, f"{shapes}: M×K, K×N and M×N are needed")
+    return RecordedProduct(path, A=a, B=b, D=d, meta=meta, **formats)
+
+
+def _format(meta: Mapping[str, Any], name: str, path: Path) -> Format:
+    if name not in meta:
+        raise RecordingError(path, f"meta lacks {name!r}: add it to the JSON")
+    if not isinstance(meta[name], str) or meta[name] not in FORMATS:
+        raise RecordingError(
+            path, f"meta has {name!r}: {short(meta[name])}; formats are {', '.join(FORMATS)}"
+        )
+    return FORMATS[meta[name]]

@@ -1,0 +1,178 @@
+"""How a library makes a whole product of matrices from one instruction: which chains it cuts K into, in which order it
+adds them, in which type, and to what it rounds in the end.
+
+    D = replay(A, B, Structure(sapphire_rapids["TDPBF16PS"], block=2048, d_format=bf16))
+
+`mmaformal.diagnose_gemm` finds the structures that reproduce a recorded product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmaformal.checked import integer
+from mmaformal.display import ShortRepr
+from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.formats import Format, fp32
+from mmaformal.gemm import holds, matmul, rounded, values
+from mmaformal.instruction import Instruction, as_codes
+
+Codes = NDArray[Any]
+T = TypeVar("T")
+Merging = Literal["sequential", "pairwise", "halves"]
+
+
+@dataclass(frozen=True, repr=False)
+class Structure(ShortRepr):
+    """K as chains of one instruction, each from c = +0; their results added; the sum rounded to D's type.
+
+    Raises ValueError for what does not fit together.
+    """
+
+    instruction: Instruction
+    block: int | None = (
+        None  #: products of K that one chain takes; the last may take fewer. None: one takes all
+    )
+    lanes: int = 1  #: chains that take the instructions of K in turn, as vector lanes do
+    order: Merging = "sequential"  #: in which their results are added
+    total: Format = fp32  #: the type in which they are added, to nearest even
+    d_format: Format | None = None  #: what the sum is rounded to, to nearest even. None: what it is
+
+    def __post_init__(self) -> None:
+        i = self.instruction
+        if i.spec.scale_format is not None:
+            raise ValueError(f"{i.label} takes block scales; a structure has none")
+        if i.c_format != i.d_format:
+            raise ValueError(
+                f"{i.label} takes c as {i.c_format} and gives d as {i.d_format}: it cannot be chained"
+            )
+        if integer(self.lanes, "lanes") < 1:
+            raise ValueError(f"{self.lanes} lanes; they count from 1")
+        if self.block is not None and self.lanes != 1:
+            raise ValueError("K is cut into blocks or dealt to lanes, not both")
+        if self.block is not None and (integer(self.block, "block") < 1 or self.block % i.k):
+            raise ValueError(f"blocks of {self.block} products; {i.label} takes {i.k} at a time")
+        if self.order not in get_args(Merging):
+            raise ValueError(f"order is one of {', '.join(get_args(Merging))}, not {self.order!r}")
+        if self.total.dtype is None or self.total.word.itemsize < 4 or not holds(self.total, i.d_format):
+            raise ValueError(
+                f"sums of {i.d_format} are added in fp32 or fp64 that holds them, not {self.total}"
+            )
+
+    def parts(self, K: int) -> list[range]:
+        """Which instructions of a product of that K each chain takes, in the order of the chains."""
+        steps = max(-(-K // self.instruction.k), 1)
+        if self.block is None:
+            return [range(lane, steps, self.lanes) for lane in range(min(self.lanes, steps))]
+        each = self.block // self.instruction.k
+        return [range(first, min(first + each, steps)) for first in range(0, steps, each)]
+
+    @property
+    def result(self) -> Format:
+        """The type of D."""
+        return self.d_format or (self.instruction.d_format if self.whole else self.total)
+
+    @property
+    def whole(self) -> bool:
+        """Whether one chain takes all of K, so that nothing is added."""
+        return self.block is None and self.lanes == 1
+
+    @property
+    def text(self) -> str:
+        """In words, for a person."""
+        i = self.instruction
+        chains = f"a chain of {i.label} over K, {i.k} at a time, from +0"
+        if not self.whole:
+            parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
+            order = {
+                "sequential": "in order",
+                "pairwise": "in pairs",
+                "halves": "each to that half of them on",
+            }
+            chains = f"K in {parts}, each {chains.replace(' over K', '')}; added {order[self.order]} in {self.total}"
+        end = f"; rounded to {self.d_format} (RNE)" if self.d_format not in (None, i.d_format) else ""
+        return chains + end
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        i = self.instruction
+        return {
+            "architecture": i.architecture,
+            "instruction": i.name,
+            "block": self.block,
+            "lanes": self.lanes,
+            "order": self.order,
+            "total": self.total.name,
+            "d_format": self.result.name,
+            "text": self.text,
+        }
+
+
+def replay(
+    A: ArrayLike,
+    B: ArrayLike,
+    structure: Structure,
+    *,
+    threads: int | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
+) -> Codes:
+    """D (M×N) = A (M×K) · B (K×N) as the structure makes it: bit patterns of `structure.result`.
+
+    A, B: bit patterns of the instruction's types, or floats of exactly these; `threads` and `progress` as in `matmul`.
+
+    Raises ValueError for shapes that do not fit, TypeError for other types.
+    """
+    i = structure.instruction
+    a, b = as_codes(A, i.a_format, "A"), as_codes(B, i.b_format, "B")
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
+    sums = []
+    for part in structure.parts(a.shape[1]):
+        taken = products(part, i.k, a.shape[1])
+        left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
+        sums.append(matmul(left, right, instruction=i, threads=threads, progress=progress))
+    return finished(sums, structure)
+
+
+def products(part: range, k: int, K: int) -> slice | NDArray[np.intp]:
+    """The products of K that instructions of k take."""
+    if part.step == 1:
+        return slice(part.start * k, min(part.stop * k, K))
+    taken = (np.array(part, np.intp)[:, None] * k + np.arange(k)).ravel()
+    return taken[taken < K]
+
+
+def finished(sums: Sequence[Codes], structure: Structure) -> Codes:
+    """D's bit patterns from those of all chains' results."""
+    i, result = structure.instruction, structure.result
+    if len(sums) == 1 and result == i.d_format:
+        return sums[0]
+    total = added([values(each, i.d_format, structure.total) for each in sums], structure.order)
+    return rounded(total, structure.total, result, quiet_nan(result))
+
+
+def added(sums: Sequence[NDArray[Any]], order: Merging) -> NDArray[Any]:
+    """Floats added by IEEE 754 in their type."""
+    with np.errstate(all="ignore"):
+        return merged(sums, order, np.add)
+
+
+def merged(sums: Sequence[T], order: Merging, add: Callable[[T, T], T]) -> T:
+    """One of all, by `add` of two at a time."""
+    if order == "sequential":
+        return reduce(add, sums)
+    level = list(sums)
+    while len(level) > 1:
+        half = len(level) // 2
+        first, second = (level[0::2], level[1::2]) if order == "pairwise" else (level[:half], level[half:])
+        level = [add(x, y) for x, y in zip(first, second, strict=False)] + level[2 * half :]
+    return level[0]

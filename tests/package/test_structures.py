@@ -1,0 +1,109 @@
+"""Structures of whole products: what `replay` computes, from instructions and additions alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mmaformal import Structure, matmul, replay, sapphire_rapids, volta
+from mmaformal.formats import bf16, fp16, fp32
+
+AMX = sapphire_rapids["TDPBF16PS"]
+
+
+def operands(K: int, seed: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
+    """bf16 codes of normal numbers of either sign, so that sums cancel."""
+    random = np.random.default_rng(seed)
+    wide = (random.integers(0, 2, (2, 5, K)) << 15) | random.integers(0x3C00, 0x4100, (2, 5, K))
+    return wide[0].astype(np.uint16), wide[1].T.astype(np.uint16)
+
+
+def chain(a: NDArray[Any], b: NDArray[Any], first: int, last: int) -> NDArray[np.float32]:
+    return matmul(a[:, first:last], b[first:last].copy(), instruction=AMX).view(np.float32)
+
+
+def test_one_chain_is_matmul() -> None:
+    a, b = operands(100)
+    assert (replay(a, b, Structure(AMX)) == matmul(a, b, instruction=AMX)).all()
+
+
+def test_blocks_are_added_in_order() -> None:
+    a, b = operands(224)
+    parts = [chain(a, b, first, min(first + 64, 224)) for first in (0, 64, 128, 192)]
+    wanted = ((parts[0] + parts[1]) + parts[2]) + parts[3]
+    assert (replay(a, b, Structure(AMX, 64)).view(np.float32) == wanted).all()
+
+
+@pytest.mark.parametrize(("order", "pairs"), [("pairwise", ((0, 1), (2, 3))), ("halves", ((0, 2), (1, 3)))])
+def test_orders_of_four_sums(order: Any, pairs: tuple[tuple[int, int], ...]) -> None:
+    a, b = operands(224)
+    parts = [chain(a, b, first, min(first + 64, 224)) for first in (0, 64, 128, 192)]
+    (i, j), (k, m) = pairs
+    wanted = (parts[i] + parts[j]) + (parts[k] + parts[m])
+    assert (replay(a, b, Structure(AMX, 64, order=order)).view(np.float32) == wanted).all()
+
+
+def test_an_odd_sum_waits() -> None:
+    a, b = operands(96)
+    parts = [chain(a, b, first, first + 32) for first in (0, 32, 64)]
+    for order in ("pairwise", "halves"):
+        got = replay(a, b, Structure(AMX, 32, order=order)).view(np.float32)  # type: ignore[arg-type]
+        assert (got == (parts[0] + parts[1]) + parts[2]).all()
+
+
+def test_lanes_take_instructions_in_turn() -> None:
+    a, b = operands(150)  # four whole instructions and a part of one
+    k = np.arange(150) // 32
+    even, odd = (matmul(a[:, k % 2 == r], b[k % 2 == r], instruction=AMX).view(np.float32) for r in (0, 1))
+    assert (replay(a, b, Structure(AMX, lanes=2)).view(np.float32) == even + odd).all()
+
+
+def test_the_sum_is_rounded_to_nearest_even_in_the_end() -> None:
+    a, b = operands(64)
+    wide = replay(a, b, Structure(AMX))
+    half = ((wide.astype(np.uint64) + 0x7FFF + ((wide >> 16) & 1)) >> 16).astype(np.uint16)
+    assert (replay(a, b, Structure(AMX, d_format=bf16)) == half).all()
+
+
+def test_blocks_that_hold_all_of_k_are_one_chain() -> None:
+    a, b = operands(100)
+    assert (replay(a, b, Structure(AMX, 128)) == replay(a, b, Structure(AMX))).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"block": 48}, "blocks of 48 products; sapphire_rapids TDPBF16PS takes 32 at a time"),
+        ({"lanes": 0}, "0 lanes; they count from 1"),
+        ({"block": 32, "lanes": 2}, "not both"),
+        ({"order": "random"}, "order is one of sequential, pairwise, halves, not 'random'"),
+        ({"total": fp16}, "added in fp32 or fp64"),
+    ],
+)
+def test_what_makes_no_sense_is_said(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Structure(AMX, **wrong)
+
+
+def test_an_instruction_that_cannot_be_chained() -> None:
+    with pytest.raises(ValueError, match="cannot be chained"):
+        Structure(volta["HMMA.884.F32.F16"])
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(ValueError, match="M×K and K×N are needed"):
+        replay(np.zeros((2, 32), np.uint16), np.zeros((31, 2), np.uint16), Structure(AMX))
+
+
+def test_a_structure_is_told_in_words_and_as_json() -> None:
+    structure = Structure(AMX, 1024, order="pairwise", d_format=bf16)
+    assert str(structure) == (
+        "K in blocks of 1024, each a chain of sapphire_rapids TDPBF16PS, 32 at a time, from +0; added in pairs in "
+        "fp32; rounded to bf16 (RNE)"
+    )
+    told = structure.to_json()
+    assert (told["block"], told["order"], told["d_format"]) == (1024, "pairwise", "bf16")
+    assert Structure(AMX).result == fp32

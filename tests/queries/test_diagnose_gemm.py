@@ -1,0 +1,234 @@
+"""Products made by a known structure are diagnosed as that, and as nothing else; wrong ones as nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+from numpy.typing import NDArray
+from recorded import SHARED, save
+
+from mmaformal import Structure, cli, diagnose_gemm, hopper, replay, sapphire_rapids
+from mmaformal.encodings.smt import pfma as smt_pfma
+from mmaformal.facts.pfma import last_addition
+from mmaformal.formats import bf16
+from mmaformal.proof.lemmas import Relay
+from mmaformal.queries.diagnose_gemm import LANES, ORDERS, additions
+from mmaformal.recordings.products import read_product
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.evidence import EvidenceStore, recording
+
+AMX = sapphire_rapids["TDPBF16PS"]
+HMMA = hopper["HMMA.16816.F32.BF16"]
+TYPES = {"a_format": "bf16", "b_format": "bf16"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _proved_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with EvidenceStore(tmp_path_factory.mktemp("gemm") / "evidence.db") as store, recording(store):
+        yield
+
+
+FILES = sorted((SHARED / "gemm").glob("emr_torch_bf16_*.npz"))
+
+
+def operands(M: int, K: int, N: int, seed: int = 1) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Half of the products are the others' opposites, shuffled: what is left is rounding errors, and all of D."""
+    random = np.random.default_rng(seed)
+    a, b = (
+        (random.integers(0, 2, n) << 15) | random.integers(0x3E00, 0x4100, n)
+        for n in ((M, K // 2), (K // 2, N))
+    )
+    order = random.permutation(K)
+    a, b = np.concatenate([a, a], 1)[:, order], np.concatenate([b, b ^ 0x8000])[order]
+    return a.astype(np.uint16), b.astype(np.uint16)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        Structure(AMX, d_format=bf16),
+        Structure(AMX, 96, d_format=bf16),
+        Structure(AMX, 64, order="pairwise", d_format=bf16),
+        Structure(AMX, lanes=4, order="halves", d_format=bf16),
+        Structure(HMMA, 32, d_format=bf16),
+        Structure(HMMA, d_format=bf16),
+    ],
+    ids=str,
+)
+def test_what_made_it_is_found(structure: Structure) -> None:
+    a, b = operands(12, 256, 12)
+    d = replay(a, b, structure)
+    found = diagnose_gemm(a, b, d, d_format="bf16", instructions=[AMX, HMMA], **TYPES)
+    (kept,) = found.structures
+    assert kept == structure or structure in [each.structure for each in found.same]
+    assert all(each.proof is not None for each in found.same)
+    assert (replay(a, b, kept) == d).all()
+
+
+def test_one_wrong_element_is_explained_by_nothing_and_named() -> None:
+    a, b = operands(6, 96, 6)
+    d = replay(a, b, Structure(AMX, d_format=bf16))
+    d[3, 4] ^= 1
+    found = diagnose_gemm(a, b, d, d_format="bf16", instructions=[AMX], **TYPES)
+    assert not found
+    nearest = found.nearest[0]
+    assert (nearest.wrong, nearest.row, nearest.column) == (1, 3, 4)
+    assert nearest.recorded == nearest.gives ^ 1
+    assert "1 element wrong" in str(found)
+    assert "nothing tried explains all 36 elements" in str(found)
+
+
+def test_a_nan_is_any_nan() -> None:
+    a, b = operands(4, 64, 4)
+    a[1, 5], b[5, 2] = 0x7F80, 0  # ∞ · 0
+    d = replay(a, b, Structure(AMX, d_format=bf16))
+    d[1, 2] = 0xFFC1
+    assert diagnose_gemm(a, b, d, d_format="bf16", instructions=[AMX], **TYPES).structures
+
+
+# ---- structures that are one function ----------------------------------------------------------------------------
+
+
+def settled() -> last_addition.LastAddition | None:
+    with Relay() as portfolio:
+        return last_addition.prove_it(Asker(portfolio, 60), AMX.spec)
+
+
+def test_an_amx_instruction_adds_c_last() -> None:
+    found = settled()
+    assert found is not None
+    assert found.proof.obligations
+
+
+def test_not_where_sums_are_subnormal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_addition, "subnormal", lambda code: z3.BoolVal(False))
+    assert settled() is None
+
+
+def test_not_to_the_sign_of_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_addition, "like", lambda x, y: x == y)
+    assert settled() is None
+
+
+def test_not_if_c_went_in_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = smt_pfma.step
+
+    def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef) -> smt_pfma.Step:
+        first = step(spec, a, b, c)
+        _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum)[1])
+        return smt_pfma.Step(first.fmas, first.pair, first.sum, c, first.addition, result)
+
+    monkeypatch.setattr(smt_pfma, "step", c_first)
+    assert settled() is None
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_structures_that_add_alike_give_the_same(steps: int) -> None:
+    """All structures of up to eight instructions, on sums none of which is subnormal."""
+    a, b = operands(12, steps * 32, 12, seed=steps)
+    by_tree: dict[int, list[bytes]] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    for order in ORDERS:
+        for block, lanes in [*((32 * n, 1) for n in range(1, steps + 1)), *((None, n) for n in (1, *LANES))]:
+            structure = Structure(AMX, block, lanes, order=order)
+            d = replay(a, b, structure)
+            by_tree.setdefault(additions(structure, steps * 32, numbers), []).append(
+                (d & 0x7FFFFFFF).tobytes()
+            )
+    assert all(len(set(same)) == 1 for same in by_tree.values())
+    assert len({same[0] for same in by_tree.values()}) == len(by_tree)
+
+
+# ---- recordings ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_products_by_a_library_are_explained_by_one_structure(path: Path) -> None:
+    x = read_product(path)
+    found = diagnose_gemm(x.A, x.B, x.D, d_format="bf16", instructions=[AMX], **TYPES)
+    (structure,) = found.structures
+    assert (replay(x.A, x.B, structure) == x.D).all()
+    assert structure.block == {"b": 2048, "d": 1024}.get(path.stem[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_and_by_no_other_instruction(path: Path) -> None:
+    x = read_product(path)
+    (structure,) = diagnose_gemm(x.A, x.B, x.D, d_format="bf16", **TYPES).structures
+    assert structure.instruction == AMX
+
+
+# ---- files and the command -------------------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of a command."""
+    status = cli.main(argv)
+    return status, *capsys.readouterr()
+
+
+def product_file(folder: Path, **changes: Any) -> Path:
+    a, b = operands(4, 32, 4)
+    meta = TYPES | {"d_format": "bf16", "library": "a test"}
+    arrays = {"A": a, "B": b, "D": replay(a, b, Structure(AMX, d_format=bf16)), "meta": meta}
+    return save(folder / "product.npz", arrays | changes)
+
+
+def test_the_command_tells_the_structure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(product_file(tmp_path))
+    status, out, _ = run(capsys, "diagnose-gemm", path, "--arch", "sapphire_rapids")
+    assert status == 0
+    assert out.splitlines()[0] == "product.npz (a test)"
+    assert "a chain of sapphire_rapids TDPBF16PS over K, 32 at a time" in out.splitlines()[1]
+    status, out, _ = run(capsys, "diagnose-gemm", path, "--arch", "sapphire_rapids", "--json")
+    (told,) = json.loads(out)
+    assert told["explained"]
+    assert told["structures"][0]["instruction"] == "TDPBF16PS"
+
+
+def test_the_command_says_that_nothing_explains_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(product_file(tmp_path, D=np.full((4, 4), 0x4049, np.uint16)))
+    status, out, _ = run(capsys, "diagnose-gemm", path, "--arch", "sapphire_rapids")
+    assert status == 1
+    assert "nothing tried explains all 16 elements" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"D": np.zeros((4, 5), np.uint16)}, "M×K, K×N and M×N are needed"),
+        ({"A": np.zeros((4, 32), np.float32)}, "A is float32, but bf16 bit patterns are uint16"),
+        ({"A": np.zeros((0, 32), np.uint16)}, "a matrix with elements is needed"),
+        ({"meta": {"a_format": "bf16", "b_format": "bf16"}}, "meta lacks 'd_format'"),
+        (
+            {"meta": {"a_format": "bf17", "b_format": "bf16", "d_format": "bf16"}},
+            "meta has 'a_format': 'bf17'",
+        ),
+    ],
+)
+def test_a_file_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], said: str
+) -> None:
+    status, _, err = run(capsys, "diagnose-gemm", str(product_file(tmp_path, **changes)))
+    assert status == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_types_that_no_instruction_takes() -> None:
+    zeros = np.zeros((2, 2), np.uint16)
+    with pytest.raises(ValueError, match="no instruction chains bf16 × fp16"):
+        diagnose_gemm(zeros, zeros, zeros, a_format="bf16", b_format="fp16", d_format="bf16")
+    with pytest.raises(ValueError, match="no format 'float'"):
+        diagnose_gemm(zeros, zeros, zeros, a_format="float", b_format="fp16", d_format="bf16")
