@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Rows, symbolic_inputs
+from mmaformal.cases.interfaces import Decodes
 from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
 from mmaformal.facts.accumulator import within
@@ -73,11 +73,13 @@ def _fits(pairing: Pairing, spec: DotAdd, each: Sum) -> None:
         if each.significands:
             significand, largest, others = each.significands[n]
             size = Link(z3.ULE(significand, largest), (significand,))
+            assert each.step is not None
             facts_of(spec).significand_is_small(pairing, spec, each.step, significand, size)
             pairing.derive("align", "an aligned term is within its bound", [link], [size], others)
         elif each.signed:
             pairing.derive("align", "a term is within its bits", [link], [], each.signed[n])
         else:
+            assert each.step is not None
             given = _finite(pairing, each.step, n)
             pairing.derive("align", "a term is within its bound", [link], given)
         x, bound = term if x is None else x + term, bound + most
@@ -86,7 +88,7 @@ def _fits(pairing: Pairing, spec: DotAdd, each: Sum) -> None:
         pairing.derive("accumulate", text, [running], [link] if before is None else [before, link])
 
 
-def _finite(pairing: Pairing, step: Any, n: int) -> list[Link]:
+def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
     """For sums in fixed point: the factors are finite, which is assumed; infinities make the sum irrelevant."""
     links: list[Link] = []
     for x in (step.a[n], step.b[n]):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.facts.exact_terms import prove_chain, prove_inputs
+from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.solver.answers import Unknown
@@ -28,7 +26,7 @@ def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return z3.And(*claims, proving.claim("errors of steps", text, error))
 
 
-def prove_terms(proving: Composing, spec: DotAdd, step: Any) -> tuple[z3.BoolRef, z3.BoolRef]:
+def prove_terms(proving: Composing, spec: DotAdd, step: AnyFused) -> tuple[z3.BoolRef, z3.BoolRef]:
     """That the terms are the products and c of the codes: (that every input is a number, all that was claimed)."""
     before = set(proving.steps)
     ordinary = prove_inputs(proving, spec, symbolic_inputs(spec), step)

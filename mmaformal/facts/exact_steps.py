@@ -15,7 +15,6 @@ signs, is in `exact_terms`.  With u the last place,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
@@ -24,6 +23,7 @@ from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
+    Special,
     StickySum,
     Term,
     exponent_range,
@@ -65,7 +65,7 @@ class Sticky:
     frame: int
     exponents: ExponentRange
     rho: Conversion
-    special: Any
+    special: Special
     result: z3.BitVecRef
     invariants: tuple[z3.BoolRef, ...]  #: of the terms, proved before
 
@@ -85,11 +85,12 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     step = step_of(spec, inputs)
     prove_specials(proving, spec, inputs, step)
     prove_terms(proving, spec, inputs, step)
-    if isinstance(p, Sfma):
+    if isinstance(step, sfma.Step):
         prove_sticky(proving, sfma_terms(proving, step, p.rho))
     elif isinstance(step, efda.SortedStep):
         prove_sorted(proving, spec, step)
     else:
+        assert isinstance(p, Efda)
         prove_sticky(proving, fixed_terms(proving, spec, p, step))
     operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
     return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Sfma
 from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import AddsC, Judged
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfdrda, gps, ieee, lowered, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
@@ -40,8 +41,13 @@ from mmaformal.formats import Format, Specials, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 
+AnySticky: TypeAlias = (
+    sfma.Step | efda.FixedStep | efda.SortedStep
+)  #: sums of two terms, with a sticky last place
+AnyFused: TypeAlias = fda.Step | gdfs.Step | fdrda.Step | gfdrda.Step
 
-def step_of(spec: DotAdd, x: Inputs) -> Any:
+
+def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
     p = spec.parameters
     if isinstance(p, Sfma):
         return sfma.step(p.rho, x.a[0], x.b[0], x.c)
@@ -78,7 +84,7 @@ def scales_of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> 
 # ---- special values ----------------------------------------------------------------------------------------------
 
 
-def prove_specials(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> None:
+def prove_specials(proving: Composing, spec: DotAdd, x: Inputs, step: Judged) -> None:
     """Infinities and NaNs keep the order: what they decide is what they are."""
     formats = (spec.a_format, spec.b_format)
     count = spec.parameters.step_products
@@ -100,7 +106,7 @@ def prove_specials(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> No
     prove_special_codes(proving, step, spec.d_format)
 
 
-def prove_special_codes(proving: Composing, step: Any, fmt: Format) -> None:
+def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
     """That d is the special value where there is one, whatever the sum is."""
     nan, plus, minus = step.special
     infinity = fmt.infinity
@@ -122,11 +128,11 @@ def _constant(flag: z3.BoolRef) -> bool:
 # ---- terms and sums ----------------------------------------------------------------------------------------------
 
 
-def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> None:
+def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) -> None:
     """That what is added up are the products of the numbers that a and b are, and c."""
-    p, c = spec.parameters, exponent_range(spec.c_format)
-    formats = (spec.a_format, spec.b_format)
-    if isinstance(p, Sfma):
+    c, formats = exponent_range(spec.c_format), (spec.a_format, spec.b_format)
+    sides: tuple[tuple[Operand, ...], tuple[Operand, ...]]
+    if isinstance(step, sfma.Step):
         sides, products = ((step.a,), (step.b,)), [step.product]
         ex = c_exponents = sfma.exponents_of(spec.a_format)
     else:
@@ -145,7 +151,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> None:
         _prove_sum(proving, name, sum_, signs, cut)
 
 
-def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> z3.BoolRef:
+def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
     """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where every input is a number.
 
     Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
@@ -156,13 +162,15 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: Any) -> z3.B
     scales: Sequence[tuple[Operand, ...]] = [()] * len(step.a)
     bias = a.bias + b.bias
     if spec.scale_format is not None:
+        assert isinstance(step, (fda.Step, gdfs.Step))
         scales = list(zip(step.scale_a, step.scale_b, strict=True))
         for codes, side in ((x.scale_a, step.scale_a), (x.scale_b, step.scale_b)):
             flags += [z3.Not(is_finite(code, spec.scale_format)) for code in codes]
             for k, operand in enumerate(side):
                 _decoded(proving, codes[k * len(codes) // len(side)], operand, spec.scale_format)
         bias += 2 * spec.scale_format.bias
-    if isinstance(p, Gdfs):
+    if isinstance(step, gdfs.Step):
+        assert isinstance(p, Gdfs)
         _prove_groups(proving, spec, p, step, scales)
         ex = gdfs.exponents_of(spec, p)
     else:
@@ -348,7 +356,7 @@ def prove_product(
     proving.claim("exponent", text, claim, fields, cut)
 
 
-def _prove_c(proving: Composing, spec: DotAdd, step: Any, ex: ExponentRange) -> None:
+def _prove_c(proving: Composing, spec: DotAdd, step: AddsC, ex: ExponentRange) -> None:
     prove_addend(proving, step.addend, step.c, spec.c_format.bias, ex)
 
 
@@ -414,7 +422,9 @@ def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None
     proving.claim("term", text, z3.Implies(step.dot != least, total == step.dot), (), [step.dot])
 
 
-def _sums(step: Any) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVecRef], list[z3.ExprRef]]]:
+def _sums(
+    step: AnySticky,
+) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVecRef], list[z3.ExprRef]]]:
     """The sums of two terms: name, sum, the terms' signs, and what these are made of."""
     if not isinstance(step, efda.SortedStep):
         first = step.product if isinstance(step, sfma.Step) else step.term

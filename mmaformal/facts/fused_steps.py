@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
@@ -22,7 +21,7 @@ from mmaformal.proof.sticky_sums import magnitude_of
 class Fused:
     """A step of fda or gdfs: all terms, c the last of them, are aligned to one unit u = 2^(e_max - F)."""
 
-    step: Any
+    step: fda.Step | gdfs.Step
     summands: tuple[Summand, ...]
     exponents: ExponentRange
     low: tuple[int, ...]  #: of each summand, the least exponent it has where it is not zero
@@ -47,9 +46,10 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     x = symbolic_inputs(one_step(spec)) if inputs is None else inputs
     c = exponent_range(spec.c_format)
     c_high = spec.c_format.max_exponent
+    step: fda.Step | gdfs.Step
     if isinstance(p, Fda):
         scales = (per_product(spec, x.scale_a), per_product(spec, x.scale_b))
-        step: Any = fda.step(spec, p, x.a, x.b, x.c, *scales)
+        step = fda.step(spec, p, x.a, x.b, x.c, *scales)
         f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
         low = spec.a_format.min_exponent + spec.b_format.min_exponent
         high = spec.a_format.max_exponent + spec.b_format.max_exponent
@@ -123,13 +123,15 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
     if bound == (1 << summand.aligned.size()) - 1:
         return small
     # gdfs: products of e2m1, their sum, that with its scales, and that aligned.
-    products = x.step.products[k * len(x.step.products) // (len(x.summands) - 1) :]
-    products = products[: len(x.step.products) // (len(x.summands) - 1)]
+    step = x.step
+    assert isinstance(step, gdfs.Step)
+    products = step.products[k * len(step.products) // (len(x.summands) - 1) :]
+    products = products[: len(step.products) // (len(x.summands) - 1)]
     each = [
         proving.claim("e2m1 product", "a product of e2m1 is at most 36", z3.ULE(magnitude, E2M1_PRODUCT))
         for _, magnitude in products
     ]
-    sigma = x.step.sums[k]
+    sigma = step.sums[k]
     reach = len(products) * E2M1_PRODUCT
     prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
     of_sum = proving.claim(

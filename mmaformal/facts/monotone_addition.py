@@ -57,18 +57,18 @@ class LastAddition:
         return z3.BitVec("other summand", self.fmt.storage_bits)
 
     @property
-    def step(self) -> OneStep:
+    def step(self) -> OneStep[Added]:
         return OneStep(lambda c: self.add(c, self.other), self.c, self.fmt, self.fmt)
 
     def prove(self, theory: Theory) -> z3.BoolRef:
         """What `OneStep.prove` says.  Raises NotProvedError."""
         return self.step.prove(theory, self._in_order)
 
-    def _in_order(self, proving: Composing, runs: Neighbours) -> None:
+    def _in_order(self, proving: Composing, runs: Neighbours[Added]) -> None:
         _prove_in_order(proving, runs, self.other)
 
 
-def _prove_in_order(proving: Composing, runs: Neighbours, other: z3.BitVecRef) -> None:
+def _prove_in_order(proving: Composing, runs: Neighbours[Added], other: z3.BitVecRef) -> None:
     x, y, sign = runs.small, runs.large, runs.sign
     E0, E1 = x.big.field, y.big.field
     ways = []

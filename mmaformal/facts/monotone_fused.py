@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda, Gdfs, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.out_of_order import order, two_runs
+from mmaformal.encodings.smt import fda, gdfs
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
@@ -83,7 +83,7 @@ class Pair:
     """Both runs of a step of fda or gdfs, with neighbouring codes of c."""
 
     spec: DotAdd
-    runs: Neighbours
+    runs: Neighbours[fda.Step | gdfs.Step]
     x: Fused  #: with the code of smaller magnitude
     y: Fused
 
@@ -162,7 +162,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """That a model of fda or gdfs is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
 
-    def step(c: z3.BitVecRef) -> Any:
+    def step(c: z3.BitVecRef) -> fda.Step | gdfs.Step:
         return fused_step(spec, replace(inputs, c=c)).step
 
     one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
@@ -170,7 +170,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours[fda.Step | gdfs.Step]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)

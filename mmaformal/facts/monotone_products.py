@@ -12,14 +12,14 @@ A product is sign, significand and exponent; d depends on no more than its numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Sfma
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.out_of_order import not_below, order
 from mmaformal.encodings.smt import sfma
 from mmaformal.encodings.smt.blocks import (
@@ -27,6 +27,7 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     StickySum,
     Term,
+    Trace,
     addend,
     bit,
     decode,
@@ -36,7 +37,6 @@ from mmaformal.encodings.smt.blocks import (
     sticky_sum,
 )
 from mmaformal.facts.exact_steps import sfma_terms
-from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.monotone_steps import (
     Neighbours,
@@ -48,7 +48,7 @@ from mmaformal.facts.monotone_steps import (
     prove_outcome,
     same_results,
 )
-from mmaformal.facts.monotone_sticky import Pair, prove_in_order, prove_pair_in_order
+from mmaformal.facts.monotone_sticky import Pair, prove_in_order, prove_pair_in_order, sticky_step
 from mmaformal.facts.ordered_rounding import not_above
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.larger_products import LargerProduct, Number, larger_product, number, product
@@ -225,7 +225,13 @@ def _large(total: z3.BitVecRef, M: int) -> z3.BoolRef:
     return z3.Or(total >= 1 << (M + 3), total <= -(1 << (M + 3)))
 
 
-def _conclude_halving(theory: Theory, all_: Products, given: Any, pair: Any, known: Any) -> z3.BoolRef:
+def _conclude_halving(
+    theory: Theory,
+    all_: Products,
+    given: tuple[z3.BoolRef, z3.BoolRef, z3.BoolRef],
+    pair: tuple[Added, Added],
+    known: Sequence[z3.BoolRef],
+) -> z3.BoolRef:
     (inside, above, in_range), (x, y), (same, _, sums) = given, pair, known
     s, t, ex, c = x.sum, y.sum, all_.ex, x.term
     T, e = z3.BitVec("total", t.total.size()), z3.BitVec("e_max", ex.bits)
@@ -513,7 +519,7 @@ class Side:
     """One of two runs of a step, and what the factors' codes stand for."""
 
     all_: Products
-    step: Any
+    step: sfma.Step
     factors: tuple[Number, Number]
 
     @property
@@ -522,8 +528,7 @@ class Side:
 
     @property
     def product(self) -> Term:
-        term: Term = self.step.product
-        return term
+        return self.step.product
 
     @property
     def zero(self) -> z3.BoolRef:
@@ -569,6 +574,12 @@ class Side:
         return self.all_.code(s.total, s.e_max)
 
 
+def _only_step(trace: Trace[AnyStep]) -> sfma.Step:
+    (step,) = trace.steps
+    assert isinstance(step, sfma.Step)
+    return step
+
+
 def prove_step(theory: Theory, spec: DotAdd) -> z3.BoolRef:
     """`larger_product(one_step(spec), 0).statement`.  Raises NotProvedError."""
     all_ = Products(spec)
@@ -576,7 +587,7 @@ def prove_step(theory: Theory, spec: DotAdd) -> z3.BoolRef:
     numbers = prove_numbers_in_order(theory, all_)
     runs = larger_product(one_step(spec), 0)
     first, second = (
-        Side(all_, trace.steps[0], (number(x.a[0], spec.a_format), number(x.b[0], spec.b_format)))
+        Side(all_, _only_step(trace), (number(x.a[0], spec.a_format), number(x.b[0], spec.b_format)))
         for trace, x in zip(runs.traces, (runs.x, runs.y), strict=True)
     )
     sides = first, second
@@ -784,7 +795,7 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     alone = larger_product(one_step(spec), 0)
     theorem = prove_step(theory, spec)
     inputs = symbolic_inputs(one_step(spec))
-    one = OneStep(lambda c: step_of(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+    one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
     grows = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
     for k in range(spec.k):
         runs = larger_product(spec, k)

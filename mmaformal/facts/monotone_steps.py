@@ -17,21 +17,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
 from mmaformal.cases.out_of_order import TwoRuns, not_below, order
 from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.interfaces import Judged, RoundsOnce
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Successor, Theory, instance
+
+JudgedT = TypeVar("JudgedT", bound=Judged, covariant=True)
+RoundsT = TypeVar("RoundsT", bound=Rounds, covariant=True)
 
 
 def keeps(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
@@ -50,12 +53,12 @@ def flags(step: Judged) -> list[z3.BoolRef]:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(Generic[JudgedT]):
     """A step on a finite code of c, and on the next one of larger magnitude and the same sign."""
 
     rule: Successor
-    small: Any
-    large: Any
+    small: JudgedT
+    large: JudgedT
 
     @property
     def sign(self) -> z3.BitVecRef:
@@ -81,10 +84,10 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class OneStep:
+class OneStep(Generic[RoundsT]):
     """A step as a function of the code of c: `step` gives its interfaces, all other inputs being constants."""
 
-    step: Callable[[z3.BitVecRef], Any]
+    step: Callable[[z3.BitVecRef], RoundsT]
     c: z3.BitVecRef
     c_format: Format
     d_format: Format
@@ -106,13 +109,13 @@ class OneStep:
         return Successor(self.c, self.step(self.c).result, relation, self.infinity - 1)
 
     @property
-    def neighbours(self) -> Neighbours:
+    def neighbours(self) -> Neighbours[RoundsT]:
         return Neighbours(self.rule, *map(self.step, self.rule.neighbouring))
 
     def prove(
         self,
         theory: Theory,
-        in_order: Callable[[Theory, Neighbours], None],
+        in_order: Callable[[Theory, Neighbours[RoundsT]], None],
     ) -> z3.BoolRef:
         """For any two codes: if c' is not below c, nor is d' below d.  Raises NotProvedError.
 
@@ -135,7 +138,7 @@ class OneStep:
         theory.claim("any two codes", text, goal, [kept, *either], results)
         return theory.theorem("c ≤ c' ⇒ d ≤ d' in one step", goal)
 
-    def _prove_neighbours(self, theory: Theory, pair: Neighbours) -> None:
+    def _prove_neighbours(self, theory: Theory, pair: Neighbours[RoundsT]) -> None:
         x, y, rule = pair.small, pair.large, self.rule
         same = z3.And([u == v for u, v in zip(x.special, y.special, strict=True)])
         text = "special values are those of the other inputs, where c is finite"
@@ -173,7 +176,7 @@ class OneStep:
         return theory.theorem(text, goal)
 
 
-def prove_outcome(proving: Composing, step: RoundsOnce, fmt: Format) -> z3.BoolRef:
+def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
     """d is the special value where there is one, whatever the sum is, and else no NaN."""
     nan, plus, minus = step.special
     assert fmt.infinity is not None
@@ -198,7 +201,7 @@ Link: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVec
 
 def prove_chain(
     theory: Theory,
-    step: OneStep,
+    step: OneStep[Rounds],
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
     links: Sequence[Link],
@@ -218,13 +221,13 @@ def prove_chain(
         given = results
 
 
-def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep, theorem: z3.BoolRef) -> None:
+def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep[Rounds], theorem: z3.BoolRef) -> None:
     """The same of a model whose steps take the result before as their c: `runs.statement`.  Raises NotProvedError."""
     links = links_of(runs.spec, runs.first.steps, runs.second.steps)
     conclude_steps(theory, runs, step, theorem, runs.c, links)
 
 
-def links_of(spec: DotAdd, first: Sequence[Any], second: Sequence[Any], start: int = 0) -> list[Link]:
+def links_of(spec: DotAdd, first: Sequence[AnyStep], second: Sequence[AnyStep], start: int = 0) -> list[Link]:
     """Of the steps of two runs, from one on."""
     alone, x, L = symbolic_inputs(one_step(spec)), symbolic_inputs(spec), spec.parameters.step_products
     links: list[Link] = []
@@ -240,7 +243,7 @@ def links_of(spec: DotAdd, first: Sequence[Any], second: Sequence[Any], start: i
 def conclude_steps(
     theory: Theory,
     runs: TwoRuns,
-    step: OneStep,
+    step: OneStep[Rounds],
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
     links: Sequence[Link],

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda, Sfma
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
@@ -34,7 +35,27 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 
 
-def terms_of(step: Any) -> tuple[Term, Term]:
+class AddsTerm(Judged, Protocol):
+    """A step that adds c to one term."""
+
+    @property
+    def term(self) -> Term: ...
+    @property
+    def addend(self) -> Term: ...
+    @property
+    def sum(self) -> StickySum: ...
+
+
+Sticky: TypeAlias = sfma.Step | AddsTerm
+
+
+def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep:
+    step = step_of(spec, x)
+    assert not isinstance(step, efda.SortedStep)
+    return step
+
+
+def terms_of(step: Sticky) -> tuple[Term, Term]:
     """(what c is added to, c)."""
     return (step.product if isinstance(step, sfma.Step) else step.term), step.addend
 
@@ -61,7 +82,7 @@ def frame_of(spec: DotAdd) -> int:
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
-    one = OneStep(lambda c: step_of(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+    one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
     theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
     prove_steps(theory, two_runs(spec), one, theorem)
 
@@ -71,14 +92,14 @@ class Pair:
     """Both runs of a step, with neighbouring codes of c, the smaller in magnitude first."""
 
     spec: DotAdd
-    runs: Neighbours
+    runs: Neighbours[Sticky]
     exponents: ExponentRange
     least: int  #: exponent of c
     fraction_bits: int  #: of c
     least_other: int  #: exponent of what c is added to
 
     @property
-    def steps(self) -> tuple[Any, Any]:
+    def steps(self) -> tuple[Sticky, Sticky]:
         return self.runs.small, self.runs.large
 
     @property
@@ -136,7 +157,7 @@ class Pair:
         return self.in_turn(t0, t1 << rise)
 
 
-def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     ex, fmt = exponents_of(spec), spec.c_format
     prove_pair_in_order(theory, Pair(spec, runs, ex, fmt.min_exponent, fmt.fraction_bits, ex.low))

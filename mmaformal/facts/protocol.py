@@ -7,7 +7,7 @@ algorithm starts with none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
 
 import z3
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
+    from mmaformal.cases.interfaces import Adds, AnyStep
     from mmaformal.cases.out_of_order import Descends
+    from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
     from mmaformal.facts.sums import Sum
@@ -26,14 +28,15 @@ if TYPE_CHECKING:
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
-    from mmaformal.proof.related_runs import Kind, Pairing, Step
+    from mmaformal.proof.related_runs import Kind, Pairing
+    from mmaformal.proof.related_runs import Step as RelatedStep
     from mmaformal.proof.rules import Theory
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
 
 
-StepT = TypeVar("StepT")  #: a step of the SMT encoding
+StepT = TypeVar("StepT", bound="AnyStep")  #: a step of the SMT encoding
 
 
 class NoArgumentError(ArgumentError, NotProvedError):
@@ -92,7 +95,7 @@ class Facts(Generic[StepT]):
         """How codes are related in two runs that are related so."""
         return kind
 
-    def related(self, step: Step) -> Link:
+    def related(self, step: RelatedStep[StepT]) -> Link:
         """Derive, for a step of two runs on related inputs, the link of its results."""
         self.lack("why two runs on related inputs have related results")
 
@@ -100,7 +103,7 @@ class Facts(Generic[StepT]):
         """A case in which doubling a and c is likely not to double d."""
         return None
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[StepT]) -> Link:
         """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
         self.lack("what doubling a and c does")
 
@@ -129,7 +132,7 @@ class Facts(Generic[StepT]):
         self.lack("which sums a step has")
 
     def significand_is_small(
-        self, pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+        self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
     ) -> None:
         """Derive `size`: that no term's significand is above the largest."""
         sums.significand_is_small(pairing, spec, step, significand, size)
@@ -138,7 +141,7 @@ class Facts(Generic[StepT]):
         """An input whose first sum is the largest."""
         return sums.largest_case(spec)
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
         """The lane of the executable wing's first sum, in the unit of the SMT wing's; None if it has another unit."""
         return None
 

@@ -9,8 +9,8 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
+from mmaformal.cases.interfaces import RoundsOnce
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand
-from mmaformal.facts.interfaces import RoundsOnce
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes

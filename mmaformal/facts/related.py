@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol, TypeGuard
 
 import z3
 
+from mmaformal.cases.interfaces import Adds, AnyStep, Judged
 from mmaformal.encodings.smt.blocks import (
     Operand,
     all_of,
@@ -23,6 +25,14 @@ from mmaformal.proof.related_runs import (
 )
 
 
+class Classifies(Judged, Adds, Protocol):
+    """A step that decodes its operands, and tells their special values apart."""
+
+
+def _decodes_c(step: Step[AnyStep]) -> TypeGuard[Step[Classifies]]:
+    return isinstance(getattr(step.left, "c", None), Operand)
+
+
 def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
     """From the link of c, step by step, to that of d.
 
@@ -35,14 +45,14 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
             raise ArgumentError("no argument is known where products change from one step to another")
         dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
         step = Step(argument, runs, left=left, right=right, c=c, order=order, dropped=dropped)
-        if isinstance(runs.kind, Opposite) and isinstance(getattr(left, "c", None), Operand):
+        if isinstance(runs.kind, Opposite) and _decodes_c(step):
             c = _unless_nan(step)
         else:
             c = facts_of(runs.left_spec).related(step)
     return c
 
 
-def _unless_nan(step: Step) -> Link:
+def _unless_nan(step: Step[Classifies]) -> Link:
     """The link of the results: that of numbers if there is no NaN to keep its sign, else that both are NaN."""
     left, right, argument = step.left, step.right, step.argument
     pairs = [(left.c, right.c)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import z3
 
+from mmaformal.cases.interfaces import AnyStep, Decodes, Multiplies
+from mmaformal.encodings.smt import fda, gdfs
 from mmaformal.encodings.smt.blocks import (
     StickySum,
+    Term,
 )
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
@@ -18,7 +20,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def products(step: Step, factors: Sequence[Link]) -> list[Link]:
+def products(step: Step[Multiplies], factors: Sequence[Link]) -> list[Link]:
     left, right = step.left, step.right
     return [
         step.product(
@@ -32,9 +34,9 @@ def products(step: Step, factors: Sequence[Link]) -> list[Link]:
 
 
 def fused(
-    step: Step,
-    lefts: Any,
-    rights: Any,
+    step: Step[fda.Step | gdfs.Step],
+    lefts: Sequence[Term],
+    rights: Sequence[Term],
     terms: list[Link],
     c: Link,
     special: Link,
@@ -71,7 +73,7 @@ def fused(
 
 
 def dropped_terms(
-    step: Step,
+    step: Step[Decodes],
     zeros: Mapping[int, Link],
     e_max: z3.BitVecRef | None,
     place: Callable[[int], int] = lambda i: i,
@@ -84,7 +86,9 @@ def dropped_terms(
     return {place(i): make(i, zero) for i, zero in zeros.items()}
 
 
-def rounded(step: Step, x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]) -> Link:
+def rounded(
+    step: Step[AnyStep], x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]
+) -> Link:
     """The link of the results, from the links of two terms that are added."""
     e_max = step.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms)
     total = step.kind.summand(x.total, y.total, x.total.size() - 1)

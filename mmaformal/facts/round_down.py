@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import Fdrda, Gfdrda
-from mmaformal.encodings.smt import fdrda
+from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.fused import prove_sum
 
@@ -17,11 +15,12 @@ def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
     return z3.And(wide <= bound, wide >= -bound)
 
 
-def prove_ranges(proving: Composing, p: Fdrda, step: Any) -> None:
+def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.Step | gfdrda.Step) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
-    grouped = isinstance(p, Gfdrda)
-    parities = [range(parity, p.L, 2) for parity in range(2)] if grouped else [range(p.L)]
-    for members, total in zip(parities, step.groups if grouped else (step.dot,), strict=True):
+    parities = [range(parity, p.L, 2) for parity in range(2)] if isinstance(p, Gfdrda) else [range(p.L)]
+    for members, total in zip(
+        parities, step.groups if isinstance(step, gfdrda.Step) else (step.dot,), strict=True
+    ):
         aligned = [step.aligned[k] for k in members]
         bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
         small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
@@ -30,7 +29,7 @@ def prove_ranges(proving: Composing, p: Fdrda, step: Any) -> None:
         text = "a sum of products is at most that of their bounds"
         proving.claim("range of a sum", text, within(total, sum(bounds)), [summed], [total])
     bound = fdrda.dot_bound(p, p.L)
-    if grouped:
+    if isinstance(step, gfdrda.Step):
         cuts = []
         for members, group, cut, e in zip(parities, step.groups, step.groups_cut, step.e_groups, strict=True):
             own = fdrda.dot_bound(p, len(members))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.facts.registry import facts_of
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
@@ -15,7 +15,7 @@ from mmaformal.proof.scaling import Two
 def chain(
     pairing: Pairing,
     spec: DotAdd,
-    steps: tuple[Sequence[Any], Sequence[Any]],
+    steps: tuple[Sequence[AnyStep], Sequence[AnyStep]],
     c: Link,
     assumed: dict[int, Link],
 ) -> Link:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.cases.codes import magnitude
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.smt.blocks import any_of
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import fp32
@@ -15,7 +16,9 @@ from mmaformal.proof.related_runs import same
 from mmaformal.proof.scaling import Two, one_up, same_double, well_inside
 
 
-def addition(two: Two, x: Addition, y: Addition, given: Sequence[Link], known: Sequence[Link]) -> Link:
+def addition(
+    two: Two[AnyStep], x: Addition, y: Addition, given: Sequence[Link], known: Sequence[Link]
+) -> Link:
     """That the sum of two codes doubles, from those of the codes, and what is known of the sums' ranges."""
     kept, changed, claims = [], [], []
     for name in ("big", "small"):
@@ -50,7 +53,7 @@ def addition(two: Two, x: Addition, y: Addition, given: Sequence[Link], known: S
     return two.derive("round", text, result, [total, field, none, sign, *known])
 
 
-def assumed_results(two: Two) -> list[Link]:
+def assumed_results(two: Two[AnyStep]) -> list[Link]:
     what = "every step's result is zero or above the least normal number"
     fmt = two.spec.d_format
     return [two.pairing.assume(what, Link(well_inside(s.result, fmt), ())) for s in (two.left, two.right)]

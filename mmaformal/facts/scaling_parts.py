@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import z3
 
+from mmaformal.encodings.smt.blocks import Term
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import magnitude_and_sign
+from mmaformal.proof.scaling import Derive
 
 
-def by_exponent(products: Sequence[Any], links: Sequence[Link]) -> dict[int, Link]:
+def by_exponent(products: Sequence[Term], links: Sequence[Link]) -> dict[int, Link]:
     """The products' links, by the ids of their exponents."""
     return {x.exponent.get_id(): link for x, link in zip(products, links, strict=True)}
 
 
-def both_summands(x: z3.BitVecRef, y: z3.BitVecRef, n: int) -> tuple[Sequence[Any], Sequence[Any]]:
+def both_summands(
+    x: z3.BitVecRef, y: z3.BitVecRef, n: int
+) -> tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]]:
     """The n terms of a sum, in both runs.  Raises ArgumentError if there are not so many."""
     xs, ys = summands(x, n), summands(y, n)
     if len(xs) != n or len(ys) != n:
@@ -25,16 +28,18 @@ def both_summands(x: z3.BitVecRef, y: z3.BitVecRef, n: int) -> tuple[Sequence[An
     return xs, ys
 
 
-def largest(derive: Any, left: Any, right: Any, zero: Any, leaves: dict[int, Link]) -> Link:
+def largest(
+    derive: Derive, left: z3.BitVecRef, right: z3.BitVecRef, zero: z3.BitVecRef, leaves: dict[int, Link]
+) -> Link:
     """Node by node: a maximum goes up by one, or is e_zero in both runs."""
 
-    def link(x: Any, y: Any) -> Link:
+    def link(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
         up = z3.And(y == x + 1, z3.ULT(x, y))
         return Link(z3.Or(up, z3.And(x == zero, y == zero)), (x, y))
 
     done: dict[int, Link] = {}
 
-    def climb(x: Any, y: Any) -> Link:
+    def climb(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
         if x.get_id() not in done:
             node = link(x, y)
             if x.get_id() in leaves:

@@ -38,7 +38,9 @@ def _equal(xs: Sequence[Term], ys: Sequence[Term]) -> z3.BoolRef:
     return z3.And([u == v for x, y in zip(xs, ys, strict=True) for u, v in zip(x, y, strict=True)])
 
 
-def same_number(step: Step, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
+def same_number(
+    step: Step[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
+) -> Link:
     """That both runs round one number, from the links of the normalised terms.
 
     `codes` are the inputs that each of the first run's terms is made of; none of c.

@@ -9,10 +9,10 @@ import z3
 
 from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.interfaces import Adds
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.facts.interfaces import Adds
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -29,13 +29,13 @@ class Sum(ShortRepr):
     bounds: tuple[int, ...]
     significands: tuple[tuple[z3.BitVecRef, int, tuple[z3.ExprRef, ...]], ...]
     #: of each term: what it is aligned from, the largest that is, and what else it is made of
-    step: object = None  #: whose interfaces these are
+    step: Adds | None = None  #: whose interfaces these are, if they are a step's
     signed: tuple[
         tuple[z3.ExprRef, ...], ...
     ] = ()  #: of each term: sign and aligned magnitude, whose bits are its bound
 
 
-def sum_of_two(step: object, what: str, each: StickySum) -> Sum:
+def sum_of_two(step: Adds, what: str, each: StickySum) -> Sum:
     bounds = tuple((1 << x.size()) - 1 for x in (each.x, each.y))
     terms = tuple(summands(each.total, 2))
     if len(terms) != 2:
@@ -58,13 +58,12 @@ def addition(each: Addition) -> Sum:
         terms=tuple(z3.ZeroExt(1, x) for x in terms),
         bounds=(bound, bound),
         significands=(),
-        step=each,
         signed=signed,
     )
 
 
 def sum_of(
-    step: object, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Term, int, int]], e_max: z3.BitVecRef
+    step: Adds, what: str, total: z3.BitVecRef, parts: Sequence[tuple[Term, int, int]], e_max: z3.BitVecRef
 ) -> Sum:
     terms = tuple(summands(total, len(parts)))
     if len(terms) != len(parts):

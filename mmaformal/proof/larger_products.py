@@ -7,13 +7,13 @@ nor below anything.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent_field, fraction_field, is_infinite, is_nan, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.out_of_order import not_below
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace
@@ -94,7 +94,7 @@ class LargerProduct:
     places: tuple[int, ...]
 
     @property
-    def traces(self) -> tuple[Trace[Any], Trace[Any]]:
+    def traces(self) -> tuple[Trace[AnyStep], Trace[AnyStep]]:
         x, y = (
             smt.dot_add(self.spec, side.a, side.b, side.c, side.scale_a, side.scale_b)
             for side in (self.x, self.y)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeAlias, TypeVar
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan, magnitude_field
+from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Judged, Multiplies
+from mmaformal.encodings.smt import gfdrda
 from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
@@ -250,7 +252,7 @@ class Opposite:
         )
 
     @staticmethod
-    def _sign(left: Any, right: Any) -> Link:
+    def _sign(left: Operand | Term, right: Operand | Term) -> Link:
         claim = z3.Or(left.sign != right.sign, left.significand == 0)
         return Link(claim, (left.sign, right.sign, left.significand))
 
@@ -282,8 +284,8 @@ class Runs:
     kind: Kind
     left_spec: DotAdd
     right_spec: DotAdd
-    left: Any
-    right: Any
+    left: Sequence[AnyStep]
+    right: Sequence[AnyStep]
     match: Sequence[int]
     dropped: Mapping[int, Link] = field(
         default_factory=dict
@@ -291,7 +293,10 @@ class Runs:
     nans_keep_sign: bool = False  #: whether the negative of a NaN code of a may be the same NaN
 
 
-def _terms(*parts: Any) -> list[z3.ExprRef]:
+Terms: TypeAlias = "z3.ExprRef | Sequence[Terms]"  #: nested
+
+
+def _terms(*parts: Terms) -> list[z3.ExprRef]:
     """All terms in nested tuples."""
     out: list[z3.ExprRef] = []
     for part in parts:
@@ -319,14 +324,17 @@ def _magnitude_bits(summand: z3.BitVecRef) -> int:
     return int(summand.size()) - 1
 
 
+StepT = TypeVar("StepT", bound=AnyStep, covariant=True)
+
+
 @dataclass
-class Step:
+class Step(Generic[StepT]):
     """One step of both runs, on the way from its c to its result."""
 
     argument: Pairing
     runs: Runs
-    left: Any
-    right: Any
+    left: StepT
+    right: StepT
     c: Link  #: of the codes
     order: Sequence[int]  #: product j of the second run's step is this one of the first's
     dropped: Mapping[int, Link] = field(
@@ -348,7 +356,7 @@ class Step:
 
     # ---- products of the first run only
 
-    def zeros(self) -> dict[int, Link]:
+    def zeros(self: Step[Decodes]) -> dict[int, Link]:
         """For each dropped product, that its factors are finite and one is zero."""
         found = {}
         for i, zero in self.dropped.items():
@@ -360,14 +368,16 @@ class Step:
             found[i] = self.derive("decode", text, link, [zero], operand_codes(x, y))
         return found
 
-    def nothing(self, i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link) -> Link:
+    def nothing(
+        self: Step[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
+    ) -> Link:
         """That a dropped product adds nothing to a sum."""
         x, y = self.left.a[i], self.left.b[i]
         inputs = [x.field, y.field, x.sign, y.sign, *([] if e_max is None else [e_max])]
         link = Link(summand == 0, (), ((summand, z3.BitVecVal(0, summand.size())),))
         return self.derive("align", "a dropped product adds nothing", link, [zero], inputs)
 
-    def quiet(self, i: int, zero: Link) -> Link:
+    def quiet(self: Step[Multiplies], i: int, zero: Link) -> Link:
         """That a dropped product is no infinity by its size."""
         x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
         link = Link(
@@ -377,8 +387,14 @@ class Step:
         return self.derive("multiply", text, link, [zero], [x.field, y.field])
 
     def not_largest(
-        self, i: int, product: Term, other: z3.BitVecRef, zero: Link, given: Sequence[Link], *inputs: Any
-    ) -> tuple[Any, Any, Link]:
+        self: Step[Decodes],
+        i: int,
+        product: Term,
+        other: z3.BitVecRef,
+        zero: Link,
+        given: Sequence[Link],
+        *inputs: Terms,
+    ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
         """That a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
         x, y = self.left.a[i], self.left.b[i]
@@ -388,13 +404,13 @@ class Step:
 
     # ---- stages
 
-    def operand_c(self) -> Link:
+    def operand_c(self: Step[AddsC]) -> Link:
         text = "c is decoded to related operands"
         return self.derive(
             "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self._number(self.left.c)]
         )
 
-    def factors(self) -> list[Link]:
+    def factors(self: Step[Decodes]) -> list[Link]:
         """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
         if isinstance(self.kind, Same):
             return []
@@ -406,21 +422,21 @@ class Step:
             links.append(self.derive("decode", text, link, self._number(mine), codes))
         return links
 
-    def special(self, given: Sequence[Link], *inputs: Any) -> Link:
+    def special(self: Step[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
         """Inputs are operands that are the same in both runs."""
         text = "special values are related"
         return self.derive(
             "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
         )
 
-    def product(self, left: Any, right: Any, operands: Sequence[Any], given: Sequence[Link]) -> Link:
+    def product(self, left: Term, right: Term, operands: Terms, given: Sequence[Link]) -> Link:
         if all(x.eq(y) for x, y in zip(left, right, strict=True)) and isinstance(self.kind, Same):
             link = self.kind.term(left, right)
             return self.derive("identical", "a term is equal to itself", link, [], list(left))
         text = "products are related"
         return self.derive("multiply", text, self.kind.term(left, right), given, _terms(*operands))
 
-    def addend(self, c: Link) -> Link:
+    def addend(self: Step[AddsC], c: Link) -> Link:
         text = "c is a related term"
         return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
 
@@ -498,7 +514,7 @@ class Step:
         assert running is not None
         return running
 
-    def bounded_groups(self, groups: Sequence[Link]) -> Link:
+    def bounded_groups(self: Step[gfdrda.Step], groups: Sequence[Link]) -> Link:
         """That the sum of two groups' sums, cut, is within the sum of their bounds."""
         right, bits = (
             self.right,
@@ -512,15 +528,20 @@ class Step:
     def largest(
         self,
         left: z3.BitVecRef,
-        lefts: Sequence[Any],
+        lefts: Sequence[z3.BitVecRef],
         right: z3.BitVecRef,
-        rights: Sequence[Any],
+        rights: Sequence[z3.BitVecRef],
         links: Sequence[Link],
-        below: Sequence[tuple[Any, Any, Link]] = (),
+        below: Sequence[tuple[z3.BitVecRef, z3.BitVecRef, Link]] = (),
     ) -> Link:
         return self.argument.maxima(left, lefts, right, rights, links, below)
 
-    def result(self, total: Link, given: Sequence[Link], totals: tuple[Any, Any] | None = None) -> Link:
+    def result(
+        self,
+        total: Link,
+        given: Sequence[Link],
+        totals: tuple[z3.BitVecRef, z3.BitVecRef] | None = None,
+    ) -> Link:
         """The link of the results, from that of the sums and whatever else they are made of."""
         link = self.kind.code(self.left.result, self.right.result, self.runs.left_spec.d_format)
         if totals is not None:

@@ -8,15 +8,16 @@ runs: then the sum is zero, or so small that it is cut at the least exponent, at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, select
-from mmaformal.encodings.smt.blocks import any_of
+from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Multiplies, OneProduct, Rounds
+from mmaformal.encodings.smt.blocks import Operand, Term, any_of
 from mmaformal.formats import Format
 from mmaformal.proof.lemmas import Link, at_most
 from mmaformal.proof.related_runs import Pairing, operand_codes
@@ -68,7 +69,7 @@ def same_double(left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
     return Link(claim, (left,), ((right, doubled(left, fmt)),))
 
 
-def moved(left: Any, right: Any, zero: z3.BitVecRef) -> Link:
+def moved(left: Term, right: Term, zero: z3.BitVecRef) -> Link:
     """That a term's exponent goes up by one, or the term is zero, with the exponent e_zero."""
     up = z3.And(right.exponent == left.exponent + 1, z3.ULT(left.exponent, right.exponent))
     still = z3.And(right.exponent == zero, left.exponent == zero)
@@ -84,7 +85,22 @@ def moved(left: Any, right: Any, zero: z3.BitVecRef) -> Link:
     )
 
 
-def factor_links(derive: Any, a: Any, other: Any, b: Any, given: Any, codes: Any) -> tuple[Link, Link]:
+class Derive(Protocol):
+    """`Two.derive`."""
+
+    def __call__(
+        self, stage: str, text: str, link: Link, given: Sequence[Link] = (), inputs: Sequence[z3.ExprRef] = ()
+    ) -> Link: ...
+
+
+def factor_links(
+    derive: Derive,
+    a: Operand,
+    other: Operand,
+    b: Operand,
+    given: Sequence[Link],
+    codes: Sequence[z3.ExprRef],
+) -> tuple[Link, Link]:
     """The link of a doubled factor, and that of the other one."""
     factor = Link(
         z3.And(
@@ -106,43 +122,54 @@ def factor_links(derive: Any, a: Any, other: Any, b: Any, given: Any, codes: Any
 # ---- one step of both runs ------------------------------------------------------------------------------------------
 
 
+StepT = TypeVar("StepT", bound=AnyStep, covariant=True)
+
+
 @dataclass
-class Two:
+class Two(Generic[StepT]):
     """One step of both runs."""
 
     pairing: Pairing
     spec: DotAdd
-    left: Any
-    right: Any
+    left: StepT
+    right: StepT
     c: Link  #: of the codes
     assumed: dict[int, Link]  #: what is known of the codes of a, b and scales, by their ids
 
     def derive(
-        self, stage: str, text: str, link: Link, given: Sequence[Link] = (), inputs: Sequence[Any] = ()
+        self, stage: str, text: str, link: Link, given: Sequence[Link] = (), inputs: Sequence[z3.ExprRef] = ()
     ) -> Link:
         return self.pairing.derive(stage, text, [link], given, inputs)[0]
 
-    def factors(self, k: int | None = None) -> tuple[Link, Link]:
-        """Of product k, or the only one: the link of a's operands, and that of b's."""
-        a, other, b = (x if k is None else x[k] for x in (self.left.a, self.right.a, self.left.b))
+    def factors(self: Two[Decodes], k: int) -> tuple[Link, Link]:
+        """Of product k: the link of a's operands, and that of b's."""
+        return self._factors(self.left.a[k], self.right.a[k], self.left.b[k])
+
+    def only_factors(self: Two[OneProduct]) -> tuple[Link, Link]:
+        """The same of the only product."""
+        return self._factors(self.left.a, self.right.a, self.left.b)
+
+    def _factors(self, a: Operand, other: Operand, b: Operand) -> tuple[Link, Link]:
         codes = operand_codes(a, other, b)
         given = [self.assumed[code.get_id()] for code in codes]
         return factor_links(self.derive, a, other, b, given, codes)
 
-    def product(self, k: int | None, zero: z3.BitVecRef | None, factor: Link, field: Link) -> Link:
+    def product(self: Two[Multiplies], k: int, zero: z3.BitVecRef | None, factor: Link, field: Link) -> Link:
         """That product k is doubled by its exponent, or zero (with the exponent `zero` in both, if there is one)."""
-        x, y, b = (
-            side if k is None else side[k]
-            for side in (
-                self.left.product if k is None else self.left.products,
-                self.right.product if k is None else self.right.products,
-                self.left.b,
-            )
-        )
+        terms = self.left.products[k], self.right.products[k]
+        return self._product(*terms, self.left.b[k], zero, factor, field)
+
+    def only_product(self: Two[OneProduct], zero: z3.BitVecRef, factor: Link, field: Link) -> Link:
+        """The same of the only product."""
+        return self._product(self.left.product, self.right.product, self.left.b, zero, factor, field)
+
+    def _product(
+        self, x: Term, y: Term, b: Operand, zero: z3.BitVecRef | None, factor: Link, field: Link
+    ) -> Link:
         text = "a product's exponent goes up by one, unless it is zero"
         return self.derive("multiply", text, moves(x, y, zero), [factor, field], [b.sign, b.significand])
 
-    def addend(self, least: z3.BitVecRef) -> tuple[Link, Link]:
+    def addend(self: Two[AddsC], least: z3.BitVecRef) -> tuple[Link, Link]:
         """That c is doubled by its exponent, or zero with the least one; and that no exponent of c is below that."""
         left, right = self.left.addend, self.right.addend
         text = "c's exponent goes up by one, unless it is zero"
@@ -151,18 +178,19 @@ class Two:
         self.derive("multiply", "c's exponent is at least its format's least", low, [self.c])
         return addend, low
 
-    def ordered(self, e_max: str, first: str, second: str) -> list[Link]:
-        """That neither of two exponents, interfaces of a step, is above the larger, in both runs."""
+    def ordered(
+        self, exponents: Callable[[StepT], tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]]
+    ) -> list[Link]:
+        """That neither of two exponents of a step is above the larger, which is given first, in both runs."""
         links = []
         for step in (self.left, self.right):
-            top = _at(step, e_max)
-            parts = [_at(step, name) for name in (first, second)]
+            top, *parts = exponents(step)
             for x in parts:
                 text = "neither of two exponents is above the larger"
                 links.append(self.derive("align", text, at_most(x, top), [], parts))
         return links
 
-    def in_range(self) -> list[Link]:
+    def in_range(self: Two[Rounds]) -> list[Link]:
         """What is assumed of the results, and that they are of no special values."""
         links = []
         for step in (self.left, self.right):
@@ -178,12 +206,6 @@ class Two:
         return same_double(self.left.result, self.right.result, self.spec.d_format)
 
 
-def _at(step: Any, path: str) -> Any:
-    for name in path.split("."):
-        step = getattr(step, name)
-    return step
-
-
 def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
     """That y is x + 1, which does not wrap."""
     return z3.And(y == x + 1, z3.ULT(x, y))
@@ -194,7 +216,7 @@ def is_up(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
     return Link(one_up(x, y), (x,), ((y, x + 1),))
 
 
-def moves(left: Any, right: Any, zero: z3.BitVecRef | None = None) -> Link:
+def moves(left: Term, right: Term, zero: z3.BitVecRef | None = None) -> Link:
     """That a term's exponent goes up by one, or the term is zero (and its exponent is `zero` in both runs)."""
     still = left.significand == 0
     if zero is not None:
@@ -211,7 +233,7 @@ def up_or(x: z3.BitVecRef, y: z3.BitVecRef, other: z3.BoolRef, *terms: z3.ExprRe
     return Link(z3.Or(one_up(x, y), other), (x, y, *terms))
 
 
-def rounded_up(two: Two, total: Link, up: Link, given: Sequence[Link]) -> None:
+def rounded_up(two: Two[AnyStep], total: Link, up: Link, given: Sequence[Link]) -> None:
     """The results where the exponent goes up and the sum is the same."""
     text = "the same sum at twice the unit is twice the number"
     two.derive("round", text, two.result, [total, up, *given])

@@ -37,19 +37,20 @@ class EfdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
     ) -> Link:
-        if not hasattr(steps[-1], "placed"):
-            return not_minus_zero(pairing, spec, steps[-1])
-        given = [ranges.places_of(pairing, spec, steps[-1])]
-        return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
+        last = steps[-1]
+        if isinstance(last, smt_efda.SortedStep):
+            return not_minus_zero(pairing, spec, last)
+        given = [ranges.places_of(pairing, spec, last)]
+        return not_minus_zero(pairing, spec, last, given, last.special)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return sums.sums_of(spec, step)

@@ -58,6 +58,7 @@ def prove_exact_sum(theory: Theory, spec: DotAdd) -> ExactSum:
     assert isinstance(p, Efda)
     if isinstance(step, efda.SortedStep):
         return _prove_sorted(theory, spec, p.rho, step)
+    assert isinstance(step, efda.FixedStep)
     return _prove_fixed(theory, spec, p, step)
 
 

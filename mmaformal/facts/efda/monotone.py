@@ -14,6 +14,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.out_of_order import not_below, order, two_runs
 from mmaformal.encodings.smt import efda
 from mmaformal.facts.efda.code_numbers import integer_of, numbers_of, total_of, widened
@@ -53,7 +54,7 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
 
 
 def _prove_product(
-    theory: Theory, spec: DotAdd, k: int, theorem: z3.BoolRef, one: OneStep, grows: z3.BoolRef
+    theory: Theory, spec: DotAdd, k: int, theorem: z3.BoolRef, one: OneStep[Rounds], grows: z3.BoolRef
 ) -> None:
     """Of the whole chain, from one step, and from its growing with c."""
     L = spec.parameters.step_products
@@ -81,6 +82,15 @@ def _instance(theory: Theory, theorem: z3.BoolRef, pairs: list[tuple[z3.ExprRef,
     return instance(theory, theorem, pairs) if pairs else theorem
 
 
+def _efda(step: AnyStep) -> efda.Step:
+    assert isinstance(step, (efda.FixedStep, efda.SortedStep))
+    return step
+
+
+def _step(spec: DotAdd, x: Inputs) -> efda.Step:
+    return _efda(step_of(spec, x))
+
+
 @dataclass(frozen=True)
 class OrderedSums:
     """A model whose steps round their exact sum once, and the theorems of that."""
@@ -103,15 +113,13 @@ class OrderedSums:
     def inputs(self) -> Inputs:
         return symbolic_inputs(one_step(self.spec))
 
-    def prove_in_c(self) -> tuple[OneStep, z3.BoolRef]:
+    def prove_in_c(self) -> tuple[OneStep[Rounds], z3.BoolRef]:
         """What `OneStep.prove` gives."""
         spec, inputs = self.spec, self.inputs
-        one = OneStep(lambda c: step_of(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
+        one = OneStep(lambda c: _step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
         smaller, larger = one.rule.codes
-        steps, runs = (
-            (one.step(smaller), one.step(larger)),
-            (replace(inputs, c=smaller), replace(inputs, c=larger)),
-        )
+        steps = one.step(smaller), one.step(larger)
+        runs = replace(inputs, c=smaller), replace(inputs, c=larger)
         results = not_below((one.rule.at(smaller), one.rule.at(larger)), spec.d_format)
         goal = z3.Implies(not_below((smaller, larger), spec.c_format), results)
         self._prove_larger(runs, steps, len(inputs.a), goal)
@@ -120,7 +128,7 @@ class OrderedSums:
     def prove_in_product(self, k: int) -> z3.BoolRef:
         """`larger_product(one_step(spec), k).statement`."""
         runs = larger_product(one_step(self.spec), k)
-        first, second = (trace.steps[0] for trace in runs.traces)
+        first, second = (_efda(trace.steps[0]) for trace in runs.traces)
         goal = z3.Implies(runs.premises[0], runs.in_order)
         self._prove_larger((runs.x, runs.y), (first, second), k, goal)
         return self.w.theory.theorem("a·b ≤ a'·b' ⇒ d ≤ d' in one step", runs.statement)

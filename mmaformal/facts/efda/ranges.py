@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.ranges import places_in
@@ -14,9 +12,10 @@ from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
 
 
-def places_of(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
+def places_of(pairing: Pairing, spec: DotAdd, step: efda.FixedStep) -> Link:
     """The sum of products is zero, or has the exponent above its highest place."""
-    p: Any = spec.parameters
+    p = spec.parameters
+    assert isinstance(p, Efda)
     frame = step.sum.y.size() - 1  # c has one integer bit
     bits = frame - efda.places_below(efda.precision(spec, p))
     lowest = product_range(spec.a_format, spec.b_format).low - efda.fraction_bits(spec)

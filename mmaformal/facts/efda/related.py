@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
+from mmaformal.encodings.smt import efda
 from mmaformal.facts.related_parts import dropped_terms, products, rounded
 from mmaformal.facts.sorted_pairs import same_number
 from mmaformal.proof.lemmas import Link
@@ -15,18 +17,31 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[efda.FixedStep | efda.SortedStep]) -> Link:
     left, right = step.left, step.right
     c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
     terms = products(step, factors)
     special = step.special([c, *factors, *terms, *zeros.values()], operands)
     addend = step.addend(c)
-    if hasattr(left, "placed"):
-        nothing = dropped_terms(step, zeros, None)
-        dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], nothing=nothing)
-        term = step.derive("multiply", "sums are related terms", step.kind.term(left.term, right.term), [dot])
-        return rounded(step, left.sum, right.sum, [term, addend], [special])
+    if _sorts(step):
+        return _sorted(step, terms, addend, special, zeros)
+    assert isinstance(left, efda.FixedStep)
+    assert isinstance(right, efda.FixedStep)
+    nothing = dropped_terms(step, zeros, None)
+    dot = step.sum_of(left.dot, right.dot, step.order, [[t] for t in terms], nothing=nothing)
+    term = step.derive("multiply", "sums are related terms", step.kind.term(left.term, right.term), [dot])
+    return rounded(step, left.sum, right.sum, [term, addend], [special])
+
+
+def _sorts(step: Step[efda.FixedStep | efda.SortedStep]) -> TypeGuard[Step[efda.SortedStep]]:
+    return isinstance(step.left, efda.SortedStep) and isinstance(step.right, efda.SortedStep)
+
+
+def _sorted(
+    step: Step[efda.SortedStep], terms: Sequence[Link], addend: Link, special: Link, zeros: Mapping[int, Link]
+) -> Link:
+    left, right = step.left, step.right
     links, permuted = [], isinstance(step.kind, Same) and list(step.order) != sorted(step.order)
     for j, i in enumerate(step.order):
         link = step.kind.term(left.terms[i], right.terms[j])
@@ -43,8 +58,8 @@ def derive(step: Step) -> Link:
         text, result = "one number in two units is rounded alike", same(left.result, right.result)
         return step.derive("round", text, result, [number, special])
     sorted_ = []
-    for x, y in zip(left.sorted, right.sorted, strict=True):
-        sorted_.append(step.derive("align", "terms are sorted alike", step.kind.term(x, y), links))
+    for u, v in zip(left.sorted, right.sorted, strict=True):
+        sorted_.append(step.derive("align", "terms are sorted alike", step.kind.term(u, v), links))
     partial = step.kind.summand(left.partial.total, right.partial.total)
     e_partial = same(left.partial.e_max, right.partial.e_max)
     step.derive("accumulate", "partial sums are related", partial, sorted_)
@@ -55,7 +70,7 @@ def derive(step: Step) -> Link:
     return _sorted_result(step, [normal, *sorted_], special)
 
 
-def _sorted_result(step: Step, given: Sequence[Link], special: Link) -> Link:
+def _sorted_result(step: Step[efda.SortedStep], given: Sequence[Link], special: Link) -> Link:
     x, y = step.left.sum, step.right.sum
     e_max, total = same(x.e_max, y.e_max), step.kind.summand(x.total, y.total, x.total.size() - 1)
     step.derive("accumulate", "sums are at the same exponent", e_max, given)

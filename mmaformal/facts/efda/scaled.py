@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.smt import efda
-from mmaformal.encodings.smt.blocks import exponent_range, product_range
+from mmaformal.encodings.smt.blocks import StickySum, Term, exponent_range, product_range
 from mmaformal.facts.scaling_parts import halved, jammed_half
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same, together
 from mmaformal.proof.scaling import Two, is_up, moves, one_up, rounded_up, up_or
+
+AnyEfda: TypeAlias = efda.FixedStep | efda.SortedStep
 
 
 def _twice(x: z3.BitVecRef, y: z3.BitVecRef, bound: int) -> Link:
@@ -35,7 +37,7 @@ class _Aligned:
     signs: Link
 
 
-def _fixed_point(two: Two) -> Link:
+def _fixed_point(two: Two[efda.FixedStep]) -> Link:
     """The sum of products doubles, at the same exponent `top`; c's exponent goes up by one.  If the larger exponent is
     c's, it is as elsewhere.  If it is `top`, c is cut at one place more in the first run, with a sticky place, far
     below the sum's leading bit.
@@ -51,7 +53,7 @@ def _fixed_point(two: Two) -> Link:
     dot = _fixed_dot(two)
     term = _fixed_term(two, dot, least, top)
     addend, low = two.addend(least)
-    orders = two.ordered("sum.e_max", "term.exponent", "addend.exponent")
+    orders = two.ordered(lambda step: (step.sum.e_max, step.term.exponent, step.addend.exponent))
     up, still = _fixed_exponent(two, [term, addend, low], least, top)
     in_range = two.in_range()
     signs = together(same(left.term.sign, right.term.sign), same(left.addend.sign, right.addend.sign))
@@ -62,7 +64,7 @@ def _fixed_point(two: Two) -> Link:
     return two.result
 
 
-def _fixed_dot(two: Two) -> Link:
+def _fixed_dot(two: Two[efda.FixedStep]) -> Link:
     """The sum of products is doubled, term by term."""
     spec, left, right = two.spec, two.left, two.right
     own, n = product_range(spec.a_format, spec.b_format), len(left.products)
@@ -93,7 +95,7 @@ def _fixed_dot(two: Two) -> Link:
     return running
 
 
-def _fixed_term(two: Two, dot: Link, least: z3.BitVecRef, top: z3.BitVecRef) -> Link:
+def _fixed_term(two: Two[efda.FixedStep], dot: Link, least: z3.BitVecRef, top: z3.BitVecRef) -> Link:
     """So is it as a term, whose exponent stays."""
     s, t = two.left.term, two.right.term
     doubled_term = z3.And(
@@ -112,7 +114,7 @@ def _fixed_term(two: Two, dot: Link, least: z3.BitVecRef, top: z3.BitVecRef) -> 
 
 
 def _fixed_exponent(
-    two: Two, given: Sequence[Link], least: z3.BitVecRef, top: z3.BitVecRef
+    two: Two[efda.FixedStep], given: Sequence[Link], least: z3.BitVecRef, top: z3.BitVecRef
 ) -> tuple[Link, Link]:
     """The two cases: the larger exponent is c's, and goes up; or it is that of the products, and stays."""
     s, f, g = two.left.term, two.left.sum, two.right.sum
@@ -125,7 +127,7 @@ def _fixed_exponent(
     return up, still
 
 
-def _fixed_up(two: Two, known: _Aligned, up: Link) -> None:
+def _fixed_up(two: Two[efda.FixedStep], known: _Aligned, up: Link) -> None:
     """The result where the larger exponent goes up."""
     f, g = two.left.sum, two.right.sum
     text = "where the larger exponent goes up, aligned terms are the same"
@@ -139,7 +141,7 @@ def _fixed_up(two: Two, known: _Aligned, up: Link) -> None:
     rounded_up(two, total, up, known.in_range)
 
 
-def _fixed_still(two: Two, known: _Aligned, still: Link, places: int) -> None:
+def _fixed_still(two: Two[efda.FixedStep], known: _Aligned, still: Link, places: int) -> None:
     """The result where it stays; the sum of products has so many places of zeros."""
     s, f, g, c_bits = two.left.term, two.left.sum, two.right.sum, two.spec.c_format.fraction_bits
     nothing = s.significand == 0
@@ -184,7 +186,7 @@ class _Exponents:
         self.last = exponents.constant(exponents.high - 1)  #: which can go up
         self.least = exponents.constant(spec.c_format.min_exponent)
 
-    def moved(self, x: Any, y: Any) -> Link:
+    def moved(self, x: Term, y: Term) -> Link:
         """That a normalised term's exponent goes up by one, or it is zero."""
         nothing = z3.And(x.exponent == self.zero, y.exponent == self.zero)
         some = z3.And(
@@ -195,7 +197,7 @@ class _Exponents:
         return Link(z3.And(link.claim, claim), link.free, link.defined)
 
 
-def _sorted(two: Two) -> Link:
+def _sorted(two: Two[efda.SortedStep]) -> Link:
     """Normalised, sorted, added: the exponents of what is not zero go up by one, at every stage, and the exponent
     that zeros have is well below.  Last, the sum is jammed to d's least exponent: at one place more in the first run.
     """
@@ -203,12 +205,12 @@ def _sorted(two: Two) -> Link:
     terms = _sorted_terms(two, at, _normalised_terms(two, at))
     normal = _sorted_partial(two, at, terms)
     sums = _sorted_sums(two, at, [normal, *terms])
-    fits = [_fits(two, step, "sum") for step in (two.left, two.right)]
+    fits = [_fits(two, step, step.sum) for step in (two.left, two.right)]
     _sorted_jammed(two, at, [sums, *fits])
     return two.result
 
 
-def _normalised_terms(two: Two, at: _Exponents) -> list[Link]:
+def _normalised_terms(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
     """Each term, normalised, is doubled by its exponent."""
     left, right, n = two.left, two.right, len(two.left.products)
     text = "a normalised term's exponent goes up by one, unless it is zero"
@@ -223,7 +225,7 @@ def _normalised_terms(two: Two, at: _Exponents) -> list[Link]:
     return links
 
 
-def _normal_product(two: Two, at: _Exponents, k: int) -> list[Link]:
+def _normal_product(two: Two[efda.SortedStep], at: _Exponents, k: int) -> list[Link]:
     """Product k is doubled by its exponent, which is in range, and its significand is not below a's."""
     spec, left, right = two.spec, two.left, two.right
     product = two.product(k, None, *two.factors(k))
@@ -242,7 +244,7 @@ def _normal_product(two: Two, at: _Exponents, k: int) -> list[Link]:
     return [product, low, high, size]
 
 
-def _normal_addend(two: Two, at: _Exponents) -> list[Link]:
+def _normal_addend(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
     """c is doubled by its exponent, which is in range, and is zero or normal."""
     addend, low = two.addend(at.least)
     c = two.left.addend.significand
@@ -253,7 +255,7 @@ def _normal_addend(two: Two, at: _Exponents) -> list[Link]:
     return [addend, low, normal, high]
 
 
-def _sorted_terms(two: Two, at: _Exponents, links: Sequence[Link]) -> list[Link]:
+def _sorted_terms(two: Two[efda.SortedStep], at: _Exponents, links: Sequence[Link]) -> list[Link]:
     """So is each sorted term; and they are in order in both runs."""
     pairs = zip(two.left.sorted, two.right.sorted, strict=True)
     terms = [two.derive("align", "terms are sorted alike", at.moved(x, y), links) for x, y in pairs]
@@ -267,7 +269,7 @@ def _sorted_terms(two: Two, at: _Exponents, links: Sequence[Link]) -> list[Link]
     return [*terms, *order]
 
 
-def _sorted_partial(two: Two, at: _Exponents, terms: Sequence[Link]) -> Link:
+def _sorted_partial(two: Two[efda.SortedStep], at: _Exponents, terms: Sequence[Link]) -> Link:
     """So is the partial sum, normalised."""
     left, right, f, g = two.left, two.right, two.left.partial, two.right.partial
     partial = two.derive("accumulate", "partial sums are the same", same(f.total, g.total), terms)
@@ -278,10 +280,10 @@ def _sorted_partial(two: Two, at: _Exponents, terms: Sequence[Link]) -> Link:
     two.derive("accumulate", text, e_partial, terms)
     normal = moves(left.normal, right.normal, at.zero)
     text = "normalised, the partial sum's exponent goes up by one, unless it is zero"
-    return two.derive("accumulate", text, normal, [partial, e_partial, _fits(two, left, "partial")])
+    return two.derive("accumulate", text, normal, [partial, e_partial, _fits(two, left, left.partial)])
 
 
-def _sorted_sums(two: Two, at: _Exponents, given: Sequence[Link]) -> Link:
+def _sorted_sums(two: Two[efda.SortedStep], at: _Exponents, given: Sequence[Link]) -> Link:
     """So is the sum; but where the third term is zero, the larger exponent may be its."""
     f, g = two.left.sum, two.right.sum
     s, t = (z3.Extract(x.size() - 1, x.size() - 1, x) for x in (f.total, g.total))
@@ -292,7 +294,7 @@ def _sorted_sums(two: Two, at: _Exponents, given: Sequence[Link]) -> Link:
     return two.derive("accumulate", text, sums, given)
 
 
-def _sorted_jammed(two: Two, at: _Exponents, sums: Sequence[Link]) -> None:
+def _sorted_jammed(two: Two[efda.SortedStep], at: _Exponents, sums: Sequence[Link]) -> None:
     """The results, of sums jammed to d's least exponent."""
     f, g = two.left.jammed, two.right.jammed
     equal = Link(f.e_max == g.e_max, (f.e_max, g.e_max))
@@ -322,14 +324,24 @@ def _sorted_jammed(two: Two, at: _Exponents, sums: Sequence[Link]) -> None:
     two.derive("round", text, two.result, [half, still, *in_range])
 
 
-def _fits(two: Two, step: Any, name: str) -> Link:
+def _fits(two: Two[efda.SortedStep], step: efda.SortedStep, sum_: StickySum) -> Link:
     """That a sum of two aligned terms is not the least number of its width, whose magnitude has one more bit."""
-    sum_ = getattr(step, name)
     link = Link(sum_.total != 1 << (sum_.total.size() - 1), (sum_.total,))
     inputs = [sum_.x, sum_.y, step.normal.sign, *(x for y in step.sorted for x in y[:2])]
     text = "a sum is not the least number of its width"
     return two.derive("accumulate", text, link, [], inputs)
 
 
-def doubled(two: Two) -> Link:
-    return _fixed_point(two) if hasattr(two.left, "placed") else _sorted(two)
+def _in_fixed_point(two: Two[AnyEfda]) -> TypeGuard[Two[efda.FixedStep]]:
+    return isinstance(two.left, efda.FixedStep) and isinstance(two.right, efda.FixedStep)
+
+
+def _sorts(two: Two[AnyEfda]) -> TypeGuard[Two[efda.SortedStep]]:
+    return isinstance(two.left, efda.SortedStep) and isinstance(two.right, efda.SortedStep)
+
+
+def doubled(two: Two[AnyEfda]) -> Link:
+    if _in_fixed_point(two):
+        return _fixed_point(two)
+    assert _sorts(two)
+    return _sorted(two)

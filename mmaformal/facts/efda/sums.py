@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.smt import efda
 from mmaformal.facts.sums import (
     Sum,
     largest_product,
@@ -15,8 +14,8 @@ from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
 
 
-def sums_of(spec: DotAdd, step: Any) -> list[Sum]:
-    if not hasattr(step, "placed"):
+def sums_of(spec: DotAdd, step: efda.FixedStep | efda.SortedStep) -> list[Sum]:
+    if isinstance(step, efda.SortedStep):
         return [
             sum_of_two(step, "two of three sorted terms", step.partial),
             sum_of_two(step, "that and the third", step.sum),

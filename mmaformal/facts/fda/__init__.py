@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -38,10 +40,10 @@ class FdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
 
     unreachable = (ranges.ends_in_zeros, ranges.too_large)
@@ -64,7 +66,8 @@ class FdaFacts(RoundedSum[Step]):
         parts = aligned_terms(spec, step, spec.parameters.F, step.products, product, places_of(spec))
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fda.Step)
         return step.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

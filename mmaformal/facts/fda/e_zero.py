@@ -15,7 +15,6 @@ a chain each step's c is the last step's result, which was proved equal.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import z3
 
@@ -76,7 +75,11 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
 
 
 def _prove_step(
-    proving: Composing, mine: tuple[DotAdd, Fda], other: tuple[DotAdd, Fda], left: Any, right: Any
+    proving: Composing,
+    mine: tuple[DotAdd, Fda],
+    other: tuple[DotAdd, Fda],
+    left: fda.Step,
+    right: fda.Step,
 ) -> z3.BoolRef:
     """That one step of both, from the same c, gives the same code."""
     (x, p), (y, q) = mine, other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmaformal.encodings.smt import fda
 from mmaformal.facts.related_parts import fused
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
@@ -9,7 +10,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[fda.Step]) -> Link:
     left, right = step.left, step.right
     c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b, left.scale_a, left.scale_b, right.scale_a, right.scale_b]

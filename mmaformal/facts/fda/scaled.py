@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import z3
 
 from mmaformal.algorithms import Fda
+from mmaformal.encodings.smt import fda
 from mmaformal.encodings.smt.fda import exponents_of
 from mmaformal.facts.accumulator import bound_of_sum, within
 from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
@@ -21,7 +22,7 @@ from mmaformal.proof.scaling import (
 )
 
 
-def doubled(two: Two) -> Link:
+def doubled(two: Two[fda.Step]) -> Link:
     """The largest exponent goes up by one: then the sum is the same, at twice the unit.  Or it is e_zero in both runs:
     then no result is normal.
     """
@@ -62,7 +63,7 @@ class _Product(NamedTuple):
     finite: list[Link]  #: that its factors and scales are, where they may be anything else
 
 
-def _product(two: Two, k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Product:
+def _product(two: Two[fda.Step], k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Product:
     """Product k is doubled by its exponent: codes are cut, so that each lemma is about one product."""
     left, right = two.left, two.right
     x, y, a, other, b = left.products[k], right.products[k], left.a[k], right.a[k], left.b[k]
@@ -84,7 +85,7 @@ def _product(two: Two, k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Pr
     return _Product(term, reach, finite)
 
 
-def _addend(two: Two, zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _addend(two: Two[fda.Step], zero: z3.BitVecRef) -> tuple[Link, Link]:
     """That c is finite, and doubled by its exponent."""
     left, right = two.left, two.right
     special = [flag for each in (left.c, right.c) for flag in (each.nan, each.infinite)]
@@ -95,7 +96,7 @@ def _addend(two: Two, zero: z3.BitVecRef) -> tuple[Link, Link]:
     return finite, two.derive("multiply", text, addend, [two.c])
 
 
-def _nothing_special(two: Two, finite: list[Link]) -> Link:
+def _nothing_special(two: Two[fda.Step], finite: list[Link]) -> Link:
     """That there is no special value in either run."""
     left, right = two.left, two.right
     nothing = [x for s in (left.special, right.special) for x in s]
@@ -106,7 +107,7 @@ def _nothing_special(two: Two, finite: list[Link]) -> Link:
     return two.derive("classify", "there is no special value", none, finite, inputs)
 
 
-def _highest(two: Two, highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
+def _highest(two: Two[fda.Step], highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
     """That the second run's largest exponent is in range, as those of all terms are."""
     right, text = two.right, "c's exponent is in range"
     c = two.derive("multiply", text, at_most(right.addend.exponent, highest), [two.c])
@@ -114,7 +115,7 @@ def _highest(two: Two, highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
     return two.pairing.at_most_all(right.e_max, highest, below)
 
 
-def _exponent(two: Two, zero: z3.BitVecRef, terms: Sequence[Link]) -> tuple[Link, Link, Link]:
+def _exponent(two: Two[fda.Step], zero: z3.BitVecRef, terms: Sequence[Link]) -> tuple[Link, Link, Link]:
     """The largest exponent, and its two cases: it goes up by one, or is e_zero in both."""
     left, right = two.left, two.right
     leaves = by_exponent([*left.products, left.addend], terms)
@@ -126,9 +127,9 @@ def _exponent(two: Two, zero: z3.BitVecRef, terms: Sequence[Link]) -> tuple[Link
 
 
 def _up(
-    two: Two,
+    two: Two[fda.Step],
     terms: Sequence[Link],
-    summed: tuple[Sequence[Any], Sequence[Any]],
+    summed: tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]],
     e_max: Link,
     up: Link,
     known: Sequence[Link],
@@ -144,7 +145,9 @@ def _up(
     two.derive("round", text, two.result, [total, up, low, *known])
 
 
-def _small(two: Two, step: Any, parts: Any, at_zero: Link, zero: z3.BitVecRef) -> Link:
+def _small(
+    two: Two[fda.Step], step: fda.Step, parts: Sequence[z3.BitVecRef], at_zero: Link, zero: z3.BitVecRef
+) -> Link:
     """Where the largest exponent is e_zero, c is zero, and the sum is that of products alone."""
     derive, bound = two.derive, bound_of_sum(two.spec)
     running: Link | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import z3
 
@@ -11,6 +11,8 @@ from mmaformal.algorithms import DotAdd, Fdrda, aligned
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.executable import fdrda as executable_fdrda
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.smt import fdrda as smt_fdrda
 from mmaformal.encodings.smt import gfdrda as smt_gfdrda
 from mmaformal.facts.exactness import Exact
@@ -39,10 +41,10 @@ class FdrdaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
 
     def never_minus_zero(
@@ -65,7 +67,8 @@ class FdrdaFacts(RoundedSum[Step]):
             for g in range(count)
         ]
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fdrda.Step)
         return step.dot.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
@@ -26,7 +24,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Fdrda)
 
-    def step(c: z3.BitVecRef) -> Any:
+    def step(c: z3.BitVecRef) -> fdrda.Step | gfdrda.Step:
         if isinstance(p, Gfdrda):
             return gfdrda.step(spec, p, x.a, x.b, c)
         return fdrda.step(spec, p, x.a, x.b, c)
@@ -36,7 +34,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours) -> None:
+def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.Step | gfdrda.Step]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
     assert isinstance(p, Fdrda)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import fdrda
+from mmaformal.algorithms import DotAdd, Fdrda
+from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import all_of
 from mmaformal.encodings.smt.fdrda import dot_bound
 from mmaformal.facts.ranges import places_in
@@ -17,11 +16,12 @@ from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
 
 
-def places_of(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
+def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.Step | gfdrda.Step) -> Link:
     """If every product is zero, the sum is c; else e_dot is at least the least exponent of a product."""
     exponents = fdrda.exponents_of(spec)
     d = spec.d_format
-    p: Any = spec.parameters
+    p = spec.parameters
+    assert isinstance(p, Fdrda)
     least = exponents.constant(spec.c_format.min_exponent)
     zeros = [z3.Or(x.significand == 0, y.significand == 0) for x, y in zip(step.a, step.b, strict=True)]
     significands = [[x.significand, y.significand] for x, y in zip(step.a, step.b, strict=True)]
@@ -47,7 +47,7 @@ def places_of(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
 
     nothing = Link(z3.Implies(none, step.dot == 0), (none, step.dot))
     text = "if every product is zero, their sum is"
-    if hasattr(step, "groups"):
+    if isinstance(step, gfdrda.Step):
         count = len(step.groups)
         links: list[Link] = []
         for g, (group, cut) in enumerate(zip(step.groups, step.groups_cut, strict=True)):
@@ -71,7 +71,7 @@ def places_of(pairing: Pairing, spec: DotAdd, step: Any) -> Link:
     pairing.derive("align", text, [e_dot], [], [step.e_products, none])
     c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
     pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
-    if hasattr(step, "groups"):
+    if isinstance(step, gfdrda.Step):
         count = len(step.groups)
         each = [pairing.bounded(x, len(step.products[g::count])) for g, x in enumerate(step.groups)]
         most = dot_bound(p, len(zeros))

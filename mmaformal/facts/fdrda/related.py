@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import z3
 
 from mmaformal.encodings.smt import fdrda as smt_fdrda
+from mmaformal.encodings.smt import gfdrda
 from mmaformal.encodings.smt.blocks import (
     product_range,
 )
@@ -20,8 +21,14 @@ from mmaformal.proof.related_runs import (
     same,
 )
 
+AnyFdrda: TypeAlias = smt_fdrda.Step | gfdrda.Step
 
-def derive(step: Step) -> Link:
+
+def _has_groups(step: Step[AnyFdrda]) -> TypeGuard[Step[gfdrda.Step]]:
+    return isinstance(step.left, gfdrda.Step) and isinstance(step.right, gfdrda.Step)
+
+
+def derive(step: Step[AnyFdrda]) -> Link:
     left, right = step.left, step.right
     c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
@@ -29,7 +36,7 @@ def derive(step: Step) -> Link:
     quiet = [step.quiet(i, zero) for i, zero in zeros.items()]
     special = step.special([c, *factors, *terms, *zeros.values(), *quiet], operands)
     exponents = [[p.exponent for p in s.products] for s in (left, right)]
-    if hasattr(left, "groups"):
+    if _has_groups(step):
         dot, e_products = _groups(step, terms, exponents, zeros)
     else:
         below = [step.not_largest(i, left.products[i], exponents[0][0], z, []) for i, z in zeros.items()]
@@ -49,11 +56,12 @@ def derive(step: Step) -> Link:
     if left.total.size() == right.total.size():
         return step.result(dot, [e_dot, addend, special])
     extra = left.total.size() - right.total.size()
-    if not hasattr(right, "groups"):
-        bounds = [step.argument.bounded(right.dot, len(right.products))]
-    else:
-        each = [step.argument.bounded(x, len(right.aligned[g::2])) for g, x in enumerate(right.groups)]
+    if _has_groups(step):
+        groups = enumerate(step.right.groups)
+        each = [step.argument.bounded(x, len(right.aligned[g::2])) for g, x in groups]
         bounds = [step.bounded_groups(each)]
+    else:
+        bounds = [step.argument.bounded(right.dot, len(right.products))]
     e_max = step.derive(
         "align", "the largest exponents are equal", same(left.e_max, right.e_max), [e_dot, addend]
     )
@@ -68,11 +76,11 @@ def derive(step: Step) -> Link:
     return step.result(total, [e_max, special, *reach], (left.total, right.total))
 
 
-def _reach(step: Step) -> list[Link]:
+def _reach(step: Step[AnyFdrda]) -> list[Link]:
     """That the first run's largest exponent is in the range that exponents are held in."""
     left, spec = step.left, step.runs.left_spec
     own, wide = product_range(spec.a_format, spec.b_format), smt_fdrda.exponents_of(spec)
-    if hasattr(left, "groups"):
+    if isinstance(left, gfdrda.Step):
         return []  # the bits of exponents hold nothing else
     highest = z3.BitVecVal(own.high - own.low, own.bits)
     below = {}
@@ -95,7 +103,10 @@ def _reach(step: Step) -> list[Link]:
 
 
 def _groups(
-    step: Step, terms: Sequence[Link], exponents: Sequence[Sequence[Any]], zeros: Mapping[int, Link]
+    step: Step[gfdrda.Step],
+    terms: Sequence[Link],
+    exponents: Sequence[Sequence[z3.BitVecRef]],
+    zeros: Mapping[int, Link],
 ) -> tuple[Link, Link]:
     left, right = step.left, step.right
     sums, tops = [], []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias, TypeGuard
 
 import z3
 
 from mmaformal.algorithms import Fdrda
-from mmaformal.encodings.smt import fdrda
-from mmaformal.encodings.smt.blocks import all_of, product_range
+from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.smt.blocks import ExponentRange, all_of, product_range
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
@@ -21,13 +21,19 @@ from mmaformal.proof.scaling import (
     up_or,
 )
 
+AnyFdrda: TypeAlias = fdrda.Step | gfdrda.Step
 
-def _same_or_zero(x: Any, y: Any, e: z3.BitVecRef) -> Link:
+
+def _has_groups(two: Two[AnyFdrda]) -> TypeGuard[Two[gfdrda.Step]]:
+    return isinstance(two.left, gfdrda.Step) and isinstance(two.right, gfdrda.Step)
+
+
+def _same_or_zero(x: z3.BitVecRef, y: z3.BitVecRef, e: z3.BitVecRef) -> Link:
     """That both runs' numbers are the same; and zero, if the second run's largest exponent is."""
     return Link(z3.Implies(e == 0, x == 0), (x, e), ((y, x),))
 
 
-def doubled(two: Two) -> Link:
+def doubled(two: Two[AnyFdrda]) -> Link:
     """The products' largest exponent goes up by one, or is the least there is in both runs: then all are zero.  With
     c, the larger of two exponents goes up by one, or is c's least one in both: then c is zero, and the sum of the
     products, cut where c's exponent holds it up, is cut at one place more in the first run.
@@ -36,12 +42,12 @@ def doubled(two: Two) -> Link:
     own, wide = product_range(spec.a_format, spec.b_format), fdrda.exponents_of(spec)
     zero, least = z3.BitVecVal(0, own.bits), wide.constant(spec.c_format.min_exponent)
     terms, flags = _doubled_products(two, zero)
-    e, dot = (_sum_of_groups if hasattr(left, "groups") else _plain_sum)(two, terms, zero)
+    e, dot = _sum_of_groups(two, terms, zero) if _has_groups(two) else _plain_sum(two, terms, zero)
     bound = _bound_of_dot(two)
     e_dot = _exponent_of_dot(two, [e, dot, _told_by_exponent(two, flags)], least)
 
     addend, low = two.addend(least)
-    given = [e_dot, addend, *two.ordered("e_max", "e_dot", "addend.exponent")]
+    given = [e_dot, addend, *two.ordered(lambda step: (step.e_max, step.e_dot, step.addend.exponent))]
     up, still = _exponent_with_c(two, [e_dot, addend, low], least)
     in_range = two.in_range()
     same_dot = Link(right.dot == left.dot, (left.dot,), ((right.dot, left.dot),))
@@ -60,7 +66,7 @@ def doubled(two: Two) -> Link:
     return two.derive("round", text, two.result, [half, still, *in_range])
 
 
-def _doubled_products(two: Two, zero: z3.BitVecRef) -> tuple[list[Link], list[Link]]:
+def _doubled_products(two: Two[AnyFdrda], zero: z3.BitVecRef) -> tuple[list[Link], list[Link]]:
     """That each product is doubled by its exponent; and that those that are zero have the least one, and no others."""
     terms, flags = [], []
     for k, product in enumerate(two.right.products):
@@ -74,7 +80,7 @@ def _doubled_products(two: Two, zero: z3.BitVecRef) -> tuple[list[Link], list[Li
     return terms, flags
 
 
-def _plain_sum(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _plain_sum(two: Two[AnyFdrda], terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
     """The products' largest exponent, and their sum."""
     left, right, n = two.left, two.right, len(terms)
     e = largest(two.derive, left.e_products, right.e_products, zero, by_exponent(left.products, terms))
@@ -82,7 +88,7 @@ def _plain_sum(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Lin
     return e, _sum_of_products(two, sums, tops, range(n), [*terms], e)
 
 
-def _sum_of_groups(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _sum_of_groups(two: Two[gfdrda.Step], terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
     """The same, of groups that are cut before they are added."""
     left, right, n = two.left, two.right, len(terms)
     count = len(left.groups)
@@ -105,7 +111,7 @@ def _sum_of_groups(two: Two, terms: Sequence[Link], zero: z3.BitVecRef) -> tuple
 
 
 def _sum_of_products(
-    two: Two,
+    two: Two[AnyFdrda],
     sums: tuple[z3.BitVecRef, z3.BitVecRef],
     tops: tuple[z3.BitVecRef, z3.BitVecRef],
     places: Sequence[int],
@@ -124,10 +130,10 @@ def _sum_of_products(
     return two.derive("accumulate", text, _same_or_zero(*sums, tops[1]), links)
 
 
-def _bound_of_dot(two: Two) -> Link:
+def _bound_of_dot(two: Two[AnyFdrda]) -> Link:
     """That the sum of products is within its bound."""
     pairing, left, n = two.pairing, two.left, len(two.left.products)
-    if not hasattr(left, "groups"):
+    if not isinstance(left, gfdrda.Step):
         return pairing.bounded(left.dot, n)
     p = two.spec.parameters
     assert isinstance(p, Fdrda)
@@ -138,7 +144,7 @@ def _bound_of_dot(two: Two) -> Link:
     return two.derive("accumulate", text, bound, each, [*left.e_groups, left.e_products])
 
 
-def _told_by_exponent(two: Two, flags: Sequence[Link]) -> Link:
+def _told_by_exponent(two: Two[AnyFdrda], flags: Sequence[Link]) -> Link:
     """That the products' largest exponent tells whether all are zero."""
     right = two.right
     all_zero = _all_zero(two, right.e_products, by_exponent(right.products, flags))
@@ -151,7 +157,7 @@ def _told_by_exponent(two: Two, flags: Sequence[Link]) -> Link:
     return two.derive("align", text, known, [all_zero, *flags])
 
 
-def _exponent_of_dot(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> Link:
+def _exponent_of_dot(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef) -> Link:
     """That the exponent of the sum of products goes up by one, or all are zero."""
     left, right = two.left, two.right
     idle = z3.And(left.dot == 0, right.e_dot == left.e_dot, z3.ULE(left.e_dot, least))
@@ -159,7 +165,7 @@ def _exponent_of_dot(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> Li
     return two.derive("align", "the exponent of the products goes up by one, or all are zero", e_dot, given)
 
 
-def _exponent_with_c(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> tuple[Link, Link]:
+def _exponent_with_c(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef) -> tuple[Link, Link]:
     """The two cases: the larger exponent goes up by one, or is c's least one in both runs."""
     left, right, text = two.left, two.right, "the largest exponent goes up by one, or is c's least one"
     at_least = z3.And(left.e_max == least, right.e_max == least)
@@ -169,7 +175,7 @@ def _exponent_with_c(two: Two, given: Sequence[Link], least: z3.BitVecRef) -> tu
     return up, still
 
 
-def _all_zero(two: Two, tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
+def _all_zero(two: Two[AnyFdrda], tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
     """Node by node: a maximum is 0 if all its terms are."""
     if tree.get_id() in leaves:
         return leaves[tree.get_id()]
@@ -181,7 +187,7 @@ def _all_zero(two: Two, tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
     return two.derive("align", "the larger of two is the least exponent if both are", link, parts)
 
 
-def _reach(two: Two, own: Any, wide: Any) -> list[Link]:
+def _reach(two: Two[AnyFdrda], own: ExponentRange, wide: ExponentRange) -> list[Link]:
     """That the second run's largest exponent is in its range."""
     left, right = two.left, two.right
     highest = z3.BitVecVal(own.high - own.low, own.bits)

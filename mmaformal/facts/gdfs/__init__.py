@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.interfaces import Adds
+from mmaformal.encodings.executable import gdfs as executable_gdfs
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.smt import gdfs as smt_gdfs
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
@@ -39,7 +42,7 @@ class GdfsFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
@@ -51,8 +54,9 @@ class GdfsFacts(RoundedSum[Step]):
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
     def significand_is_small(
-        self, pairing: Pairing, spec: DotAdd, step: Step, significand: z3.BitVecRef, size: Link
+        self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
     ) -> None:
+        assert isinstance(step, Step)
         sums.significand_is_small(pairing, spec, step, significand, size)
 
     def largest_case(self, spec: DotAdd) -> Codes:
@@ -60,7 +64,8 @@ class GdfsFacts(RoundedSum[Step]):
         a, b, c = spec.a_format, spec.b_format, spec.c_format
         return case_of(spec, a.max_exponent, b.max_exponent, near(c, 0))
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_gdfs.Step)
         return step.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

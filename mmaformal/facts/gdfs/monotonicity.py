@@ -23,6 +23,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.out_of_order import order
+from mmaformal.encodings.smt import gdfs
 from mmaformal.facts.gdfs.larger_group import LargerGroup
 from mmaformal.facts.gdfs.larger_total import Totals
 from mmaformal.facts.gdfs.risen_total import Risen, worth
@@ -43,8 +44,11 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     for start in range(0, spec.k, p.G):
         group = larger_product(spec, *range(start, start + p.G))
         x, y = group.traces
-        end = _prove_group(TwoSteps(theory, spec, p, x.steps[0], y.steps[0], start // p.G), group.premises)
-        results = [x.steps[0].result, y.steps[0].result]
+        first, second = x.steps[0], y.steps[0]
+        assert isinstance(first, gdfs.Step)
+        assert isinstance(second, gdfs.Step)
+        end = _prove_group(TwoSteps(theory, spec, p, first, second, start // p.G), group.premises)
+        results = [first.result, second.result]
         theory.claim("d", "d is the result of the step", group.in_order, [end], results)
         text = "d is not smaller if no product of a group is"
         _prove_each(theory, group, theory.theorem(text, group.statement))

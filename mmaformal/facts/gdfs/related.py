@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import z3
 
+from mmaformal.encodings.smt import gdfs
 from mmaformal.encodings.smt.blocks import (
     Term,
 )
@@ -17,7 +18,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[gdfs.Step]) -> Link:
     left, right = step.left, step.right
     G = step.runs.left_spec.parameters.G  # type: ignore[attr-defined]
     c, factors = step.operand_c(), step.factors()

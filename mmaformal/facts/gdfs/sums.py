@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.smt import gdfs
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.sums import (
     parts_of,
@@ -17,7 +16,7 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 
 
 def significand_is_small(
-    pairing: Pairing, spec: DotAdd, step: Any, significand: z3.BitVecRef, size: Link
+    pairing: Pairing, spec: DotAdd, step: gdfs.Step, significand: z3.BitVecRef, size: Link
 ) -> None:
     """A group's sum is within that of its products' bounds; its scaled significand follows."""
     text = "no significand is above the largest"

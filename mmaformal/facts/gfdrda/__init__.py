@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mmaformal.encodings.executable import fdrda as executable_fdrda
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.facts.fdrda import FdrdaFacts
 
 
 class GfdrdaFacts(FdrdaFacts):
     """Those of fdrda: its arguments know of groups."""
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fdrda.Step)
         return step.dots[0].total
 
 

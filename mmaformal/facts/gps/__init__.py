@@ -37,10 +37,10 @@ class GpsFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.derive(two)
 
     def of_result(self, step: Step) -> Known:

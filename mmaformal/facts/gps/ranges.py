@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import z3
 
@@ -13,6 +12,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import gps as smt_gps
 from mmaformal.encodings.smt.gps import flush
+from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.ranges import not_nan
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -47,7 +47,13 @@ def no_nan_of(pairing: Pairing, spec: DotAdd, step: smt_gps.Step, assumed: dict[
     return not_nan(pairing, step.result, spec, [last], "flushed, it is no NaN")
 
 
-def _flushed(pairing: Pairing, addition: Any, below: Any, top: int, given: Sequence[Link]) -> Link:
+def _flushed(
+    pairing: Pairing,
+    addition: Addition,
+    below: Callable[[z3.BitVecRef, int], Link],
+    top: int,
+    given: Sequence[Link],
+) -> Link:
     text = "a sum is within twice the bound of its terms"
     (link,) = pairing.derive("accumulate", text, [below(addition.result, top)], given)
     flushed = flush(addition.result, keep_sign=True)

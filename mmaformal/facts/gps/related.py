@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.proof.lemmas import Link
@@ -13,7 +14,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[gps.Step]) -> Link:
     left, right, kind, fmt = step.left, step.right, step.kind, step.runs.left_spec.d_format
     G = len(step.order)
     codes: list[Link] = []
@@ -37,7 +38,7 @@ def derive(step: Step) -> Link:
     return _addition(step, left.addition, right.addition, [step.c, *codes])
 
 
-def _addition(step: Step, left: Addition, right: Addition, given: Sequence[Link]) -> Link:
+def _addition(step: Step[gps.Step], left: Addition, right: Addition, given: Sequence[Link]) -> Link:
     """The link of two sums of gps, flushed."""
     kind, fmt = step.kind, step.runs.left_spec.d_format
     link = kind.code(left.result, right.result, fmt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import z3
 
 from mmaformal.cases.codes import magnitude
+from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.blocks import any_of
 from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.scaling_codes import addition, assumed_results, normal_or_special
@@ -14,7 +15,7 @@ from mmaformal.proof.related_runs import operand_codes
 from mmaformal.proof.scaling import Two, same_double
 
 
-def derive(two: Two) -> Link:
+def derive(two: Two[gps.Step]) -> Link:
     """Products and sums of them are far from subnormal numbers and from infinity: products are zero or at least 2^m,
     so they are multiples of 2^(m - 23), and so is their sum; and so on.  What is rounded there doubles too."""
     spec, left, right = two.spec, two.left, two.right

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.smt import lowered as smt_lowered
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -41,10 +43,10 @@ class LoweredFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.derive(two)
 
     def no_nan(
@@ -71,11 +73,12 @@ class LoweredFacts(Facts[Step]):
         return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
 
     def significand_is_small(
-        self, pairing: Pairing, spec: DotAdd, step: smt_fda.Step, significand: z3.BitVecRef, size: Link
+        self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
     ) -> None:
         significand_is_small(pairing, spec, step, significand, size, converted=True)
 
-    def first_sum(self, step: Any) -> Any:
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fda.Step)
         return step.total  # of the first inner step
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

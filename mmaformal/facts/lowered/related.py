@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import z3
 
+from mmaformal.encodings.smt import lowered
 from mmaformal.facts.related import chain
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
@@ -12,7 +13,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[lowered.Step]) -> Link:
     left, right, runs = step.left, step.right, step.runs
     specs = runs.left_spec, runs.right_spec
     (inner, other), (order, other_order) = (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import z3
 
+from mmaformal.encodings.smt import lowered
 from mmaformal.facts.scaling import chain
 from mmaformal.facts.scaling_codes import addition, assumed_results
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.scaling import Two, same_double
 
 
-def derive(two: Two) -> Link:
+def derive(two: Two[lowered.Step]) -> Link:
     left, right, spec = two.left, two.right, two.spec
     inner = spec.parameters.inner_dot_add(spec)  # type: ignore[attr-defined]
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)

@@ -59,7 +59,7 @@ class PfmaFacts(Facts[Step]):
     def kind(self, kind: Kind) -> Kind:
         return related.kind_of(kind)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import z3
 
 from mmaformal.cases.codes import is_nan
+from mmaformal.encodings.smt import pfma
+from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.pfma import Fma, flush
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import Format, fp32
@@ -28,7 +28,7 @@ def kind_of(kind: Kind) -> Kind:
     return SameButNans() if type(kind) is Same else kind
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[pfma.Step]) -> Link:
     left, right = step.left, step.right
     swapped = step.order[0] % 2  # whether even products are the odd ones of the other run
     if list(step.order) != [k ^ swapped for k in range(len(right.fmas))] or step.dropped:
@@ -46,7 +46,7 @@ def derive(step: Step) -> Link:
     return _addition(step, left.addition, right.addition, [step.c, pair], (left.result, right.result))
 
 
-def _fma(step: Step, codes: Codes) -> Link:
+def _fma(step: Step[Fma], codes: Codes) -> Link:
     """The link of the results, from that of the codes of the addends, if both are NaNs and if neither is one."""
     left, right = step.left, step.right
     nans = [is_nan(code, fp32) for code in codes]
@@ -72,14 +72,16 @@ def _fma(step: Step, codes: Codes) -> Link:
     return step.derive("encode", text, result, [number, special, none], factors)
 
 
-def _of_numbers(step: Step) -> Step:
+def _of_numbers(step: Step[Fma]) -> Step[Fma]:
     """The same up to the code of a number."""
     x, y = (each._replace(result=each.number) for each in (step.left, step.right))
     assert isinstance(x, Fma)
     return Step(step.argument, step.runs, x, y, step.c, step.order)
 
 
-def _addition(step: Step, left: Any, right: Any, given: list[Link], results: Codes) -> Link:
+def _addition(
+    step: Step[pfma.Step], left: Addition, right: Addition, given: list[Link], results: Codes
+) -> Link:
     link = step.kind.code(left.result, right.result, fp32)
     step.derive("accumulate", "sums of related numbers are related", link, given)
     flushed = step.kind.code(flush(left.result), flush(right.result), fp32)

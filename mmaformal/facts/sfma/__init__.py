@@ -33,10 +33,10 @@ class SfmaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep) -> Link:
+    def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two) -> Link:
+    def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:

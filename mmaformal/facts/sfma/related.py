@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmaformal.encodings.smt import sfma
 from mmaformal.facts.related_parts import rounded
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
@@ -11,7 +12,7 @@ from mmaformal.proof.related_runs import (
 )
 
 
-def derive(step: Step) -> Link:
+def derive(step: Step[sfma.Step]) -> Link:
     left, right = step.left, step.right
     c = step.operand_c()
     given = []

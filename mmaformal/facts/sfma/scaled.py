@@ -11,20 +11,20 @@ from mmaformal.proof.related_runs import same, together
 from mmaformal.proof.scaling import Two, is_up, rounded_up, up_or
 
 
-def doubled(two: Two) -> Link:
+def doubled(two: Two[sfma.Step]) -> Link:
     """The larger exponent goes up by one, or is c's least one in both runs: then c is zero, and the product, whose
     exponent is below, is cut at one place more in the first run, with a sticky place.
     """
     left, right, pairing, fmt = two.left, two.right, two.pairing, two.spec.d_format
     x, y = left.sum, right.sum
     least = sfma.exponents_of(fmt).constant(fmt.min_exponent)
-    term = two.product(None, least, *two.factors())
+    term = two.only_product(least, *two.only_factors())
     addend, low = two.addend(least)
     at_least = z3.And(x.e_max == least, y.e_max == least)
     e_max = up_or(x.e_max, y.e_max, at_least)
     text = "the larger exponent goes up by one, or is c's least one"
     two.derive("align", text, e_max, [term, addend, low])
-    orders = two.ordered("sum.e_max", "product.exponent", "addend.exponent")
+    orders = two.ordered(lambda step: (step.sum.e_max, step.product.exponent, step.addend.exponent))
     up, still = is_up(x.e_max, y.e_max), Link(at_least, (x.e_max, y.e_max))
     pairing.split(text, [up, still], [e_max])
     in_range = two.in_range()
