@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
+
+if TYPE_CHECKING:
+    from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 
 #: Chains of no more steps than this are evaluated as they are.
 SHORT = 16
@@ -26,7 +29,7 @@ class Folded(ShortRepr):
     """A chain without the steps that its trace shows to do nothing more."""
 
     spec: DotAdd
-    trace: Any  #: of the executable wing
+    trace: Trace[AnyStep]  #: of the executable wing
     stand_for: tuple[
         range, ...
     ]  #: for each step of the trace those of the whole chain's, from 0, that it tells of
@@ -42,7 +45,7 @@ def fold(
     spec: DotAdd,
     a: NDArray[Any],
     b: NDArray[Any],
-    c: Any,
+    c: int | NDArray[np.int64],
     scale_a: NDArray[Any] | None = None,
     scale_b: NDArray[Any] | None = None,
 ) -> Folded:
@@ -99,9 +102,9 @@ def _runs(parts: Sequence[NDArray[Any]], count: int) -> tuple[NDArray[Any], NDAr
     return starts, np.append(starts[1:], count)
 
 
-def _lanes(side: NDArray[Any]) -> list[Any]:
+def _lanes(side: NDArray[Any]) -> list[int] | list[NDArray[np.int64]]:
     return side.tolist() if side.ndim == 1 else [lane.astype(np.int64) for lane in side.T]
 
 
-def _same(x: Any, y: Any) -> bool:
+def _same(x: Lane, y: Lane) -> bool:
     return bool(np.all(x == y))

@@ -31,6 +31,7 @@ from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, execute
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable import fda, fdrda, gdfs
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Term,
@@ -268,7 +269,7 @@ def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
     a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
     scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
     trace = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales)
-    steps = [step for step in trace.steps if hasattr(step, "e_max")]
+    steps = [step for step in trace.steps if isinstance(step, (fda.Step, gdfs.Step, fdrda.Step))]
     c = Fraction(0) if parts else spec.c_format.value(codes.c)
     L, F = inner.step_products, inner.sum_places
     per_instruction = p.step_products // L if parts else len(steps)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 
 _MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
 
 #: The files here that have a `dot_add`, by the names of their algorithms.
-_ALGORITHMS: dict[str, Callable[..., Trace]] = {
+_ALGORITHMS: dict[str, Callable[..., Trace[AnyStep]]] = {
     name: module.dot_add for name, module in _MODULES.items() if "dot_add" in vars(module)
 }
 
@@ -24,7 +24,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace:
+) -> Trace[AnyStep]:
     """Run `spec` on lanes: K codes a, K codes b, one c, and `spec.scales` scales of each side.
 
     Shapes are the caller's responsibility.  The result is `.result` of the trace; the interfaces of each

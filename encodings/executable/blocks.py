@@ -15,7 +15,7 @@ bits, which is negative for a negative number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -59,11 +59,21 @@ class Sum(NamedTuple):
     unit: Lane
 
 
+class AnyStep(Protocol):
+    """A step of whichever algorithm."""
+
+    @property
+    def result(self) -> Lane: ...
+
+
+Step = TypeVar("Step", bound=AnyStep, covariant=True)
+
+
 @dataclass(frozen=True)
-class Trace:
+class Trace(Generic[Step]):
     """The interfaces of every step, in order, and the result."""
 
-    steps: tuple[Any, ...]
+    steps: tuple[Step, ...]
     result: Lane
 
 

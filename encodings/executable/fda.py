@@ -123,7 +123,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace:
+) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Fda)

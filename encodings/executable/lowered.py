@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.executable import fda
 from mmaformal.encodings.executable.blocks import (
+    Addition,
     Lane,
     Trace,
     canonical_nan,
@@ -27,7 +28,7 @@ from mmaformal.encodings.executable.blocks import (
 class Lowering(NamedTuple):
     """The steps of one PTX instruction: those of the fda steps (`fda.Step`), then that of the addition."""
 
-    steps: tuple[object, ...]
+    steps: tuple[fda.Step | Addition, ...]
     result: Lane
 
 
@@ -47,14 +48,14 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace:
+) -> Trace[fda.Step | Addition]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales.
 
     Its steps are those of the fda steps (`fda.Step`), then that of the addition (`blocks.Addition`).
     """
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
-    steps: list[object] = []
+    steps: list[fda.Step | Addition] = []
     for start in range(0, spec.k, parameters.step_products):
         part = slice(start, start + parameters.step_products)
         lowering = step(spec, parameters, a[part], b[part], c)

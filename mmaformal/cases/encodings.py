@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.encodings import executable, smt
+from mmaformal.encodings.executable.blocks import AnyStep as ExecutableStep
+from mmaformal.encodings.executable.blocks import Lane as ExecutableLane
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import Flag, Lane, LaneError, Sample, Tracer
@@ -33,18 +37,21 @@ class Lanes:
     scale_b: tuple[Lane, ...]
 
 
+StepT = TypeVar("StepT", bound=AnyStep, covariant=True)  #: of the SMT wing
+
+
 @dataclass(frozen=True)
-class Traces:
+class Traces(Generic[StepT]):
     """One dot product-add in both wings, on the same symbolic codes."""
 
     spec: DotAdd
     inputs: Inputs
     lanes: Lanes
-    executable: Any  #: the executable wing's trace, of lanes
-    smt: Any  #: the SMT wing's, of terms
+    executable: Trace[ExecutableStep]  #: the executable wing's trace, of lanes
+    smt: smt.Trace[StepT]  #: the SMT wing's, of terms
 
 
-def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
+def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
     """Run both wings on symbolic codes; what the traces are of has its products in the order in which they are taken.
 
     Raises LaneError if the tracer is strict and an operation may wrap, or if on the lanes' samples the executable wing
@@ -81,7 +88,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces:
     )
 
 
-def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Any) -> None:
+def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Trace[ExecutableStep]) -> None:
     """That NumPy computes what the symbolic lanes' samples say, at every interface."""
 
     def samples(side: Sequence[Lane]) -> list[Sample]:
@@ -101,7 +108,7 @@ def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Any) -> None:
             raise LaneError(f"interface {i} of {spec.parameters.algorithm} is not what NumPy computes")
 
 
-def _parts(x: Any) -> Iterator[Any]:
+def _parts(x: object) -> Iterator[ExecutableLane]:
     """The lanes and flags of a trace, in order."""
     if is_dataclass(x):
         x = tuple(getattr(x, field.name) for field in fields(x))

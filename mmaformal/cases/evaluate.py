@@ -57,7 +57,7 @@ def _signed(x: Column, bits: int) -> Column:
     return out
 
 
-def _order(compare: Callable[[Column, Column], Any], signed: bool) -> Callable[..., Column]:
+def _order(compare: Callable[[Column, Column], object], signed: bool) -> Callable[..., Column]:
     def apply(term: z3.ExprRef, x: Column, y: Column) -> Column:
         bits = term.arg(0).size()
         u, v = (_signed(z, bits) if signed else z for z in (x, y))

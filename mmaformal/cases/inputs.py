@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import z3
@@ -26,15 +25,26 @@ class Codes(ShortRepr):
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
-    def flat(self) -> list[Any]:
-        """All of them in a row."""
-        return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
-
     def __str__(self) -> str:
         """All of them, for an error that says on what codes something went wrong."""
         sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
         told = (f"{name} = {' '.join(map(hex, side))}" for name, side in sides.items() if side)
         return f"{', '.join(told)}, c = {self.c:#x}"
+
+
+@dataclass(frozen=True, repr=False)
+class Columns(ShortRepr):
+    """Many cases by columns: each code is an array of all cases."""
+
+    a: tuple[NDArray[np.uint64], ...]
+    b: tuple[NDArray[np.uint64], ...]
+    c: NDArray[np.uint64]
+    scale_a: tuple[NDArray[np.uint64], ...]
+    scale_b: tuple[NDArray[np.uint64], ...]
+
+    def flat(self) -> list[NDArray[np.uint64]]:
+        """All of them in a row."""
+        return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
 
 
 def one(fmt: Format) -> int:
@@ -60,29 +70,25 @@ def with_products(codes: Codes, products: Mapping[int, tuple[int, int]]) -> Code
 class Rows(ShortRepr):
     """Many cases, one per row: a, b of shape (n, K), c of (n,), scales of (n, K / block); unsigned 64-bit."""
 
-    a: NDArray[Any]
-    b: NDArray[Any]
-    c: NDArray[Any]
-    scale_a: NDArray[Any]
-    scale_b: NDArray[Any]
+    a: NDArray[np.uint64]
+    b: NDArray[np.uint64]
+    c: NDArray[np.uint64]
+    scale_a: NDArray[np.uint64]
+    scale_b: NDArray[np.uint64]
 
     @staticmethod
     def of(cases: Sequence[Codes]) -> Rows:
-        def array(side: Sequence[Any]) -> NDArray[Any]:
-            return np.array(side, np.uint64)
-
-        return Rows(
-            *(array([getattr(x, name) for x in cases]) for name in ("a", "b", "c", "scale_a", "scale_b"))
-        )
+        names = ("a", "b", "c", "scale_a", "scale_b")
+        return Rows(*(np.array([getattr(x, name) for x in cases], np.uint64) for name in names))
 
     @property
-    def codes(self) -> Codes:
+    def codes(self) -> Columns:
         """The same by columns: each code is an array of all rows."""
-        sides: list[Any] = [tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b)]
-        return Codes(sides[0], sides[1], self.c, sides[2], sides[3])  # type: ignore[arg-type]
+        a, b, scale_a, scale_b = (tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b))
+        return Columns(a, b, self.c, scale_a, scale_b)
 
     def __getitem__(self, row: int) -> Codes:
-        def ints(x: NDArray[Any]) -> tuple[int, ...]:
+        def ints(x: NDArray[np.uint64]) -> tuple[int, ...]:
             return tuple(int(v) for v in x[row])
 
         return Codes(ints(self.a), ints(self.b), int(self.c[row]), ints(self.scale_a), ints(self.scale_b))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import z3
 
@@ -76,3 +76,13 @@ class OneProduct(AnyStep, Protocol):
     def b(self) -> Operand: ...
     @property
     def product(self) -> Term: ...
+
+
+StepT = TypeVar("StepT")
+
+
+def steps_of(steps: Sequence[object], kind: type[StepT]) -> list[StepT]:
+    """The steps of a trace, of either wing, which are of this kind."""
+    found = [step for step in steps if isinstance(step, kind)]
+    assert len(found) == len(steps), f"steps that are no {kind.__module__}.{kind.__name__}"
+    return found

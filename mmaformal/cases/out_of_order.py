@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.encodings import smt
@@ -47,8 +47,8 @@ class TwoRuns:
     """Two runs of a model in the SMT wing, the second with another c."""
 
     spec: DotAdd
-    first: Trace[Any]
-    second: Trace[Any]
+    first: Trace[AnyStep]
+    second: Trace[AnyStep]
     c: tuple[z3.BitVecRef, z3.BitVecRef]
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 import z3
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both
 from mmaformal.cases.generate import Mood, generate
-from mmaformal.cases.inputs import Codes, Inputs, Rows
+from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import results, smt_result
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness, Run
@@ -28,6 +29,14 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.instruction import Instruction
 from mmaformal.witness import WitnessError, results_differ
+
+CaseT = TypeVar("CaseT", Columns, Inputs)
+
+
+class Image(Protocol):
+    """Makes the inputs of a second run from those of the first."""
+
+    def __call__(self, x: CaseT, /) -> CaseT: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,15 +48,15 @@ class Relation(ShortRepr):
 
     left: DotAdd
     right: DotAdd
-    image: Callable[[Any], Any] | None  #: of Codes or Inputs
+    image: Image | None
     related: Callable[[Code, Code], Fact]
     second: str  #: what the second run is, in a few words
-    allowed: Callable[[Any], Fact] = lambda _: True
+    allowed: Callable[[Columns | Inputs], Fact] = lambda _: True
 
-    def traces(self, inputs: Inputs) -> tuple[smt.Trace[Any], smt.Trace[Any]]:
+    def traces(self, inputs: Inputs) -> tuple[smt.Trace[AnyStep], smt.Trace[AnyStep]]:
         """Both runs in the SMT wing."""
 
-        def trace(spec: DotAdd, x: Inputs) -> smt.Trace[Any]:
+        def trace(spec: DotAdd, x: Inputs) -> smt.Trace[AnyStep]:
             return smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
 
         first = trace(self.left, inputs)
@@ -60,7 +69,7 @@ class Relation(ShortRepr):
         broken = z3.Not(self.related(first, second))
         return broken if allowed is True else z3.And(allowed, broken)
 
-    def runs(self, rows: Rows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def runs(self, rows: Rows) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Both results of many cases, by the executable wing, and which cases break it."""
         codes = rows.codes
         first = results(self.left, codes)
@@ -68,7 +77,7 @@ class Relation(ShortRepr):
         allowed = self.allowed(codes)
         return first, second, both(np.broadcast_to(allowed, first.shape), ~self.related(first, second))
 
-    def breaks(self, cases: Sequence[Codes]) -> NDArray[Any]:
+    def breaks(self, cases: Sequence[Codes]) -> NDArray[np.bool_]:
         """Which cases break it."""
         return self.runs(Rows.of(cases))[2]
 
@@ -101,7 +110,7 @@ def image_of(relation: Relation, codes: Codes) -> Codes:
         return codes
     image = relation.image(Rows.of([codes]).codes)
 
-    def ints(side: Sequence[Any]) -> tuple[int, ...]:
+    def ints(side: Sequence[NDArray[np.uint64]]) -> tuple[int, ...]:
         return tuple(int(np.asarray(x).reshape(-1)[0]) for x in side)
 
     return Codes(ints(image.a), ints(image.b), ints([image.c])[0], ints(image.scale_a), ints(image.scale_b))

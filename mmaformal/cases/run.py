@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import z3
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.evaluate import evaluate
-from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows, symbolic_inputs
 from mmaformal.encodings import executable, smt
+from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.witness import WitnessError, results_differ
@@ -20,10 +20,10 @@ from mmaformal.witness import WitnessError, results_differ
 # ---- the executable wing -----------------------------------------------------------------------------------------
 
 
-def run_trace(spec: DotAdd, codes: Codes) -> Any:
+def run_trace(spec: DotAdd, codes: Columns) -> Trace[AnyStep]:
     """The executable wing's trace on columns of codes."""
 
-    def lanes(side: Sequence[Any]) -> list[NDArray[np.int64]]:
+    def lanes(side: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.int64]]:
         return [np.asarray(x, np.uint64).astype(np.int64) for x in side]
 
     (c,) = lanes([codes.c])
@@ -32,13 +32,13 @@ def run_trace(spec: DotAdd, codes: Codes) -> Any:
         return executable.dot_add(spec, sides[0], sides[1], c, sides[2], sides[3])
 
 
-def as_codes(lane: Any, fmt: Format) -> NDArray[np.uint64]:
+def as_codes(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
     """The codes in a lane."""
     codes: NDArray[np.uint64] = np.asarray(lane, np.int64).astype(np.uint64) & np.uint64(fmt.codes - 1)
     return codes
 
 
-def results(spec: DotAdd, codes: Codes) -> NDArray[np.uint64]:
+def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
     """The codes of d that the executable wing gives for columns of codes."""
     return as_codes(run_trace(spec, codes).result, spec.d_format)
 

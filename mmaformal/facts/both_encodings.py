@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable, smt
@@ -28,10 +28,10 @@ LONG_CHAIN = 64
 
 #: What was proved in this process.  It is about the encodings that there were: a function put in another's place (as
 #: tests do, to see a proof fail) makes other encodings.
-_PROVED: dict[DotAdd, tuple[tuple[Any, ...], Proof]] = {}
+_PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
-def _encodings() -> tuple[Any, ...]:
+def _encodings() -> tuple[object, ...]:
     """Everything that the two wings are made of, by identity."""
     names = (executable.__name__, smt.__name__)
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(names)]

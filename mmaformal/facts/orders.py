@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.relations import CaseT, Image
 from mmaformal.encodings import smt
 from mmaformal.facts.related import argue
 from mmaformal.proof.related_runs import Pairing, Runs, Same, same
@@ -57,16 +57,16 @@ def _moved(spec: DotAdd, places: Sequence[int], products: Sequence[int]) -> Orde
     return tuple(order)
 
 
-def reordered(spec: DotAdd, order: Order) -> Callable[[Any], Any]:
+def reordered(spec: DotAdd, order: Order) -> Image:
     """Inputs with the products, and the scales that blocks of them share, in another order."""
 
-    def image(x: Any) -> Any:
-        changes: dict[str, Any] = {side: tuple(getattr(x, side)[k] for k in order) for side in ("a", "b")}
-        if spec.scale_format is not None:
-            S = spec.scale_block
-            for side in ("scale_a", "scale_b"):
-                changes[side] = tuple(getattr(x, side)[order[i * S] // S] for i in range(spec.scales))
-        return replace(x, **changes)
+    def image(x: CaseT) -> CaseT:
+        y = replace(x, a=tuple(x.a[k] for k in order), b=tuple(x.b[k] for k in order))
+        if spec.scale_format is None:
+            return y
+        blocks = [order[i * spec.scale_block] // spec.scale_block for i in range(spec.scales)]
+        scale_a, scale_b = (tuple(side[block] for block in blocks) for side in (x.scale_a, x.scale_b))
+        return replace(y, scale_a=scale_a, scale_b=scale_b)
 
     return image
 

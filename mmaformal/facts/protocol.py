@@ -85,7 +85,7 @@ class Facts(Generic[StepT]):
 
     # ---- both encodings
 
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[StepT]) -> None:
         """Derive, step by step, that both encodings give the same code."""
         self.lack("why both encodings agree")
 

@@ -12,6 +12,8 @@ from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.executable import gdfs as executable_gdfs
 from mmaformal.facts.alignment import (
     NOTHING,
     Case,
@@ -166,6 +168,7 @@ def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
     """(S, e_max) of one step of the executable wing."""
     scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales).steps[0]
+    assert isinstance(step, (executable_fda.Step, executable_gdfs.Step))
     return Fraction(step.total) * Fraction(2) ** (step.e_max - x.F), step.e_max
 
 

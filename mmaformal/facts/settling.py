@@ -14,6 +14,7 @@ from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
+from mmaformal.encodings.smt import lowered
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
@@ -100,7 +101,10 @@ class _Smallest(Search):
             parts = spec.parameters.made_of(spec)
             inner = parts is not None and laws.order(parts)
             for step in trace.steps:
-                results += [each.result for each in (*(step.inner if inner else ()), step)]
+                if inner:
+                    assert isinstance(step, lowered.Step)
+                    results += [each.result for each in step.inner]
+                results.append(step.result)
         return [z3.substitute(allowed, *((x, z3.FreshConst(x.sort(), "step")) for x in results))]
 
     def _image_swaps(self, inputs: Inputs, i: int, j: int) -> bool:

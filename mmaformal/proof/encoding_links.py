@@ -14,6 +14,7 @@ import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt import blocks as smt_blocks
@@ -50,7 +51,7 @@ def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
     return number(lane, code, signed=code.size() == BITS)
 
 
-def inputs(argument: Argument, traces: Traces) -> CodeLinks:
+def inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
     """Both wings read the same codes."""
 
     def link(lane: Lane, code: z3.BitVecRef) -> Link:

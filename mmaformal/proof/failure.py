@@ -18,6 +18,7 @@ from typing import Any
 import z3
 
 from mmaformal.display import ShortRepr, clipped
+from mmaformal.lanes import Flag, Lane
 from mmaformal.solver.answers import Answer, Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline
@@ -97,13 +98,13 @@ def place() -> str:
     return ""
 
 
-def named(prefix: str, x: Any) -> Iterator[tuple[str, z3.ExprRef]]:
+def named(prefix: str, x: object) -> Iterator[tuple[str, z3.ExprRef]]:
     """The terms in nested tuples and dataclasses, with the way to them: `smt.steps[0].products[3].exponent`."""
     if isinstance(x, z3.ExprRef):
         yield prefix, x
-    elif isinstance(getattr(x, "term", None), z3.ExprRef):  # a lane or a flag
+    elif isinstance(x, (Lane, Flag)):
         yield prefix, x.term
-    elif hasattr(x, "_fields"):
+    elif isinstance(x, tuple) and hasattr(x, "_fields"):
         for name in x._fields:
             yield from named(f"{prefix}.{name}", getattr(x, name))
     elif is_dataclass(x):

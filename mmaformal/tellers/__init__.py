@@ -5,12 +5,12 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable.blocks import AnyStep, Trace
 from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text
 
-Teller = Callable[[DotAdd, Any, int], Steps]
+Teller = Callable[[DotAdd, Trace[AnyStep], int], Steps]
 
 
 def told() -> list[str]:
@@ -27,7 +27,7 @@ def teller_of(spec: DotAdd) -> Teller:
     return tell
 
 
-def _untold(spec: DotAdd, trace: Any, c: int) -> Steps:
+def _untold(spec: DotAdd, trace: Trace[AnyStep], c: int) -> Steps:
     """Of an algorithm that has no teller: the result of each step."""
     codes = [code_of(step.result, spec.d_format) for step in trace.steps]
     return [ToldStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]

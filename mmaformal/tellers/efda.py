@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import efda
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
     Row,
     Steps,
@@ -19,7 +19,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[efda.Step], c: int) -> Steps:
     L = spec.parameters["L"]
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []

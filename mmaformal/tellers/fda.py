@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import fda
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
     Row,
     Steps,
@@ -21,7 +22,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def step_rows(spec: DotAdd, step: Any, F: int, names: Iterable[str]) -> list[Row]:
+def step_rows(spec: DotAdd, step: fda.Step, F: int, names: Iterable[str]) -> list[Row]:
     special = special_rows(step.special, step.result, spec.d_format)
     if special:
         return special
@@ -37,7 +38,7 @@ def step_rows(spec: DotAdd, step: Any, F: int, names: Iterable[str]) -> list[Row
     return rows + ending_rows(scaled(step.total, unit), step.result, spec.d_format)
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[fda.Step], c: int) -> Steps:
     F, L = spec.parameters["F"], spec.parameters["L"]
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import fdrda
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
     Row,
     Steps,
@@ -22,7 +23,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:
     p = spec.parameters
     F, L, dot_bits = p["F"], p["L"], p["dot_bits"]
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits

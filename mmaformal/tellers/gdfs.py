@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import gdfs
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
     Row,
     Steps,
@@ -19,7 +19,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[gdfs.Step], c: int) -> Steps:
     F, G = spec.parameters["F"], spec.parameters["G"]
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import gps
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import fp32
 from mmaformal.tellers.rows import (
     Row,
@@ -18,7 +18,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
     G = spec.parameters["G"]
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import fda
+from mmaformal.encodings.executable.blocks import Addition, Trace
 from mmaformal.tellers.fda import step_rows
 from mmaformal.tellers.rows import (
     Row,
@@ -19,7 +19,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[fda.Step | Addition], c: int) -> Steps:
     p = spec.parameters
     order, inner = p["order"], p.inner_dot_add(spec)  # type: ignore[attr-defined]
     fused = len(order) // p["L"]
@@ -28,10 +28,12 @@ def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
         first = start // (fused + 1) * len(order)
         for i in range(fused):
             step = trace.steps[start + i]
+            assert isinstance(step, fda.Step)
             names = [product_name(first + k) for k in order[i * p["L"] : (i + 1) * p["L"]]]
             idle = is_idle(not any(x.significand for x in step.products), (*step.a, *step.b))
             steps.append(ToldStep(step_rows(inner, step, p["F"], names), idle))
         addition = trace.steps[start + fused]
+        assert isinstance(addition, Addition)
         special = special_rows(addition.special, addition.result, spec.d_format)
         bits = spec.d_format.fraction_bits
         total = term_value(addition.x, bits) + term_value(addition.y, bits)

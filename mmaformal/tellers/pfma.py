@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import pfma
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import fp32
 from mmaformal.tellers.rows import (
     Row,
@@ -19,7 +19,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[pfma.Step], c: int) -> Steps:
     L, bits = spec.parameters["L"], spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

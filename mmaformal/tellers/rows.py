@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
 from mmaformal.formats import Format, hex_float
 
 
@@ -69,7 +69,7 @@ def scaled(significand: int, exponent: int) -> Fraction:
     return Fraction(significand) * Fraction(2) ** exponent
 
 
-def term_value(term: Any, fraction_bits: int) -> Fraction:
+def term_value(term: Term | Operand, fraction_bits: int) -> Fraction:
     """The value of a `Term` or `Operand` of the executable wing."""
     return scaled(-term.significand if term.sign else term.significand, term.exponent - fraction_bits)
 
@@ -86,7 +86,7 @@ def kept_and_lost(kept: Fraction, exact: Fraction) -> str:
 # ---- rows that several algorithms share ---------------------------------------------------------------------------
 
 
-def special_rows(special: Any, result: int, d: Format) -> list[Row]:
+def special_rows(special: Special, result: int, d: Format) -> list[Row]:
     """The rows of a step that special values decide, or none."""
     result = code_of(result, d)
     for flag, text in (
@@ -111,7 +111,7 @@ def ending_rows(total: Fraction, result: int, d: Format) -> list[Row]:
     return [*rows, Row("encode", "d", code_text(result, d))]
 
 
-def addends(spec: DotAdd, trace: Any, c: int) -> list[int]:
+def addends(spec: DotAdd, trace: Trace[AnyStep], c: int) -> list[int]:
     """The c of every step, a code."""
     return [c, *(code_of(step.result, spec.d_format) for step in trace.steps[:-1])]
 
@@ -120,6 +120,6 @@ def product_name(k: int) -> str:
     return f"a[{k}]·b[{k}]"
 
 
-def is_idle(zero: bool, operands: Iterable[Any]) -> bool:
+def is_idle(zero: bool, operands: Iterable[Operand]) -> bool:
     """Whether products that are `zero` by their significands are products of numbers (∞·0 is none)."""
     return zero and not any(x.nan or x.infinite for x in operands)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.executable import sfma
+from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
     Row,
     Steps,
@@ -20,7 +20,7 @@ from mmaformal.tellers.rows import (
 )
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[sfma.Step], c: int) -> Steps:
     bits, d = spec.a_format.fraction_bits, spec.d_format
     steps: Steps = []
     for k, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

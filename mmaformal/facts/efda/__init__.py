@@ -34,7 +34,7 @@ Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 
 
 class EfdaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

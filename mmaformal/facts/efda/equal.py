@@ -28,12 +28,13 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_efda.FixedStep | smt_efda.SortedStep]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Efda)
     rho = parameters.rho
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_efda.Step)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
@@ -46,7 +47,10 @@ def derive(argument: Argument, traces: Traces) -> None:
         ]
         c_low = spec.c_format.min_exponent if fixed else low
         addend = multiply(argument, [z], executable.addend, smt.addend, c_low)
-        total = (_fixed_sum if fixed else _sorted_sum)(argument, spec, terms, addend, executable, smt, low)
+        if isinstance(smt, smt_efda.FixedStep):
+            total = _fixed_sum(argument, spec, terms, addend, executable, smt, low)
+        else:
+            total = _sorted_sum(argument, spec, terms, addend, executable, smt, low)
         rounding = executable.rounded, smt.rounded, rho, (executable.result, smt.result)
         c = round_and_encode(argument, total, special, *rounding)
 

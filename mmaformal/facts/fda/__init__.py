@@ -37,7 +37,7 @@ Step: TypeAlias = smt_fda.Step
 
 
 class FdaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

@@ -26,11 +26,12 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_fda.Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Fda)
     a, b, c, *scales = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_fda.Step)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         s = [

@@ -38,7 +38,7 @@ Step: TypeAlias = smt_fdrda.Step | smt_gfdrda.Step
 
 
 class FdrdaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

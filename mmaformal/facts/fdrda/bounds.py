@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import z3
 
@@ -77,7 +76,7 @@ class Frame:
 
     spec: DotAdd
     p: Fdrda
-    step: Any
+    step: fdrda.Step | gfdrda.Step
     own: ExponentRange  #: of products
     all: ExponentRange  #: of products and c
     high: int  #: the largest exponent of a product that is no infinity
@@ -86,7 +85,7 @@ class Frame:
     @property
     def groups(self) -> list[tuple[range, z3.BitVecRef, z3.BitVecRef]]:
         """(indices of products, their largest exponent, their sum)."""
-        if not isinstance(self.p, Gfdrda):
+        if not isinstance(self.step, gfdrda.Step):
             return [(range(self.p.L), self.step.e_products, self.step.dot)]
         indices = [range(parity, self.p.L, 2) for parity in range(2)]
         return list(zip(indices, self.step.e_groups, self.step.groups, strict=True))
@@ -151,7 +150,10 @@ def frame_of(spec: DotAdd) -> Frame:
     spec = one_step(spec)
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Fdrda)
-    step: Any = (gfdrda if isinstance(p, Gfdrda) else fdrda).step(spec, p, x.a, x.b, x.c)
+    step: fdrda.Step | gfdrda.Step
+    step = (
+        gfdrda.step(spec, p, x.a, x.b, x.c) if isinstance(p, Gfdrda) else fdrda.step(spec, p, x.a, x.b, x.c)
+    )
     own = product_range(spec.a_format, spec.b_format)
     return Frame(
         spec,
@@ -323,6 +325,7 @@ def _raised(
 def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[Sum]) -> Sum:
     """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
     step, places, bits = x.step, x.dot_places, x.bits
+    assert isinstance(step, gfdrda.Step)
     at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
     kept, exacts, facts = [], [], []
     for g, (e, cut, below) in enumerate(zip(step.e_groups, step.groups_cut, at_most, strict=True)):
@@ -390,7 +393,7 @@ def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[
     return Sum(step.dot, value, exact=exact, bounded=bounded, small=reach, most=most, places=places)
 
 
-def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum) -> Any:
+def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef, dot: Sum) -> Sum:
     """The dot product in units of 2^(e_max − F), cut there."""
     step, p, bits, places = x.step, x.p, x.bits, x.all_places
     distance, gap = step.e_max - step.e_dot, p.dot_bits - p.F
@@ -456,7 +459,7 @@ def _c(
     high = x.all.constant(x.high)
     significands = [v.significand for v in (*step.a, *step.b)]
     in_range = z3.Implies(none, z3.ULE(step.e_products, x.own.constant(x.high)))
-    if isinstance(p, Gfdrda):
+    if isinstance(step, gfdrda.Step):
         each = [z3.Implies(none, z3.ULE(e, x.own.constant(x.high))) for e in step.e_groups]
         text = "so the largest is"
         proving.claim("largest in range", text, in_range, each, [*step.e_groups, none])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import Fdrda, Gfdrda
+from mmaformal.algorithms import Fdrda
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import fdrda as executable_fdrda
@@ -27,7 +27,7 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Idle, Link, number
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_fdrda.Step | smt_gfdrda.Step]) -> None:
     """Products are in one group, or (gfdrda) in two whose sums are aligned and added.
 
     A zero product has the exponent `least` in the executable wing, and the least of the products' range in the SMT
@@ -40,6 +40,7 @@ def derive(argument: Argument, traces: Traces) -> None:
     least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_fdrda.Step)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         exponents = [operand.exponent for operand in (*x, *y)]
@@ -52,7 +53,7 @@ def derive(argument: Argument, traces: Traces) -> None:
         ]
         zeros = [v.significand == 0 for v in smt.products]
         dots = _Dots(argument, own.low, least, terms, zeros)
-        if isinstance(parameters, Gfdrda):
+        if isinstance(smt, smt_gfdrda.Step):
             total, e_products, _ = dots.groups(executable, smt)
         else:
             total, e_products, _ = dots.group(executable.dot, smt.dot, smt.e_products, slice(None))

@@ -16,7 +16,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.encodings.smt import fdrda
+from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
@@ -104,13 +104,12 @@ def _exact_sums(x: Frame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRe
     """The exact sums of groups, each in units of 2^(e_group − F); gfdrda's in units of 2^(e_dot − F), and so their sum;
     that sum in units of 2^(e_max − F)."""
     groups = [total_of([term.signed_exact for term in _terms(x, g)]) for g in range(len(x.groups))]
-    raised = groups
-    if isinstance(x.p, Gfdrda):
-        raised = [
-            scaled(exact, ~(x.step.e_products - e)) for exact, e in zip(groups, x.step.e_groups, strict=True)
-        ]
+    raised, step = groups, x.step
+    if isinstance(step, gfdrda.Step):
+        pairs = zip(groups, step.e_groups, strict=True)
+        raised = [scaled(exact, ~(step.e_products - e)) for exact, e in pairs]
     dot = total_of(raised)
-    return raised, dot, scaled(dot, ~(x.step.e_max - x.step.e_dot))
+    return raised, dot, scaled(dot, ~(step.e_max - step.e_dot))
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
@@ -235,6 +234,7 @@ def _both_groups(
 ) -> Stage:
     """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
     step, places, bits = x.step, x.dot_places, x.bits
+    assert isinstance(step, gfdrda.Step)
     at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
     kept, conditions, facts, small = [], [], [], []
     bounds = [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups]

@@ -11,6 +11,7 @@ from mmaformal.cases.low_bits import encode_number, product_codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable import fdrda as executable_fdrda
 from mmaformal.facts.fdrda.bounds import Losses, largest_exponent, losing_product, losses_of
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.instruction import Instruction
@@ -42,6 +43,7 @@ def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
 def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
     """(S, e_max) of one step of the executable wing."""
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
+    assert isinstance(step, executable_fdrda.Step)
     return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
 
 

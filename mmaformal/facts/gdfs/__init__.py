@@ -39,7 +39,7 @@ Step: TypeAlias = smt_gdfs.Step
 
 
 class GdfsFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

@@ -23,13 +23,14 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_gdfs.Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Gdfs)
     assert spec.scale_format is not None
     G, low = parameters.G, smt_gdfs.exponents_of(spec, parameters).low
     a, b, c, *scales = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_gdfs.Step)
         first = i * parameters.L
         z = decode(argument, c, executable.c, smt.c, spec.c_format)
         s = [

@@ -34,7 +34,7 @@ Step: TypeAlias = smt_gps.Step
 
 
 class GpsFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

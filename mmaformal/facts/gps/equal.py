@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mmaformal.algorithms import IEEE_FP32, Gps
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import gps as executable_gps
+from mmaformal.encodings.smt import gps as smt_gps
 from mmaformal.proof.encoding_links import (
     add_codes,
     decode_flushed,
@@ -13,12 +15,13 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_gps.Step]) -> None:
     """Codes from the products on.  Flushing them is part of what is made of them next."""
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Gps)
     a, b, d, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_gps.Step)
         level: list[Link] = []
         for k, product in enumerate(executable.products):
             operands = (

@@ -8,6 +8,7 @@ import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
+from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, not_below, two_runs
 from mmaformal.encodings.smt import gps, ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
@@ -28,10 +29,9 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     theorem = last.prove(theory)
     links: list[Link] = [
         ([(last.other, x.group)], (x.result, y.result))
-        for x, y in zip(runs.first.steps, runs.second.steps, strict=True)
+        for x, y in zip(steps_of(runs.first.steps, gps.Step), runs.second.steps, strict=True)
     ]
-    x, y = runs.c
-    start = gps.flush(x, keep_sign=False), gps.flush(y, keep_sign=False)
+    start = gps.flush(runs.c[0], keep_sign=False), gps.flush(runs.c[1], keep_sign=False)
     text = "flushing keeps the order of numbers, and NaNs"
     claim = z3.Implies(not_below(runs.c, fp32), not_below(start, fp32))
     theory.claim("flush", text, claim)

@@ -40,7 +40,7 @@ Step: TypeAlias = smt_lowered.Step
 
 
 class LoweredFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

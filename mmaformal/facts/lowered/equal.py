@@ -6,6 +6,9 @@ import z3
 
 from mmaformal.algorithms import Fda, Lowered
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.executable.blocks import Addition
+from mmaformal.encodings.smt import lowered as smt_lowered
 from mmaformal.facts.fda.equal import fda_step
 from mmaformal.proof.encoding_links import (
     add_codes,
@@ -15,7 +18,7 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_lowered.Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Lowered)
     inner, width = parameters.inner_dot_add(spec), len(parameters.order)
@@ -26,6 +29,7 @@ def derive(argument: Argument, traces: Traces) -> None:
         *fused, addition = traces.executable.steps[i * stride : (i + 1) * stride]
         (dot,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
         for n, (executable, step) in enumerate(zip(fused, smt.inner, strict=True)):
+            assert isinstance(executable, executable_fda.Step)
             order = [i * width + k for k in parameters.order[n * parameters.L : (n + 1) * parameters.L]]
             x, y = (
                 [
@@ -47,4 +51,5 @@ def derive(argument: Argument, traces: Traces) -> None:
                 executable=executable,
                 smt=step,
             )
+        assert isinstance(addition, Addition)
         c = add_codes(argument, [dot, c], addition, smt.addition, parameters.addition)

@@ -26,6 +26,7 @@ from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.cases.numerical import shown
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable import fda as executable_fda
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.facts.additions import Addition
@@ -262,6 +263,7 @@ def off(inner: Inner, codes: Codes, n: int) -> tuple[Fraction, int]:
     p, spec = inner.p, inner.spec
     steps = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps
     step = steps[n]
+    assert isinstance(step, executable_fda.Step)
     value = spec.d_format.value(steps[n - 1].result) if n else Fraction(0)
     for k in p.order[n * p.L : (n + 1) * p.L]:
         value += spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])

@@ -6,8 +6,9 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
+from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, two_runs
-from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt import ieee, lowered
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.facts.monotone_steps import Link, conclude_steps
@@ -27,7 +28,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     theorem = last.prove(theory)
     links: list[Link] = [
         ([(last.other, x.dot)], (x.result, y.result))
-        for x, y in zip(runs.first.steps, runs.second.steps, strict=True)
+        for x, y in zip(steps_of(runs.first.steps, lowered.Step), runs.second.steps, strict=True)
     ]
     conclude_steps(theory, runs, last.step, theorem, runs.c, links)
 

@@ -53,7 +53,7 @@ Step: TypeAlias = smt_pfma.Step
 class PfmaFacts(Facts[Step]):
     unreachable = (no_subnormals,)
 
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def kind(self, kind: Kind) -> Kind:

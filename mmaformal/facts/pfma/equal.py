@@ -23,11 +23,12 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_pfma.Step]) -> None:
     spec = traces.spec
     a, b, c, *_ = inputs(argument, traces)
     L = spec.parameters.step_products
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_pfma.Step)
         (start,) = argument.derive("inputs", "both wings' sums start at zero", [Link(z3.BoolVal(True), ())])
         sums = [start, start]
         for k, (u, v) in enumerate(zip(executable.fmas, smt.fmas, strict=True)):

@@ -14,6 +14,7 @@ import z3
 from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
+from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, not_below, two_runs
 from mmaformal.encodings.smt import ieee, pfma
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
@@ -36,7 +37,8 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     runs, last = two_runs(spec), LastAddition(fp32, _add)
     theorem, given = last.prove(theory), runs.c
     text = "d is c and the sum of the products, added and flushed, or both are NaNs"
-    for i, pair in enumerate(zip(runs.first.steps, runs.second.steps, strict=True), 1):
+    first, second = (steps_of(run.steps, pfma.Step) for run in (runs.first, runs.second))
+    for i, pair in enumerate(zip(first, second, strict=True), 1):
         other = pair[0].sum
         said = instance(
             theory, theorem, [(last.other, other), *zip(last.step.rule.codes, given, strict=True)]

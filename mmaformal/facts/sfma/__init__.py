@@ -30,7 +30,7 @@ Step: TypeAlias = smt_sfma.Step
 
 
 class SfmaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces) -> None:
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
     def related(self, step: RelatedStep[Step]) -> Link:

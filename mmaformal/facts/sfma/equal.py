@@ -22,13 +22,14 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def derive(argument: Argument, traces: Traces) -> None:
+def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Sfma)
     rho = parameters.rho
     frame = smt_sfma.frame_bits(rho.fraction_bits + 1)
     a, b, c, *_ = inputs(argument, traces)
     for k, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_sfma.Step)
         x = decode(argument, a[k], executable.a, smt.a, spec.a_format)
         y = decode(argument, b[k], executable.b, smt.b, spec.b_format)
         z = decode(argument, c, executable.c, smt.c, spec.c_format)
