@@ -9,7 +9,7 @@ print(check("recordings/*.npz"))
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmaformal.architectures import (
     ARCHITECTURES,
@@ -96,7 +96,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_LAZY[name]), name)

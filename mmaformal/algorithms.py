@@ -11,11 +11,16 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from mmaformal.checked import integer, text, truth
 from mmaformal.display import LINE, clipped, counted
 from mmaformal.formats import Format, Specials, bf16, e2m1, fp16, fp32, fp64
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Data = TypeVar("_Data", bound="DataclassInstance")
 
 #: formats of results, as a name of ρ spells them
 _RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
@@ -147,7 +152,7 @@ def _parameters(value: object, name: str) -> Parameters:
 
 
 #: what makes a value of a field's type, or says why it is none
-_KINDS: dict[str, Callable[[object, str], Any]] = {
+_KINDS: dict[str, Callable[[object, str], object]] = {
     "int": integer,
     "bool": truth,
     "str": text,
@@ -159,7 +164,7 @@ _KINDS: dict[str, Callable[[object, str], Any]] = {
 }
 
 
-def _settle(data: Any) -> None:
+def _settle(data: DataclassInstance) -> None:
     """Make the fields of a frozen dataclass what their types say, from names and NumPy's integers too.
 
     Raises TypeError, ValueError.
@@ -169,6 +174,11 @@ def _settle(data: Any) -> None:
         value = getattr(data, each.name)
         if value is not None or not optional:
             object.__setattr__(data, each.name, _KINDS[kind](value, each.name))
+
+
+def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
+    """The same with other fields, which it makes what their types say."""
+    return replace(data, **changes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -204,7 +214,7 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.keys())
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         if name not in self.keys():
             raise KeyError(f"{self.algorithm} has no parameter {name!r}: it has {', '.join(self.keys())}")
         return getattr(self, name)
@@ -239,7 +249,8 @@ class Parameters:
     @property
     def last_rounding(self) -> Conversion:
         """The rounding that a result has gone through last."""
-        rho: Conversion = self["rho"]
+        rho = self["rho"]
+        assert isinstance(rho, Conversion)
         return rho
 
     def sum_bounds(self, spec: DotAdd) -> list[int] | None:
@@ -264,7 +275,8 @@ class Parameters:
     @property
     def sum_places(self) -> int:
         """Fractional places, below the largest exponent, of the sum that is rounded; of what `aligns`."""
-        F: int = self["F"]
+        F = self["F"]
+        assert isinstance(F, int)
         return F
 
     def taken(self, k: int) -> list[int]:
@@ -320,7 +332,7 @@ def _own(d: Format) -> str:
     return f"{d} itself has {d.fraction_bits}"
 
 
-def parameter_text(value: Any, name: str = "e_zero") -> str:
+def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
         return "uncut" if name == "sum_bits" else "fields"
@@ -944,7 +956,7 @@ class DotAdd:
         """Whether the code of a NaN result is known; if not, any two NaN results count as equal."""
         return self.parameters.nan_is_canonical
 
-    def replace(self, **changes: Any) -> DotAdd:
+    def replace(self, **changes: object) -> DotAdd:
         """The same with some of `k`, the formats, or the parameters (by their own names) changed.
 
         Raises TypeError for a name that is neither.
@@ -959,5 +971,5 @@ class DotAdd:
                 f"{self.parameters.algorithm} has no parameter {unknown[0]!r}: "
                 f"it has {', '.join(self.parameters.keys())}; also {', '.join(sorted(own))}"
             )
-        parameters = mine.pop("parameters", self.parameters)
-        return replace(self, parameters=replace(parameters, **theirs), **mine)
+        parameters = _parameters(mine.pop("parameters", self.parameters), "parameters")
+        return with_changes(self, mine | {"parameters": with_changes(parameters, theirs)})

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.witness import CaseWitness
@@ -246,7 +245,7 @@ class Campaign:
                 self._fail(goal, why, final=True)
 
     def _work(self, executor: Executor, width: int, following: Callable[[], _Task | None]) -> None:
-        at: dict[Future[Any], _Task] = {}
+        at: dict[Future[object], _Task] = {}
         while True:
             while len(at) < _AHEAD * width and (task := following()) is not None:
                 at[executor.submit(task.function, *task.arguments)] = task
@@ -285,11 +284,12 @@ class Campaign:
 
     # ---- what tasks come to
 
-    def _built(self, goal: Goal, result: list[Claim] | _Failure) -> None:
+    def _built(self, goal: Goal, result: object) -> None:
         if isinstance(result, _Failure):
             self._fail(goal, result.why, result.final)
             return
-        claims = {claim.digest: claim for claim in result}
+        assert isinstance(result, list)
+        claims: dict[str, Claim] = {claim.digest: claim for claim in result}
         new = [sha256 for sha256 in claims if sha256 not in self.claims]
         # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
         known = {sha256: self.known_outcome(sha256) for sha256 in new}
@@ -312,7 +312,7 @@ class Campaign:
             if sha256 in self.outcomes:
                 self._settled(goal, sha256)
 
-    def _answered(self, sha256s: Sequence[str], outcomes: Any) -> None:
+    def _answered(self, sha256s: Sequence[str], outcomes: object) -> None:
         for sha256, outcome in zip(sha256s, checked(outcomes, len(sha256s)), strict=True):
             claim = self.claims[sha256]
             self.asked += 1
@@ -342,7 +342,8 @@ class Campaign:
             if not final:
                 self._searches.append(goal)
 
-    def _sought(self, goal: Goal, witness: CaseWitness | None) -> None:
+    def _sought(self, goal: Goal, witness: object) -> None:
+        assert witness is None or isinstance(witness, CaseWitness)
         goal.searched, goal.witness = True, witness
         if witness is None:
             goal.why = f"{goal.why}; no input was found that shows it"
@@ -351,9 +352,9 @@ class Campaign:
 @dataclass(frozen=True, repr=False)
 class _Task(ShortRepr):
     label: str  #: what it is about, for a person
-    done: Callable[[Any], None]  #: takes its result
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    done: Callable[[object], None]  #: takes its result
+    function: Callable[..., object]
+    arguments: tuple[object, ...]
 
 
 @dataclass(order=True)
@@ -401,7 +402,7 @@ class _Confirmations:
         label = f"{name}: {question.solver}{question.about and f', {question.about}'}"
         return _Task(label, partial(self._answered, one), decide, arguments)
 
-    def _answered(self, one: _Asking, outcomes: Any) -> None:
+    def _answered(self, one: _Asking, outcomes: object) -> None:
         outcome = self._heard(one, outcomes)
         if one.sha256 not in self._campaign.contradicted and self._ask_next(one, outcome):
             heapq.heappush(self._ready, one)
@@ -432,7 +433,7 @@ class _Confirmations:
                 f"unsat, {by} sat{where}; one of them is wrong, so nothing is proved",
             )
 
-    def _heard(self, one: _Asking, outcomes: Any) -> Outcome:
+    def _heard(self, one: _Asking, outcomes: object) -> Outcome:
         """The answer to a question of a confirmation, once it is recorded."""
         (outcome,) = checked(outcomes, 1, one.question.solver)
         campaign, question = self._campaign, one.question
@@ -452,7 +453,7 @@ class _Confirmations:
 _NONE = Confirmation("unknown")
 
 
-def checked(outcomes: Any, count: int, solver: str | None = None) -> list[Outcome]:
+def checked(outcomes: object, count: int, solver: str | None = None) -> list[Outcome]:
     """What a worker says, if it can be: so many outcomes, by `solver`.  Anything else is no answer."""
     try:
         if not isinstance(outcomes, list) or len(outcomes) != count:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from itertools import zip_longest
-from typing import Any
 
 #: The most characters of one line of a repr.
 LINE = 120
@@ -103,7 +102,7 @@ class _Values(reprlib.Repr):
         self.maxstring = self.maxother = 60
         self.maxlong = 40
 
-    def repr_instance(self, x: Any, level: int) -> str:
+    def repr_instance(self, x: object, level: int) -> str:
         if isinstance(x, type):
             return x.__qualname__
         if hasattr(x, "dtype") and hasattr(x, "shape"):
@@ -118,9 +117,9 @@ class _Values(reprlib.Repr):
 _values = _Values()
 
 
-def short_repr(x: Any) -> str:
+def short_repr(x: object) -> str:
     """A repr of a dataclass or a named tuple that is short whatever its fields hold."""
-    names = [f.name for f in fields(x) if f.repr] if is_dataclass(x) else list(x._fields)
+    names = [f.name for f in fields(x) if f.repr] if is_dataclass(x) else list(getattr(x, "_fields", ()))
     shown = ", ".join(f"{name}={_values.repr(getattr(x, name))}" for name in names)
     return clipped(f"{type(x).__name__}({shown})", 3 * LINE)
 
@@ -140,7 +139,7 @@ def short_text(x: object, label: str, *lines: str) -> str:
 # ---- tables for programs -----------------------------------------------------------------------------------------
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def columns_of(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     """Rows of the same keys as columns: `pandas.DataFrame` and `polars.DataFrame` take them, and find their types.
 
     (Of a list of rows, polars finds the types by the first hundred.)
@@ -151,10 +150,10 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 class Tabular:
     """What has `rows()`, a dict of plain values for each."""
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         raise NotImplementedError
 
-    def table(self) -> dict[str, list[Any]]:
+    def table(self) -> dict[str, list[object]]:
         """The rows as columns: `pandas.DataFrame(x.table())`, `polars.DataFrame(x.table())`."""
         return columns_of(self.rows())
 

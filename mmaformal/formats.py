@@ -306,7 +306,7 @@ def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:
     return f"{sign}0x1{'.' + tail if tail else ''}p{exponent:+d}"
 
 
-def _dtype(scalar: Any) -> np.dtype[Any]:
+def _dtype(scalar: type[np.generic] | str) -> np.dtype[Any]:
     dtype: np.dtype[Any] = np.dtype(scalar)
     return dtype
 

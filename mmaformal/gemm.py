@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +37,26 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction, Operand, kind_of, read_operand
 from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.kernels.kernel import WIDTH
+from mmaformal.kernels.kernel import WIDTH, Planes
 
 Codes = NDArray[Any]
+#: an array, numbers or lists of them, or a tensor of torch, which need not be there
+Matrix: TypeAlias = Any
 Order = Literal["sequential", "pairwise"]
 Progress = Callable[[int, int], None]
+
+
+class Division(TypedDict, total=False):
+    """How K is divided, and the work: as `matmul` takes it."""
+
+    promote_every: int | None
+    split_k: int
+    stream_k: int | None
+    tile: tuple[int, int]
+    order: Order
+    threads: int | None
+    progress: bool | Progress | None
+
 
 #: what the planes of one block of B may take
 _PLANES_BYTES = 1 << 24
@@ -50,13 +65,13 @@ _PLANES_K = 4096
 
 
 def matmul(
-    A: Any,
-    B: Any,
-    C: Any = None,
+    A: Matrix,
+    B: Matrix,
+    C: Matrix | None = None,
     *,
     instruction: Instruction,
-    scale_a: Any = None,
-    scale_b: Any = None,
+    scale_a: Matrix | None = None,
+    scale_b: Matrix | None = None,
     promote_every: int | None = None,
     split_k: int = 1,
     stream_k: int | None = None,
@@ -64,7 +79,7 @@ def matmul(
     order: Order = "sequential",
     threads: int | None = None,
     progress: bool | Progress | None = None,
-) -> Any:
+) -> Matrix:
     """D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
     A, B, C: all bit patterns (unsigned integers, one code per element), or all floats of exactly the instruction's
@@ -166,7 +181,15 @@ class _Problem:
         self.wide = fp32 if all(holds(fp32, fmt) for fmt in ends) else fp64  #: of totals
 
     @classmethod
-    def of(cls, i: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any) -> _Problem:
+    def of(
+        cls,
+        i: Instruction,
+        A: Matrix,
+        B: Matrix,
+        C: Matrix | None,
+        scale_a: Matrix | None,
+        scale_b: Matrix | None,
+    ) -> _Problem:
         i.check_scales(scale_a is not None, scale_b is not None)
         given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
         read = {name: as_operand(x, i.format_of(name), name) for name, x in given.items() if x is not None}
@@ -311,7 +334,7 @@ class _Problem:
             each = max(out.shape[1] * (last - first) * k, 1)
             rows = max(min(self.kernel.task // each, -(-len(out) // workers.threads)), 1)
 
-            def run(part: slice, b: Any = b, first: int = first, last: int = last) -> int:
+            def run(part: slice, b: Planes = b, first: int = first, last: int = last) -> int:
                 offset = block.rows.start
                 a_rows = slice(part.start + offset, part.stop + offset)
                 a = self.kernel.rows(
@@ -327,7 +350,7 @@ class _Problem:
 
             workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
-    def _promoted(self, total: Codes, a: Any, b: Any, steps: int, promote: int) -> None:
+    def _promoted(self, total: Codes, a: Planes, b: Planes, steps: int, promote: int) -> None:
         for first in range(0, steps, promote):
             d = np.zeros(total.shape, self.word)
             self.kernel.run(a, b, d, first, min(first + promote, steps))
@@ -354,7 +377,7 @@ class _Problem:
         widths = [(0, missing if each == axis else 0) for each in range(2)]
         return np.pad(found, widths, constant_values=fmt.bias << fmt.fraction_bits) if missing else found
 
-    def give_back(self, d: Codes) -> Any:
+    def give_back(self, d: Codes) -> Matrix:
         fmt = self.spec.d_format
         out = d.view(fmt.dtype) if self.kind.endswith("floats") and fmt.dtype is not None else d
         return sys.modules["torch"].from_dlpack(out) if self.kind.startswith("torch") else out
@@ -373,12 +396,12 @@ _TORCH_NAMES = {
 }
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
 
-def as_operand(x: Any, fmt: Format, name: str) -> Operand:
+def as_operand(x: Matrix, fmt: Format, name: str) -> Operand:
     """`instruction.read_operand`, of a torch tensor and whatever has `__dlpack__` too."""
     if is_tensor(x) and str(x.dtype) in _TORCH_NAMES:
         if _TORCH_NAMES[str(x.dtype)] != fmt.name:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+
+import numpy as np
 
 
-def identity(value: Any) -> str:
+def identity(value: object) -> str:
     """All that is in a value of frozen data: dataclasses, enumerations, tuples, numbers, text, dtypes, classes.
 
     Raises TypeError for anything else, whose text might say less than the value.
@@ -27,6 +28,6 @@ def identity(value: Any) -> str:
         return f"({', '.join(map(identity, value))})"
     if value is None or kind in (bool, int, float, str):
         return f"{kind.__name__}:{value!r}"
-    if kind.__module__.startswith("numpy") and hasattr(value, "str"):  # a dtype
+    if isinstance(value, np.dtype):
         return f"dtype:{value.name}:{value.str}"
     raise TypeError(f"no text tells one {kind.__qualname__} from another")

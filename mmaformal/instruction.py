@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import DotAdd, Parameters, parameter_text
+from mmaformal.algorithms import DotAdd, Parameters, parameter_text, with_changes
 from mmaformal.checked import integer, text
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
@@ -96,11 +96,11 @@ class Instruction:
             ("parameter", "is", "source"), rows
         )
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """The instruction as plain values, parameters in columns of their own; None where it has no such parameter."""
         types = {f"{side}_format": str(getattr(self, f"{side}_format")) for side in "abcd"}
         scale = self.spec.scale_format
-        out: dict[str, Any] = {
+        out: dict[str, object] = {
             "architecture": self.architecture,
             "instruction": self.name,
             "m": self.m,
@@ -128,14 +128,16 @@ class Instruction:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it counts from 1")
 
-    def replace(self, **changes: Any) -> Instruction:
+    def replace(self, **changes: object) -> Instruction:
         """A hypothetical instruction: `hopper["HMMA.16816.F32"].replace(F=30, rho="RNE-FP32")`.
 
         Takes parameters of the algorithm, formats, `k`, or `name`, `m`, `n`, `architecture`; formats, conversions and
         roundings by name too.  Unless `name` is given, the changes are added to it.  Raises TypeError for an unknown
         parameter and for a value that is none (F=23.5, F=True), ValueError for a combination that makes no sense.
         """
-        own = {n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes}
+        own: dict[str, object] = {
+            n: changes.pop(n) for n in ("name", "architecture", "m", "n") if n in changes
+        }
         spec = self.spec.replace(**changes)
         if changes:
             new = {n: getattr(spec, n, None) if n in _OF_SPEC else spec.parameters[n] for n in changes}
@@ -143,7 +145,7 @@ class Instruction:
             own.setdefault("name", self.name + changed)
         sources = {n: s for n, s in self.sources.items() if n not in changes}
         sources |= {n: "hypothetical" for n in changes if n in self.parameters.keys()}  # noqa: SIM118
-        return replace(self, spec=spec, aliases=(), sources=sources, **own)
+        return with_changes(self, own | {"spec": spec, "aliases": (), "sources": sources})
 
     def chained(self, k: int) -> Instruction:
         """The instruction issued k / self.k times, each result being the next one's accumulator.
@@ -207,7 +209,7 @@ class Instruction:
         codes, kind = self._operands(given)
         return self._returned(_dot_add(self, codes), kind)
 
-    def _operands(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Kind]:
+    def _operands(self, given: Mapping[str, ArrayLike | None]) -> tuple[dict[str, NDArray[Any]], Kind]:
         """The codes of operands, by name (a, b, c, scale_a, scale_b; upper case too), and what they are."""
         self.check_scales(*(given[name] is not None for name in ("scale_a", "scale_b")))
         read = {
@@ -346,7 +348,7 @@ def kind_of(operands: Mapping[str, Operand]) -> Kind:
     return "floats" if floats else "codes"
 
 
-def _from_python(x: Any, fmt: Format, what: str) -> Operand | None:
+def _from_python(x: object, fmt: Format, what: str) -> Operand | None:
     """Python numbers, nested or not; None for others.  NumPy alone makes floats of a list of fp64 codes, small and
     large, and rounds every float to fp64's or fp32's."""
     objects = np.array(x, dtype=object)

@@ -22,6 +22,7 @@ Where no range within 64 bits, or no shift amount within 0 … 63, is found, a `
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,21 +139,21 @@ _INTERVALS: dict[str, Callable[[Range, Range], Range]] = {
     "^": _bitwise,
 }
 
-_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-    "<<": lambda x, y: x << y,
-    ">>": lambda x, y: x >> y,
-    "&": lambda x, y: x & y,
-    "|": lambda x, y: x | y,
-    "^": lambda x, y: x ^ y,
-    "<": lambda x, y: x < y,
-    "<=": lambda x, y: x <= y,
-    ">": lambda x, y: x > y,
-    ">=": lambda x, y: x >= y,
-    "==": lambda x, y: x == y,
-    "!=": lambda x, y: x != y,
+_INTEGERS = {  # of samples too
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
@@ -392,7 +393,7 @@ _NAMES = {
 _ORDERS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
-def _in_place(self: Node, other: Any) -> Node:
+def _in_place(self: Node, other: object) -> Node:
     raise LaneError(
         f"{_place(_frames())}: an array would be changed under its other names too: write `x = x + y`"
     )
@@ -440,7 +441,7 @@ class Tracer:
 
     def __init__(self, strict: bool = True) -> None:
         self.strict = strict
-        self.rules: dict[tuple[Any, ...], Rule] = {}
+        self.rules: dict[tuple[object, ...], Rule] = {}
         self.violations: list[z3.BoolRef] = []
 
     def input(self, term: z3.BitVecRef, sample: Sample) -> Lane:
@@ -574,7 +575,9 @@ class Tracer:
         if key not in self.rules:
             statement, claim = _claim(node, entries, order_of, order, maximum)
             shifts = [
-                entry for entry in entries if entry[0] in ("<<", ">>") and entries[entry[2]][0] != "constant"
+                entry
+                for entry in entries
+                if entry.op in ("<<", ">>") and entries[entry.operands[1]].op != "constant"
             ]
             self.rules[key] = Rule(statement, claim, _place(frames), len(shifts) > 1)
 
@@ -652,10 +655,20 @@ def _leaves(nodes: Iterable[Node], frame: FrameType) -> list[Node]:
 # ---- rules ---------------------------------------------------------------------------------------------------
 
 
-def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]], dict[int, Node]]:
+class Entry(NamedTuple):
+    """A node among others."""
+
+    op: str
+    operands: tuple[
+        int, ...
+    ]  #: by their numbers; of a constant its value, of a leaf the number of its variable
+    range: Range | None = None  #: of a lane that is a leaf
+
+
+def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[Entry], dict[int, Node]]:
     """The node in terms of leaves, as a list in which operands come first and are given by number."""
     stop = {id(leaf) for leaf in leaves}
-    entries: list[tuple[Any, ...]] = []
+    entries: list[Entry] = []
     number: dict[int, int] = {}
     made: dict[int, Node] = {}
     first: dict[int, int] = {}
@@ -663,15 +676,14 @@ def _entries(node: Node, leaves: Iterable[Node]) -> tuple[list[tuple[Any, ...]],
     def visit(x: Node, top: bool = False) -> int:
         if id(x) in number:
             return number[id(x)]
-        entry: tuple[Any, ...]
         if isinstance(x, Lane) and x.op == "constant":
-            entry = ("constant", x.range.low)
+            entry = Entry("constant", (x.range.low,))
         elif not top and (id(x) in stop or not x.operands):
             # Leaves of one term are one variable of the rule.
             same = first.setdefault(x.term.get_id(), len(entries))
-            entry = ("lane", x.range, same) if isinstance(x, Lane) else ("flag", same)
+            entry = Entry("lane", (same,), x.range) if isinstance(x, Lane) else Entry("flag", (same,))
         else:
-            entry = (x.op, *(visit(y) for y in x.operands))
+            entry = Entry(x.op, tuple(visit(y) for y in x.operands))
         number[id(x)] = len(entries)
         made[len(entries)] = x
         entries.append(entry)
@@ -693,17 +705,17 @@ def _short(text: str) -> str:
 
 def _claim(
     node: Node,
-    entries: Sequence[tuple[Any, ...]],
+    entries: Sequence[Entry],
     made: Mapping[int, Node],
     order: tuple[Lane, Lane] | None,
     maximum: bool,
 ) -> tuple[str, z3.BoolRef]:
-    values: list[Any] = []
+    values: list[z3.ExprRef] = []
     texts: list[str] = []
     premises: list[z3.BoolRef] = []
     bounds: list[str] = []
     fresh: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
-    for i, (op, *rest) in enumerate(entries):
+    for i, (op, rest, _) in enumerate(entries):
         x = made[i]
         if op == "constant":
             values.append(z3.BitVecVal(rest[0], BITS))
@@ -744,7 +756,7 @@ def _claim(
         said = "is decided as on 64 bits" if node.value is None else f"is {str(node.value).lower()}"
         return f"`{text}` {said}{given}", z3.Implies(z3.And(premises), narrow == result)
     claims = [fit(narrow, node.range.signed, BITS) == result, _within(result, node.range, True)]
-    op, *rest = entries[-1]
+    op, rest, _ = entries[-1]
     if op in _INTEGERS:
         claims += _exact(op, values[rest[0]], values[rest[1]], result)
     if maximum:

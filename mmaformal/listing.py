@@ -6,9 +6,9 @@ import difflib
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from mmaformal import accumulator
+from mmaformal.algorithms import Conversion
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
 from mmaformal.architectures.base import TYPE_SETS, canonical_name
 from mmaformal.architectures.papers import PAPERS
@@ -175,10 +175,11 @@ def in_words(i: Instruction) -> str:
         lines += _field("evidence", backed.text())
     lines.append("parameters:")
     for name in p:
-        value = _VALUES.get((name, p[name]), str(getattr(p[name], "name", p[name])))
+        is_ = p[name]
+        value = _VALUES.get((name, is_), str(getattr(is_, "name", is_)))
         source = i.sources.get(name, "no source recorded")
-        if isinstance(p[name], tuple):
-            value = ",".join(map(str, p[name]))
+        if isinstance(is_, tuple):
+            value = ",".join(map(str, is_))
         lines.append(wrapped(f"{name} = {value}: {_meaning(name, i)}", "  ", "      "))
         lines.append(wrapped(f"[{source}]", "      "))
     cited = [
@@ -189,9 +190,9 @@ def in_words(i: Instruction) -> str:
     return "\n".join(lines)
 
 
-def as_json_object(i: Instruction) -> dict[str, Any]:
+def as_json_object(i: Instruction) -> dict[str, object]:
     """What `--json` prints of an instruction."""
-    out: dict[str, Any] = {
+    out: dict[str, object] = {
         "name": i.name,
         "architecture": i.architecture,
         "aliases": list(i.aliases),
@@ -262,6 +263,7 @@ def _meaning(name: str, i: Instruction) -> str:
         )
     if name in ("rho", "addition"):
         rho = p[name]
+        assert isinstance(rho, Conversion)
         what = "how the sum of a step" if name == "rho" else "how the last sum, that with c,"
         zero = "gives −0" if rho.signed_zero else "gives +0"
         return (

@@ -15,8 +15,10 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from mmaformal.display import HtmlText, ShortRepr, counted, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, fp64
-from mmaformal.gemm import as_operand, matmul, processors, values
+from mmaformal.gemm import Division, Matrix, as_operand, matmul, processors, values
 from mmaformal.instruction import Instruction
 
 Floats = NDArray[np.float64]
@@ -148,14 +150,14 @@ def joined(samples: list[Errors]) -> Errors:
 
 def sample(
     instruction: Instruction,
-    A: Any,
-    B: Any,
-    C: Any = None,
+    A: Matrix,
+    B: Matrix,
+    C: Matrix | None = None,
     *,
-    scale_a: Any = None,
-    scale_b: Any = None,
-    D: Any = None,
-    **how: Any,
+    scale_a: Matrix | None = None,
+    scale_b: Matrix | None = None,
+    D: Matrix | None = None,
+    **how: Unpack[Division],
 ) -> Errors:
     """The errors of D = A·B + C on this instruction; operands, and `how` K is divided, as `matmul` takes them.
 
@@ -317,13 +319,11 @@ def plot(errors: Mapping[str, Errors], path: str | Path, *, title: str = "", bin
     pyplot.close(figure)
 
 
-def matplotlib_pyplot() -> Any:
+def matplotlib_pyplot() -> ModuleType:
     """matplotlib.pyplot, drawing to files."""
     try:
         import matplotlib
     except ImportError:
         raise ImportError("figures need matplotlib: pip install 'mmaformal[plots]'") from None
     matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
+    return import_module("matplotlib.pyplot")

@@ -200,13 +200,13 @@ class Witness:
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
         return cuda_source(cases, self.a, self.b, int(self.c), self.scale_a, self.scale_b)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Codes as hexadecimal strings, the models with their parameters."""
 
         def codes(xs: NDArray[Any], fmt: Format) -> list[str]:
             return [f"{int(v):#0{2 + -(-fmt.storage_bits // 4)}x}" for v in xs.reshape(-1)]
 
-        def model(i: Instruction, result: int) -> dict[str, Any]:
+        def model(i: Instruction, result: int) -> dict[str, object]:
             return {
                 "architecture": i.architecture,
                 "instruction": i.name,
@@ -216,7 +216,7 @@ class Witness:
             }
 
         scale = self.x.spec.scale_format
-        out: dict[str, Any] = {
+        out: dict[str, object] = {
             "k": self.x.k,
             "a_format": str(self.x.a_format),
             "b_format": str(self.x.b_format),
@@ -291,7 +291,7 @@ class Witness:
         return lines
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> int | float | str | bool | None:
     return value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Relation
+from mmaformal.cases.relations import CaseT, Relation
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
@@ -22,7 +21,7 @@ from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 
 
-def exchanged(x: Any) -> Any:
+def exchanged(x: CaseT) -> CaseT:
     """Inputs with A and B, and their scales, exchanged."""
     return replace(x, a=x.b, b=x.a, scale_a=x.scale_b, scale_b=x.scale_a)
 

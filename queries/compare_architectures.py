@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import click
 
@@ -37,7 +36,7 @@ class Comparison(ShortRepr):
     y: Instruction
     answer: Answer
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Plain values; `table` makes columns of many."""
         witness = self.answer.witness if isinstance(self.answer, Different) else None
         results = witness.results if witness is not None else (None, None)
@@ -74,7 +73,7 @@ def compare_architectures(
             yield Comparison(instruction.name, instruction, other, known[key])
 
 
-def table(comparisons: Iterable[Comparison]) -> dict[str, list[Any]]:
+def table(comparisons: Iterable[Comparison]) -> dict[str, list[object]]:
     """Columns of plain values: `pandas.DataFrame(table(compare_architectures(…)))`."""
     return columns_of([each.row() for each in comparisons])
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact as exact_sum
@@ -74,14 +73,28 @@ def examine(
     return Exactness(last.whole, last.whole and is_number_of(last.exact, last.rho))
 
 
-def rounds_once(instruction: Instruction, *codes: Any) -> bool:
+def rounds_once(
+    instruction: Instruction,
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    scale_a: Sequence[int] = (),
+    scale_b: Sequence[int] = (),
+) -> bool:
     """Whether d is known to be the exact sum, rounded once; arguments as `examine`."""
-    return examine(instruction, *codes).once
+    return examine(instruction, a, b, c, scale_a, scale_b).once
 
 
-def is_exact(instruction: Instruction, *codes: Any) -> bool:
+def is_exact(
+    instruction: Instruction,
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    scale_a: Sequence[int] = (),
+    scale_b: Sequence[int] = (),
+) -> bool:
     """Whether d is known to be the exact sum; arguments as `examine`."""
-    return examine(instruction, *codes).exact
+    return examine(instruction, a, b, c, scale_a, scale_b).exact
 
 
 PROPERTY = Property(

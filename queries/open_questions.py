@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import click
 
+from mmaformal.algorithms import Fda
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered, execute
@@ -48,7 +49,10 @@ def questions() -> Iterator[Question]:
         ("hopper", "HMMA.16816.F16"),
     ):
         i = a[architecture][name]
-        e = i.parameters["e_zero"] - 1
+        p = i.parameters
+        assert isinstance(p, Fda)
+        assert p.e_zero is not None
+        e = p.e_zero - 1
         yield Question(f"{zero}, an earlier version of mmasim", i, i.replace(e_zero=e), f"mmasim 2.0.1: {e}")
     i = a["blackwell"]["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
     yield Question(f"{zero}, NVIDIA", i, i.replace(e_zero=None), "MMA-Sim: that of its fields")
@@ -56,7 +60,7 @@ def questions() -> Iterator[Question]:
     yield Question(
         "Negative zero, NVIDIA",
         i,
-        i.replace(rho=i.parameters["rho"].with_signed_zero()),
+        i.replace(rho=i.parameters.last_rounding.with_signed_zero()),
         "MMA-Sim is silent; IEEE 754 would keep the sign of a negative sum that rounds to zero",
     )
     i = a["turing"]["HMMA.884.F32.F32"]

@@ -9,15 +9,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.codes import both, is_finite, is_nan, negation
+from mmaformal.cases.codes import Code, Fact, both, is_finite, is_nan, negation
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Relation
+from mmaformal.cases.relations import CaseT, Condition, Relation
 from mmaformal.display import HtmlText, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.explain import code_text
@@ -31,12 +31,12 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
 
 
-def _runs(spec: DotAdd, related: Any, allowed: Any) -> Relation:
+def _runs(spec: DotAdd, related: Callable[[Code], Fact], allowed: Condition) -> Relation:
     return Relation(spec, spec, None, lambda x, _: related(x), "", allowed)
 
 
-def all_finite(spec: DotAdd) -> Any:
-    def allowed(x: Any) -> Any:
+def all_finite(spec: DotAdd) -> Condition:
+    def allowed(x: CaseT) -> Fact:
         facts = [is_finite(code, spec.a_format) for code in x.a]
         facts += [is_finite(code, spec.b_format) for code in x.b]
         facts.append(is_finite(x.c, spec.c_format))
@@ -122,7 +122,7 @@ class Unreachable(HtmlText):
         d = self.instruction.d_format
         return f"nothing gives {self.code:#x} = {d.text(self.code)}: {self.what}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "instruction": self.instruction.label,
             "unreachable": hex(self.code),

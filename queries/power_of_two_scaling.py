@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, is_finite
 from mmaformal.cases.codes import same as same_code
-from mmaformal.cases.inputs import Inputs, Rows, symbolic_inputs
-from mmaformal.cases.relations import Relation
+from mmaformal.cases.inputs import Columns, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.relations import CaseT, Image, Relation
 from mmaformal.cases.run import as_codes, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
@@ -38,8 +37,8 @@ from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 
 
-def image_of(spec: DotAdd) -> Any:
-    def image(x: Any) -> Any:
+def image_of(spec: DotAdd) -> Image:
+    def image(x: CaseT) -> CaseT:
         return replace(
             x, a=tuple(doubled(code, spec.a_format) for code in x.a), c=doubled(x.c, spec.c_format)
         )
@@ -47,7 +46,7 @@ def image_of(spec: DotAdd) -> Any:
     return image
 
 
-def results(spec: DotAdd, x: Any) -> list[Code]:
+def results(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
     """The codes of all steps' results, those of the inner steps of a lowered instruction among them."""
     if isinstance(x, Inputs):
         steps = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps
@@ -58,7 +57,7 @@ def results(spec: DotAdd, x: Any) -> list[Code]:
 def relation(spec: DotAdd) -> Relation:
     d, image = spec.d_format, image_of(spec)
 
-    def allowed(x: Any) -> Fact:
+    def allowed(x: CaseT) -> Fact:
         facts = [doubles(code, spec.a_format) for code in x.a]
         facts += [is_finite(code, spec.b_format) for code in x.b]
         if spec.scale_format is not None:

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import click
 
@@ -60,9 +60,26 @@ def key(each: Property, spec: DotAdd) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def row(each: Property, instruction: Instruction, answer: Answer) -> dict[str, Any]:
+class Kept(TypedDict):
     """What is kept of an answer."""
-    out: dict[str, Any] = {
+
+    key: str
+    property: str
+    instruction: str
+    verdict: str
+    question: str
+    seconds: float
+    encodings: NotRequired[str]  #: `sources`
+    obligations: NotRequired[int]
+    rules: NotRequired[list[str]]
+    witness: NotRequired[str]
+    evidence: NotRequired[dict[str, object]]
+    why: NotRequired[str]
+
+
+def row(each: Property, instruction: Instruction, answer: Answer) -> Kept:
+    """What is kept of an answer."""
+    out: Kept = {
         "key": key(each, instruction.spec),
         "property": each.name,
         "instruction": instruction.label,
@@ -81,9 +98,9 @@ def row(each: Property, instruction: Instruction, answer: Answer) -> dict[str, A
     return out
 
 
-def read(cache: Path) -> dict[str, dict[str, Any]]:
+def read(cache: Path) -> dict[str, Kept]:
     """The answers kept, by key; those about another SMT wing are left out.  A line cut short is no answer."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Kept] = {}
     if cache.exists():
         now = sources()
         for line in cache.read_text().splitlines():
@@ -137,7 +154,7 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-def markdown(known: dict[str, dict[str, Any]], properties: Sequence[Property]) -> str:
+def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
     """docs/properties.md."""
     specs = distinct()
     numbers = {each.name: n for n, each in enumerate(properties, 1)}

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, either, same_number, select
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Relation
+from mmaformal.cases.relations import CaseT, Relation
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
 from mmaformal.formats import Format, Specials
@@ -34,7 +33,7 @@ def negative(code: Code, fmt: Format) -> Code:
 def relation(spec: DotAdd) -> Relation:
     d = spec.d_format
 
-    def image(x: Any) -> Any:
+    def image(x: CaseT) -> CaseT:
         return replace(
             x, a=tuple(negative(code, spec.a_format) for code in x.a), c=negative(x.c, spec.c_format)
         )

@@ -12,11 +12,12 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from mmaformal.campaign import Campaign
     from mmaformal.instruction import Instruction
+    from mmaformal.solver.answers import Answer
     from mmaformal.solver.evidence import EvidenceStore
 
 _PROVED, _REFUTED, _UNKNOWN = 0, 1, 3
@@ -43,6 +44,39 @@ class Request:
     timeout: float = 600.0
     memory: int = 2048
     as_json: bool = False
+
+
+class Limits(TypedDict):
+    """Those of a request that `mmaformal verify` passes on as they are."""
+
+    jobs: int | None
+    evidence: Path | None
+    no_cache: bool
+    smtlib: Path | None
+    confirm: str | None
+    confirm_timeout: float
+    timeout: float
+    memory: int
+    as_json: bool
+
+
+class _Told(TypedDict):
+    """What is said of a campaign."""
+
+    instructions: int
+    proved: int
+    refuted: int
+    unknown: int
+    obligations: int
+    asked: int
+    known: int
+    confirmed: int
+    by: dict[str, int]
+    contradictions: list[str]
+    seconds: float
+    evidence: str
+    unconfirmed: NotRequired[list[dict[str, str]]]
+    answers: NotRequired[list[dict[str, object]]]
 
 
 def run(args: Request) -> int:
@@ -212,7 +246,7 @@ def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _
         for sha256, confirmation in campaign.confirmed.items()
         if confirmation.verdict != "unsat" and sha256 not in campaign.contradicted
     }
-    told: dict[str, Any] = {
+    told: _Told = {
         "instructions": of,
         "proved": len(proved),
         "refuted": len(refuted),
@@ -257,7 +291,7 @@ def _by(campaign: Campaign, confirmed: Sequence[str]) -> dict[str, int]:
     return dict(sorted(count.items()))
 
 
-def _summary(told: dict[str, Any], confirm: bool) -> str:
+def _summary(told: _Told, confirm: bool) -> str:
     parts = [f"{told['instructions']} instructions: {told['proved']} proved"]
     parts += [f"{told[what]} {what}" for what in ("refuted", "unknown") if told[what]]
     tail = f"; {told['obligations']} obligations, {told['known']} of them known, {told['seconds']:.0f} s"
@@ -267,11 +301,12 @@ def _summary(told: dict[str, Any], confirm: bool) -> str:
     return ", ".join(parts) + tail
 
 
-def _as_json(instruction: Instruction, answer: Any) -> dict[str, Any]:
-    out: dict[str, Any] = {"architecture": instruction.architecture, "instruction": instruction.name}
+def _as_json(instruction: Instruction, answer: Answer) -> dict[str, object]:
+    out: dict[str, object] = {"architecture": instruction.architecture, "instruction": instruction.name}
     out |= answer.to_json()
-    obligations = out.get("obligations", out.get("proof", {}).get("obligations", []))
-    out.pop("proof", None)
+    proof = out.pop("proof", None)
+    obligations = out.get("obligations", proof["obligations"] if isinstance(proof, dict) else [])
+    assert isinstance(obligations, list)
     out["obligations"] = [obligation["sha256"] for obligation in obligations]
     return out
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_number
 from mmaformal.cases.codes import same as same_code
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.relations import Relation
+from mmaformal.cases.inputs import Columns, Inputs, symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep
+from mmaformal.cases.relations import CaseT, Relation
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.registry import facts_of
 from mmaformal.facts.related import argue
 from mmaformal.facts.settling import settle
@@ -42,7 +43,7 @@ class Padding:
     def kept(self) -> tuple[int, ...]:
         return tuple(k for k in range(self.longer.k) if k not in self.zeros)
 
-    def further_scales(self, x: Any) -> list[tuple[Code, Format]]:
+    def further_scales(self, x: Columns | Inputs) -> list[tuple[Code, Format]]:
         """Of the longer one's inputs, the scales that the shorter one does not have."""
         n, fmt = self.shorter.scales, self.longer.scale_format
         return [(scale, fmt) for scale in (*x.scale_a[n:], *x.scale_b[n:])] if fmt is not None else []
@@ -69,12 +70,12 @@ def is_zero_product(spec: DotAdd, a: Code, b: Code) -> Fact:
 def relation(pad: Padding) -> Relation:
     longer, d = pad.longer, pad.longer.d_format
 
-    def image(x: Any) -> Any:
+    def image(x: CaseT) -> CaseT:
         a, b = (tuple(side[k] for k in pad.kept) for side in (x.a, x.b))
         n = pad.shorter.scales
         return replace(x, a=a, b=b, scale_a=x.scale_a[:n], scale_b=x.scale_b[:n])
 
-    def allowed(x: Any) -> Fact:
+    def allowed(x: CaseT) -> Fact:
         zeros = (is_zero_product(longer, x.a[k], x.b[k]) for k in pad.zeros)
         return both(*zeros, *(is_finite(scale, fmt) for scale, fmt in pad.further_scales(x)))
 
@@ -118,7 +119,12 @@ def argument(pad: Padding) -> Pairing:
 
 
 def _further_block(
-    pad: Padding, inputs: Any, left: Any, right: Any, dropped: dict[int, Link], pairing: Pairing
+    pad: Padding,
+    inputs: Inputs,
+    left: Trace[AnyStep],
+    right: Trace[AnyStep],
+    dropped: dict[int, Link],
+    pairing: Pairing,
 ) -> Pairing:
     """A block of zeros more: all steps but the last are the same terms."""
     fmt = pad.longer.d_format

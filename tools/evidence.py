@@ -12,19 +12,18 @@ import argparse
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mmaformal.recordings import CheckReport, check_file
-from mmaformal.recordings.backing import FILE, page, save
+from mmaformal.recordings.backing import FILE, Facts, Measured, page, save
 
 ROOT = Path(__file__).parents[1]
 
 _ROW = re.compile(r"\| (\S+) \| (\S+) \| `[^`]*` \| ([\d,]+) \| (\d+) \|")
 
 
-def measured(path: Path) -> dict[str, Any]:
+def measured(path: Path) -> Measured:
     """Device, instruction, rows, and how many places have a nonzero code in some row.  Raises ValueError."""
     report = check_file(path)
     if not isinstance(report, CheckReport) or report.mismatches:
@@ -54,7 +53,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="+", type=Path, help="recordings (.npz), or folders of them")
     paths = parser.parse_args().paths
     try:
-        facts = {
+        facts: Facts = {
             "recordings": [
                 measured(file)
                 for path in paths

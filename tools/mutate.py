@@ -26,7 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # where it is imported from elsewhere, by a test
 
@@ -47,6 +47,23 @@ _USED = (
 )
 
 
+class Said(TypedDict):
+    """What `prove_encodings` said of a mutant, as JSON."""
+
+    answer: str
+    seconds: float
+    why: NotRequired[str]
+    witness: NotRequired[Shown]
+    key: NotRequired[str]
+
+
+class Shown(TypedDict):
+    """What is read of a witness."""
+
+    runs: list[dict[str, str]]
+    notes: list[str]
+
+
 def mutate(mutant: Mutant, folder: Path) -> None:
     """Copy the encodings to a folder and change them.  Raises ValueError if the text to change is not there once."""
     shutil.copytree(ENCODINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -57,7 +74,7 @@ def mutate(mutant: Mutant, folder: Path) -> None:
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
 
 
-def prove(mutant: Mutant, evidence: Path, timeout: float) -> dict[str, Any]:
+def prove(mutant: Mutant, evidence: Path, timeout: float) -> Said:
     """`prove_encodings` of the mutant's instruction in a process that has the mutant's encodings."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
@@ -65,12 +82,11 @@ def prove(mutant: Mutant, evidence: Path, timeout: float) -> dict[str, Any]:
         command = [sys.executable, __file__, "--in", name, *mutant.instruction.split(" ", 1)]
         command += ["--timeout", str(timeout), "--evidence", str(evidence)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
-    answer: dict[str, Any]
-    if run.returncode == 0:
-        answer = json.loads(run.stdout)
-    else:
-        answer = {"answer": "crash", "why": run.stderr.strip().rpartition("\n")[2]}
-    return {**answer, "seconds": round(time.monotonic() - start, 1)}
+    seconds = round(time.monotonic() - start, 1)
+    if run.returncode != 0:
+        return {"answer": "crash", "why": run.stderr.strip().rpartition("\n")[2], "seconds": seconds}
+    answer: Said = json.loads(run.stdout)
+    return {**answer, "seconds": seconds}
 
 
 def _prove_here(folder: str, arch: str, name: str, timeout: float, evidence: str) -> None:
@@ -86,11 +102,12 @@ def _prove_here(folder: str, arch: str, name: str, timeout: float, evidence: str
         assert str(wing.__file__).startswith(folder), f"{wing.__file__} is not the mutant's"
     with EvidenceStore(evidence) as store, recording(store):
         answer = prove_encodings(ARCHITECTURES[arch][name], timeout=timeout).to_json()
-    answer["obligations"] = len(answer.pop("proof", {}).get("obligations", ()))
+    proof = answer.pop("proof", None)
+    answer["obligations"] = len(proof.get("obligations", ())) if isinstance(proof, dict) else 0
     print(json.dumps(answer))
 
 
-def verdict(mutant: Mutant, answer: dict[str, Any]) -> str:
+def verdict(mutant: Mutant, answer: Said) -> str:
     expected = {"fails": "caught"} if not mutant.same else {"holds": "no change"}
     return expected.get(answer["answer"], "MISSED")
 
@@ -107,7 +124,7 @@ def key(mutant: Mutant) -> str:
     return digest.hexdigest()
 
 
-def read(path: Path) -> dict[str, dict[str, Any]]:
+def read(path: Path) -> dict[str, Said]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {entry["key"]: entry for entry in map(json.loads, lines)}
 
@@ -129,7 +146,7 @@ Would the proofs notice if one encoding were wrong? `tools/mutate.py` changes on
 """
 
 
-def table(entries: Sequence[tuple[Mutant, dict[str, Any]]]) -> str:
+def table(entries: Sequence[tuple[Mutant, Said]]) -> str:
     verdicts = Counter(verdict(*entry) for entry in entries)
     head = _HEAD.format(
         count=len(entries),
@@ -154,7 +171,7 @@ def table(entries: Sequence[tuple[Mutant, dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
-def _found(mutant: Mutant, answer: dict[str, Any]) -> tuple[str, str]:
+def _found(mutant: Mutant, answer: Said) -> tuple[str, str]:
     """By what a mutant was caught, and the results that differ."""
     if answer["answer"] == "holds":
         return mutant.same, ""

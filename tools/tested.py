@@ -29,7 +29,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import NotRequired, TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))  # where it is imported from elsewhere, by a test
@@ -83,7 +84,16 @@ def _absolute(test: str) -> str:
     return str(ROOT / test) if test.startswith("tests/") else test
 
 
-def run(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> dict[str, Any]:
+class Said(TypedDict):
+    """What the tests said of a mutant."""
+
+    status: str
+    by: str
+    key: NotRequired[str]
+    what: NotRequired[str]
+
+
+def run(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> Said:
     """What pytest says of some tests: its exit status, and the first test that failed."""
     with tempfile.TemporaryDirectory() as name:
         layout(Path(name), mutant)
@@ -170,7 +180,7 @@ HEAD = """\
 """
 
 
-def table(module: Any, name: str, path: str, entries: Sequence[tuple[Mutant, dict[str, Any]]]) -> str:
+def table(module: ModuleType, name: str, path: str, entries: Sequence[tuple[Mutant, Said]]) -> str:
     verdicts = Counter(verdict(mutant, found["status"]) for mutant, found in entries)
     head = HEAD.format(
         title=module.TITLE,
@@ -208,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [m for m in module.MUTANTS if not args.only or any(w in f"{m.file} {m.what}" for w in args.only)]
     results.parent.mkdir(parents=True, exist_ok=True)
     lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
-    known = {entry["key"]: entry for entry in map(json.loads, lines)}
+    known: dict[str, Said] = {entry["key"]: entry for entry in map(json.loads, lines)}
 
     @functools.cache
     def sound(tests: tuple[str, ...]) -> bool:
@@ -218,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         together = same_file(mutant.tests, [m.tests for m in chosen])
         return sound(together) or (together != mutant.tests and sound(mutant.tests))
 
-    def settle(mutant: Mutant) -> dict[str, Any]:
+    def settle(mutant: Mutant) -> Said:
         entry = known.get(key(mutant))
         if entry is None:
             found = run(mutant.tests, mutant, args.timeout)

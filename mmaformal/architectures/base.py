@@ -7,7 +7,6 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mmaformal.architectures import ptx
 from mmaformal.display import ShortRepr, Tabular, counted, html_folded, html_table, html_title
@@ -128,7 +127,7 @@ class Architecture(Tabular):
     def _ipython_key_completions_(self) -> list[str]:
         return [name for each in self.instructions for name in (each.name, *each.aliases)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """A dict of plain values for each instruction."""
         return [each.row() for each in self.instructions]
 
@@ -280,7 +279,7 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
     def _ipython_key_completions_(self) -> list[str]:
         return [name for base in self for name in (base, *(f"{base}@{r}" for r in self[base].revisions))]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """The rows of all architectures."""
         return [row for architecture in self.values() for row in architecture.rows()]
 

@@ -7,16 +7,17 @@ definition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import z3
+from numpy.typing import NDArray
 
 from mmaformal.formats import Format, Specials
 
-#: A code, or a fact about one: a bit-vector term, an array of unsigned 64-bit integers, or an int.
-Code = Any
-Fact = Any
+#: A code, or a fact about one: a term, or an array; what is made of a term is one.
+Code: TypeAlias = z3.BitVecRef | NDArray[np.uint64]
+Fact: TypeAlias = z3.BoolRef | NDArray[np.bool_]
 
 
 # ---- facts -------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def at_most(terms: Sequence[z3.BitVecRef], bound: int) -> list[z3.BoolRef]:
 
 def significand_bits(code: z3.BitVecRef, fmt: Format) -> list[z3.BitVecRef]:
     """The bits of the trailing significand, to be counted."""
-    fraction = fraction_field(code, fmt)
+    fraction: z3.BitVecRef = fraction_field(code, fmt)
     return [z3.Extract(i, i, fraction) for i in range(fraction.size())]
 
 

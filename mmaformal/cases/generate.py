@@ -170,7 +170,8 @@ def _sparse(draw: _Draw) -> Rows:
 def _edge(draw: _Draw) -> Rows:
     """With many products, a few at random places are seldom where a relation exchanges some."""
     spec, p = draw.spec, draw.spec.parameters
-    places = p["F"] if "F" in p else spec.d_format.fraction_bits + 1
+    F = getattr(p, "F", None)
+    places = F if isinstance(F, int) else spec.d_format.fraction_bits + 1
     rows = _near(draw, offsets=range(places - 2, places + 4))
     zero = is_zero(rows.a, spec.a_format) | is_zero(rows.b, spec.b_format)
     order = np.argsort(zero, axis=1, kind="stable")

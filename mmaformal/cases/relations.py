@@ -39,6 +39,12 @@ class Image(Protocol):
     def __call__(self, x: CaseT, /) -> CaseT: ...
 
 
+class Condition(Protocol):
+    """A fact about a case."""
+
+    def __call__(self, x: CaseT, /) -> Fact: ...
+
+
 @dataclass(frozen=True, repr=False)
 class Relation(ShortRepr):
     """For all inputs of `left` that are `allowed`, its result and that of `right` on the `image` are `related`.
@@ -51,7 +57,7 @@ class Relation(ShortRepr):
     image: Image | None
     related: Callable[[Code, Code], Fact]
     second: str  #: what the second run is, in a few words
-    allowed: Callable[[Columns | Inputs], Fact] = lambda _: True
+    allowed: Condition = lambda _: True
 
     def traces(self, inputs: Inputs) -> tuple[smt.Trace[AnyStep], smt.Trace[AnyStep]]:
         """Both runs in the SMT wing."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
@@ -25,7 +24,7 @@ class Run(ShortRepr):
     codes: Codes
     result: int  #: the code of d
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         sides = {name: [_hex(x, fmt) for x in side] for name, side, fmt in _sides(self.spec, self.codes)}
         inputs = {**sides, "c": _hex(self.codes.c, self.spec.c_format)}
         return {"what": self.title, **inputs, "d": _hex(self.result, self.spec.d_format)}
@@ -53,7 +52,7 @@ class CaseWitness(HtmlText):
         """The codes of d, run by run."""
         return tuple(run.result for run in self.runs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "instruction": self.instruction.label,
             "types": self.instruction.spec.types,

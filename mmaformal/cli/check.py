@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -40,7 +39,7 @@ def check(
     as_json: bool,
     arch: Architecture | None,
     instruction: str | None,
-    changes: tuple[tuple[str, Any], ...],
+    changes: tuple[options.Change, ...],
 ) -> int:
     """Check recorded hardware outputs against the models.
 

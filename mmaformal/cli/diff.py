@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -39,7 +38,7 @@ def diff(
     name: str,
     other: str | None,
     chain: int | None,
-    changes: tuple[tuple[str, Any], ...],
+    changes: tuple[options.Change, ...],
     where: tuple[str, ...],
     timeout: float,
     memory: int,

@@ -6,13 +6,14 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, parameter_text
+from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, Conversion, parameter_text
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
@@ -21,11 +22,11 @@ from mmaformal.solver.portfolio import BACKENDS
 if TYPE_CHECKING:
     from mmaformal.solver.evidence import EvidenceStore
 
-    Kind = click.ParamType[Any]
+    Kind = click.ParamType[object]
 else:  # not generic in every version
     Kind = click.ParamType
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
 
 #: Beyond these a number is a slip of the pen, and clocks and address spaces overflow.
 _MOST_SECONDS, _MOST_MEGABYTES, _MOST_JOBS = 1e8, 1 << 24, 1024
@@ -44,7 +45,7 @@ class _Architecture(Kind):
     name = "architecture"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Architecture | str:
         if isinstance(value, Architecture):
             return value
@@ -70,7 +71,7 @@ class _InstructionName(Kind):
 
     name = "instruction"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.strip():
             raise UsageError("the name of an INSTRUCTION is empty; `mmaformal list` shows the names", ctx)
         return value
@@ -78,7 +79,7 @@ class _InstructionName(Kind):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        chosen: Any = ctx.params.get("arch") or ctx.params.get("x")
+        chosen = ctx.params.get("arch") or ctx.params.get("x")
         names: dict[str, None] = {}
         for architecture in [chosen] if isinstance(chosen, Architecture) else ARCHITECTURES.values():
             names |= dict.fromkeys(i.name for i in architecture)
@@ -101,7 +102,9 @@ class _Number(Kind):
     def __init__(self, name: str, unit: str, most: float, whole: bool = True) -> None:
         self.name, self.unit, self.most, self.whole = name, unit, most, whole
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
         with contextlib.suppress(ValueError, OverflowError):
             number = int(value) if self.whole else float(value)
             if (number >= 1 if self.whole else number > 0) and number <= self.most and not math.isnan(number):
@@ -112,11 +115,15 @@ class _Number(Kind):
         raise UsageError(f"{option} is a number of {self.unit} {least}, not {str(value)[:40]!r}{bound}", ctx)
 
 
-def _exceeds(value: Any, most: float) -> bool:
+def _exceeds(value: str | float, most: float) -> bool:
     try:
         return float(value) > most
     except (ValueError, OverflowError):
         return False
+
+
+#: a parameter, and its value or the name of that
+Change: TypeAlias = tuple[str, Conversion | bool | int | str | None]
 
 
 class _Replacement(Kind):
@@ -125,8 +132,8 @@ class _Replacement(Kind):
     name = "replacement"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Any]:
+        self, value: str | Change, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Change:
         if isinstance(value, tuple):
             return value
         name, equals, text = (part.strip() for part in value.partition("="))
@@ -167,7 +174,9 @@ class _Writable(click.Path):
         super().__init__(path_type=Path, file_okay=not folder, dir_okay=folder)
         self.folder = folder
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
         path = Path(value)
         option = param.opts[0] if param is not None else "output"
         try:
@@ -325,7 +334,7 @@ def evidence(command: Command) -> Command:
 def instruction_of(
     architecture: Architecture,
     name: str,
-    changes: tuple[tuple[str, Any], ...] = (),
+    changes: tuple[Change, ...] = (),
     chain: int | None = None,
 ) -> Instruction:
     """The instruction meant, with its parameters changed, then chained.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -70,7 +69,7 @@ def prove(
     name: str | None,
     listing: bool,
     chain: int | None,
-    changes: tuple[tuple[str, Any], ...],
+    changes: tuple[options.Change, ...],
     where: tuple[str, ...],
     timeout: float,
     memory: int,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
@@ -37,7 +36,7 @@ def run(
     scale_b: str | None,
     pad: bool,
     chain: int | None,
-    changes: tuple[tuple[str, Any], ...],
+    changes: tuple[options.Change, ...],
     as_json: bool,
 ) -> int:
     """Evaluate one dot product-add, c + Σ a·b, stage by stage.

@@ -19,7 +19,6 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import click
 from click.shell_completion import shell_complete
@@ -126,7 +125,7 @@ def answered(text: str, status: int) -> int:
 def _words(error: click.ClickException) -> str:
     """Click's message in one line, with where to read on."""
     message = " ".join(error.format_message().split()).rstrip(".")
-    context: Any = getattr(error, "ctx", None)
+    context = getattr(error, "ctx", None)
     if isinstance(error, UsageError) or context is None:
         return message
     return f"{message[:1].lower()}{message[1:]} (`{context.command_path} --help` says more)"

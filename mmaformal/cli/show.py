@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
@@ -21,7 +20,7 @@ from mmaformal.listing import architecture_table, as_json_object, in_words
 @options.model
 @options.json
 def show(
-    arch: Architecture, name: str, chain: int | None, changes: tuple[tuple[str, Any], ...], as_json: bool
+    arch: Architecture, name: str, chain: int | None, changes: tuple[options.Change, ...], as_json: bool
 ) -> int:
     """A model in words, each parameter with what it means and its source.
 

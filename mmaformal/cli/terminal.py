@@ -10,9 +10,12 @@ import shutil
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
     from mmaformal.solver.answers import Answer
 
 #: Seconds before there is anything to say of what is being done.
@@ -62,13 +65,13 @@ class Status:
 
     def __init__(self, text: str = "starting") -> None:
         self._start, self._text = time.monotonic(), text
-        self._live: Any = None
+        self._live: Live | None = None
 
     def show(self, text: str) -> None:
         """Say what is being done now."""
         self._text = text
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> RenderableType:
         from rich.table import Table
 
         elapsed = time.monotonic() - self._start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -11,6 +11,9 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import UsageError
 from mmaformal.solver.portfolio import BACKENDS
+
+if TYPE_CHECKING:
+    from mmaformal.queries.verify import Limits
 
 
 @click.command()
@@ -57,7 +60,7 @@ def verify(
     name: str | None,
     everything: bool,
     cluster: str | None,
-    **limits: Any,
+    **limits: Unpack[Limits],
 ) -> int:
     """Prove that both encodings of instructions agree.
 

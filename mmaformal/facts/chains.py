@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import Any
 
 import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, Parameters
-from mmaformal.cases.encodings import trace
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.encodings import Lanes, trace
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import executable, smt
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import ArgumentError
@@ -39,7 +38,7 @@ class _Decoded:
     """A code that a loop has decoded."""
 
     code: _Code
-    how: tuple[Any, ...]
+    how: tuple[object, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,27 +58,28 @@ class _Step:
 class _Loop:
     """What the steps of one encoding's loop were given."""
 
-    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    calls: list[tuple[object, ...]] = field(default_factory=list)
 
-    def step(self, *given: Any) -> _Step:
+    def step(self, *given: object) -> _Step:
         self.calls.append(given)
         return _Step(_Result(len(self.calls) - 1))
 
     @staticmethod
-    def decode(code: Any, *how: Any) -> _Decoded:
+    def decode(code: _Code, *how: object) -> _Decoded:
         return _Decoded(code, how)
 
 
-def _module(wing: ModuleType, spec: DotAdd) -> Any:
+def _module(wing: ModuleType, spec: DotAdd) -> ModuleType:
     """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
     module = getattr(wing, spec.parameters.algorithm, None)
     own = getattr(module, "dot_add", None)
     if not isinstance(own, FunctionType) or "step" not in own.__code__.co_names:
         raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
+    assert isinstance(module, ModuleType)
     return module
 
 
-def _follow(wing: ModuleType, spec: DotAdd, c: Any) -> tuple[_Loop, Any]:
+def _follow(wing: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:
     """The loop of a wing on tokens."""
     loop, own = _Loop(), _module(wing, spec).dot_add
     names = own.__globals__ | {"step": loop.step, "decode": loop.decode}
@@ -94,7 +94,7 @@ def _follow(wing: ModuleType, spec: DotAdd, c: Any) -> tuple[_Loop, Any]:
         ) from None
 
 
-def _shape(spec: DotAdd, number: int, given: Any) -> Any:
+def _shape(spec: DotAdd, number: int, given: object) -> object:
     """What a step was given, places counted from its own first product."""
     first = number * spec.parameters.step_products
     if isinstance(given, _Code):
@@ -109,14 +109,14 @@ def _shape(spec: DotAdd, number: int, given: Any) -> Any:
     return "the specification" if given is spec else given
 
 
-def _check_loop(wing: ModuleType, long: DotAdd, short: DotAdd, c: Any) -> None:
+def _check_loop(wing: ModuleType, long: DotAdd, short: DotAdd, c: object) -> None:
     loop, end = _follow(wing, long, c)
     other, _ = _follow(wing, short, c)
     steps = long.k // long.parameters.step_products
     wanted = [_shape(short, i, call) for i, call in enumerate(other.calls)]
     shapes = (_shape(long, i, call) for i, call in enumerate(loop.calls))
     same = all(_alike(shape, wanted[min(i, 1)]) for i, shape in enumerate(shapes))
-    last = end.result
+    last = getattr(end, "result", None)
     ends = isinstance(last, _Result) and last.number == steps - 1
     if len(loop.calls) != steps or not same or not ends:
         raise ArgumentError(
@@ -124,7 +124,7 @@ def _check_loop(wing: ModuleType, long: DotAdd, short: DotAdd, c: Any) -> None:
         )
 
 
-def _alike(x: Any, y: Any) -> bool:
+def _alike(x: object, y: object) -> bool:
     if isinstance(x, tuple) and isinstance(y, tuple):
         return len(x) == len(y) and all(map(_alike, x, y))
     x, y = (getattr(each, "term", each) for each in (x, y))  # a lane's
@@ -133,11 +133,11 @@ def _alike(x: Any, y: Any) -> bool:
     return x is y or (isinstance(x, (str, int, Parameters, Conversion)) and x == y)
 
 
-def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Any) -> None:
+def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | Lanes) -> None:
     """That a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
     module, (loop, _) = _module(wing, short), _follow(wing, short, codes.c)
 
-    def real(given: Any, spec: DotAdd) -> Any:
+    def real(given: object, spec: DotAdd) -> object:
         """What a token stands for."""
         if isinstance(given, _Code):
             return getattr(codes, given.side)[given.place]
@@ -163,7 +163,7 @@ def check_order(spec: DotAdd) -> None:
     c = _Code("c", 0)
     wanted = [[side[k] for k in spec.taken] for side in (a, b)]
     for wing in (smt, executable):
-        given: list[Any] = []
+        given: list[tuple[DotAdd, list[_Code], list[_Code], object, *tuple[object, ...]]] = []
         algorithms = {spec.parameters.algorithm: lambda *x, given=given: given.append(x)}
         own = wing.dot_add
         names = own.__globals__ | {"_ALGORITHMS": algorithms}

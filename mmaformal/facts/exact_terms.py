@@ -304,7 +304,8 @@ def prove_tree(proving: Composing, spec: DotAdd) -> None:
 def prove_flushed(
     proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format, cut: Sequence[z3.ExprRef] = ()
 ) -> None:
-    index, M = magnitude_field(code, fmt), fmt.fraction_bits
+    index: z3.BitVecRef = magnitude_field(code, fmt)
+    M = fmt.fraction_bits
     field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
     value = z3.And(
         fit(x.significand, index.size()) == fraction + (1 << M),
@@ -379,7 +380,8 @@ def step_top(spec: DotAdd) -> int:
 
 def _decoded(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
     """That an operand is the number, the infinity or the NaN that the code stands for."""
-    index, M = magnitude_field(code, fmt), fmt.fraction_bits
+    index: z3.BitVecRef = magnitude_field(code, fmt)
+    M = fmt.fraction_bits
     if not fmt.has_zero:
         power = z3.And(x.significand == 1, fit(x.field, index.size()) == index, x.nan == is_nan(code, fmt))
         proving.claim("decode", "a scale is the power of two of its code", z3.And(power, z3.Not(x.infinite)))

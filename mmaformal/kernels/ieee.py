@@ -95,7 +95,7 @@ class SfmaKernel(Kernel):
     @classmethod
     def of(cls, spec: DotAdd) -> SfmaKernel | None:
         """None unless the processor has fma and rounds as ρ does: nearest even, in full, a zero with its sign."""
-        rho = spec.parameters["rho"]
+        rho = spec.parameters.last_rounding
         ieee = (
             rho.rounding is Rounding.RNE and rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
         )

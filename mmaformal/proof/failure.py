@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import z3
 
 from mmaformal.display import ShortRepr, clipped
 from mmaformal.lanes import Flag, Lane
-from mmaformal.solver.answers import Answer, Fails, Unknown
+from mmaformal.solver.answers import Answer, Failed, Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline
 from mmaformal.solver.evidence import digest
@@ -54,7 +53,7 @@ class Failure(ShortRepr):
     values: tuple[tuple[str, str], ...]  #: interfaces, and values for which the claim does not hold
     script: str  #: SMT-LIB 2, satisfiable if refuted
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "stage": self.stage,
             "claim": self.claim,
@@ -164,7 +163,7 @@ def with_failure(answer: Answer, asker: Asker) -> Answer:
     """An answer that is no proof with what the last proof ended at that failed with this asker."""
     if asker.failed is None or not isinstance(answer, (Unknown, Fails)):
         return answer
-    found: list[Failure] = []
+    found: list[Failed | None] = []
     with Deadline(2 * _PATIENCE):
         found.append(asker.failed())
     return replace(answer, failure=found[0]) if found else answer

@@ -33,7 +33,8 @@ class Number:
 
 
 def number(code: z3.BitVecRef, fmt: Format) -> Number:
-    field, fraction = exponent_field(code, fmt), fraction_field(code, fmt)
+    field: z3.BitVecRef = exponent_field(code, fmt)
+    fraction = fraction_field(code, fmt)
     M, normal = fmt.fraction_bits, field != 0
     bits = max(fmt.exponent_bits, (fmt.bias + M).bit_length()) + 2
     one = z3.BitVecVal(1, field.size())

@@ -45,7 +45,7 @@ class RecordingError(ValueError):
 
 def meta_of(
     archive: zipfile.ZipFile, path: Path, fields: tuple[str, ...], *, required: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The JSON object `meta`; `fields` are those it is told to have.  {} where there is none and none is `required`."""
     if "meta.npy" not in archive.namelist():
         if not required:

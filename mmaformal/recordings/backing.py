@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
@@ -21,6 +21,22 @@ FILE = "backing.json"
 
 #: Architectures that the authors of mmasim had no GPU of (MMA-Sim, appendix C: "we do not have a CDNA1 GPU")
 UNSEEN_BY_MMASIM = ("cdna1",)
+
+
+class Measured(TypedDict):
+    """What is written down of a recording."""
+
+    gpu: str
+    instruction: str
+    rows: int
+    products: int
+
+
+class Facts(TypedDict):
+    """What `backing.json` has."""
+
+    recordings: list[Measured]
+    mmasim: dict[str, int]  #: dot product-adds, by instruction
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,8 +94,8 @@ def _names(instructions: tuple[Instruction, ...]) -> str:
 
 
 @cache
-def _facts() -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
+def _facts() -> Facts:
+    facts: Facts = json.loads((files(__package__) / FILE).read_text(encoding="utf-8"))
     return facts
 
 
@@ -173,7 +189,7 @@ def _is(each: Backing, architecture: str) -> bool:
     return each.instruction.architecture == architecture
 
 
-def save(facts: dict[str, Any], path: Path) -> None:
+def save(facts: Facts, path: Path) -> None:
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     _facts.cache_clear()
     _recorded_instructions.cache_clear()

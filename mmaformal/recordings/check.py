@@ -51,7 +51,7 @@ class Mismatch(ShortRepr):
             ]
         )
 
-    def to_json(self, instruction: Instruction) -> dict[str, Any]:
+    def to_json(self, instruction: Instruction) -> dict[str, object]:
         """Codes as hexadecimal strings, since JSON numbers need not hold 64 bits."""
         spec = instruction.spec
         return {
@@ -102,7 +102,7 @@ class CheckReport(HtmlText):
     def __repr__(self) -> str:
         return short_text(self, self.path.name, ", ".join(self.columns()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The report as what `json.dumps` takes."""
         return {
             "file": str(self.path),
@@ -139,7 +139,7 @@ class NotModelled(HtmlText):
     def __repr__(self) -> str:
         return short_text(self, self.path.name, ", ".join(self.columns()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "file": str(self.path),
             "status": "not modelled",
@@ -168,7 +168,7 @@ class Failure(HtmlText):
     def __repr__(self) -> str:
         return short_text(self, self.path.name, ", ".join(self.columns()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"file": str(self.path), "status": "error", "reason": self.reason}
 
 

@@ -45,7 +45,7 @@ class RecordedProduct:
     a_format: Format
     b_format: Format
     d_format: Format
-    meta: Mapping[str, Any] = field(repr=False)
+    meta: Mapping[str, object] = field(repr=False)
 
     @property
     def origin(self) -> str:
@@ -85,7 +85,7 @@ def read_product(path: str | Path) -> RecordedProduct:
     return RecordedProduct(path, A=a, B=b, D=d, meta=meta, **formats)
 
 
-def _format(meta: Mapping[str, Any], name: str, path: Path) -> Format:
+def _format(meta: Mapping[str, object], name: str, path: Path) -> Format:
     if name not in meta:
         raise RecordingError(path, f"meta lacks {name!r}: add it to the JSON")
     if not isinstance(meta[name], str) or meta[name] not in FORMATS:

@@ -76,7 +76,7 @@ class Recording:
     d_format: Format
     rows: int
     terms: int  #: recorded products per row; positions of the instruction beyond them were +0
-    meta: Mapping[str, Any] = field(repr=False)
+    meta: Mapping[str, object] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -167,8 +167,8 @@ def read(path: str | Path, *, architecture: str | None = None, instruction: str 
     recording = Recording(
         path=path,
         gpu=_text(meta, "gpu", path),
-        architecture=meta["architecture"],
-        instruction_name=meta["instruction"],
+        architecture=_text(meta, "architecture", path) or "",
+        instruction_name=_text(meta, "instruction", path),
         ptx=_text(meta, "ptx", path),
         instruction=model,
         a_format=a_format,
@@ -214,14 +214,14 @@ def require_fit(recording: Recording, instruction: Instruction) -> None:
 # ---- meta --------------------------------------------------------------------------------------------------
 
 
-def _text(meta: Mapping[str, Any], name: str, path: Path) -> str | None:
+def _text(meta: Mapping[str, object], name: str, path: Path) -> str | None:
     value = meta.get(name)
     if value is not None and not isinstance(value, str):
         raise RecordingError(path, f"meta has {name!r}: {short(value)}, which is not a string")
     return value
 
 
-def _resolve(meta: Mapping[str, Any], path: Path, *, overridden: bool) -> Instruction | None:
+def _resolve(meta: Mapping[str, object], path: Path, *, overridden: bool) -> Instruction | None:
     """The model of the instruction that meta names; None where there is none yet."""
     architecture_name = _text(meta, "architecture", path)
     if architecture_name is None or architecture_name not in ARCHITECTURES:
@@ -250,7 +250,9 @@ def _resolve(meta: Mapping[str, Any], path: Path, *, overridden: bool) -> Instru
     return instruction
 
 
-def _with_types(opcode: str, candidates: tuple[Instruction, ...], meta: Mapping[str, Any], path: Path) -> str:
+def _with_types(
+    opcode: str, candidates: tuple[Instruction, ...], meta: Mapping[str, object], path: Path
+) -> str:
     """The name of the one instruction of this opcode that has the formats of meta, without block scales."""
     fits = [
         each.name
@@ -270,7 +272,7 @@ def _with_types(opcode: str, candidates: tuple[Instruction, ...], meta: Mapping[
 
 
 def _formats(
-    meta: Mapping[str, Any], instruction: Instruction | None, path: Path
+    meta: Mapping[str, object], instruction: Instruction | None, path: Path
 ) -> tuple[Format, Format, Format, Format]:
     """The formats of a, b, c, d.  c is of d's type, unless the instruction is known to differ."""
     named: dict[str, Format] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from mmaformal.display import Tabular, counted, html_folded, html_table, html_text, html_title
 from mmaformal.recordings.check import CheckReport, Failure, NotModelled, Outcome, check_files, exit_code
@@ -41,12 +41,12 @@ class Checks(Sequence[Outcome], Tabular):
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         return f"{counted(len(self.outcomes), 'file')}: {told}" if told else "no files"
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """A dict of plain values for each file."""
         keys = "file", "status", "gpu", "architecture", "instruction", "rows", "terms", "mismatches", "reason"
         return [{key: told.get(key) for key in keys} for told in (each.to_json() for each in self.outcomes)]
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         return [each.to_json() for each in self.outcomes]
 
     @overload

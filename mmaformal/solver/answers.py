@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mmaformal.display import (
     Tabular,
@@ -52,7 +52,7 @@ class Obligation:
         """SHA-256 of the script."""
         return digest(self.script)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "name": self.name,
             "statement": self.statement,
@@ -99,11 +99,11 @@ class Obligations(Tabular):
         solvers = sorted({f"{o.solver} {o.version}".strip() for o in self.obligations} - {""})
         return counted(len(self.obligations), "obligation") + (f" ({', '.join(solvers)})" if solvers else "")
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """A dict of plain values for each obligation."""
         return [o.to_json() for o in self.obligations]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"obligations": [o.to_json() for o in self.obligations]}
 
     def write_smtlib(self, folder: str | Path) -> list[Path]:
@@ -167,7 +167,7 @@ class Proof(Obligations):
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *(f"  by the rule: {rule}" for rule in self.rules)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return super().to_json() | ({"rules": list(self.rules)} if self.rules else {})
 
 
@@ -187,7 +187,7 @@ class Number:
         """`n = 15.99999`: seven significant digits."""
         return f"{self.name} = {float(self.value):.7g}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"name": self.name, "value": str(self.value), "float": float(self), "meaning": self.meaning}
 
     def __str__(self) -> str:
@@ -225,7 +225,7 @@ class Answer(Tabular):
         holder = self if hasattr(self, "obligations") else getattr(self, "witness", None)
         return Obligations(_unique(getattr(holder, "obligations", ())))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         raise NotImplementedError
 
     def verbose(self) -> str:
@@ -239,18 +239,18 @@ class Answer(Tabular):
         failure: Failed | None = getattr(self, "failure", None)
         return [*self.evidence.write_smtlib(folder), *([failure.write_smtlib(folder)] if failure else [])]
 
-    def _failure_json(self) -> dict[str, Any]:
+    def _failure_json(self) -> dict[str, object]:
         failure: Failed | None = getattr(self, "failure", None)
         return {"failed_at": failure.to_json()} if failure is not None else {}
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Its obligations, a dict of plain values for each."""
         return self.evidence.rows()
 
     def _first_line(self) -> str:
         return f"{type(self).__name__}: {self.question}  ({self.seconds:.1f} s)"
 
-    def _numbers_json(self) -> dict[str, Any]:
+    def _numbers_json(self) -> dict[str, object]:
         return {"numbers": [each.to_json() for each in self.numbers]} if self.numbers else {}
 
     def _repr_lines(self) -> list[str]:
@@ -292,7 +292,7 @@ class Different(Answer):
     obligations: tuple[Obligation, ...]  #: what was proved on the way: that no smaller witness exists
     seconds: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "answer": "different",
             "question": self.question,
@@ -321,7 +321,7 @@ class Equal(Answer):
     proof: Proof
     seconds: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "answer": "equal",
             "question": self.question,
@@ -347,13 +347,13 @@ def _by_rules(proof: Proof) -> list[str]:
 class Evidence(Protocol):
     """An input that shows something, re-run before anyone sees it."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> dict[str, object]: ...
 
 
 class Failed(Protocol):
     """The claim that a proof ended at (`mmaformal.proof.failure.Failure`)."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> dict[str, object]: ...
 
     def write_smtlib(self, folder: str | Path) -> Path: ...
 
@@ -368,7 +368,7 @@ class Holds(Answer):
     numbers: tuple[Number, ...] = ()  #: those in the statement
     notes: tuple[str, ...] = ()  #: what else was found, such as an input that reaches a bound; a line each
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "answer": "holds",
             "question": self.question,
@@ -405,7 +405,7 @@ class Fails(Answer):
     numbers: tuple[Number, ...] = ()  #: those in the statement
     failure: Failed | None = None  #: what the proof ended at, if one was tried
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "answer": "fails",
             "question": self.question,
@@ -437,7 +437,7 @@ class Unknown(Answer):
     seconds: float
     failure: Failed | None = None  #: what the proof ended at, if one was tried
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "answer": "unknown",
             "question": self.question,

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
 
 import z3
 
-from mmaformal.solver.answers import Answer, Obligation, Unknown
+from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown
 from mmaformal.solver.deadline import Deadline, check
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -74,7 +73,7 @@ class Asker:
         #: The answer if the time is up from now on: a witness was found, and is being made smaller.
         self.best: Callable[[], Answer] | None = None
         #: What the last proof that failed ended at, told when it is asked for.
-        self.failed: Callable[[], Any] | None = None
+        self.failed: Callable[[], Failed | None] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
 

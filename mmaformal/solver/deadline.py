@@ -25,9 +25,10 @@ import threading
 import time
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
+_F = TypeVar("_F", bound=Callable[..., object])
 
 #: `from_param` is called by ctypes, which makes an error of its own of whatever is raised in it.
 _SHIELDED_NAMES = frozenset(("__del__", "__enter__", "__exit__", "from_param"))
@@ -117,8 +118,8 @@ class _Watch:
     def __init__(self) -> None:
         self.interrupted = False
         self.raised: BaseException | None = None
-        self.handlers: dict[int, Any] = {}
-        self.hook: Callable[[Any], Any] = sys.unraisablehook
+        self.handlers: dict[int, _Handler] = {}
+        self.hook: Callable[[sys.UnraisableHookArgs], object] = sys.unraisablehook
         self.timer = (0.0, 0.0)  #: the one that somebody else had set: seconds left, interval
         self.since = 0.0
 
@@ -172,7 +173,7 @@ class _Watch:
             self.raised = KeyboardInterrupt() if due is None or self.interrupted else TimeUpError(due)
             raise self.raised
 
-    def on_dropped(self, what: Any) -> None:
+    def on_dropped(self, what: sys.UnraisableHookArgs) -> None:
         """An exception was dropped in a callback.  If it is ours, nobody need be told, and not again in that one."""
         if what.exc_value is not self.raised:
             self.hook(what)

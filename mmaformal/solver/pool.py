@@ -16,9 +16,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio, Relay
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster
 
 _own = threading.local()
 _all: list[Portfolio] = []
@@ -98,7 +101,7 @@ def cluster(address: str, jobs: int) -> Iterator[Executor]:
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        scheduler: Any = address
+        scheduler: str | LocalCluster = address
         if address == "local":
             scheduler = LocalCluster(
                 n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None

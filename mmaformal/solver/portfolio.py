@@ -25,7 +25,7 @@ from hashlib import sha256
 from importlib import metadata
 from importlib.util import find_spec
 from types import TracebackType
-from typing import IO, Any, Literal, get_args
+from typing import IO, Literal, NotRequired, TypedDict, get_args
 
 from mmaformal.display import ShortRepr
 from mmaformal.solver.deadline import shielded
@@ -86,7 +86,24 @@ class Outcome(ShortRepr):
             raise ValueError(f"memory is a number of bytes, not {self.memory!r}")
 
 
-def _reply(line: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+class _Query(TypedDict):
+    """What a worker is asked."""
+
+    number: int
+    script: str
+    constants: dict[str, int]
+
+
+class _Reply(TypedDict):
+    """What it says, as far as it was checked."""
+
+    verdict: Verdict
+    memory: int
+    model: NotRequired[dict[str, int]]
+    why: NotRequired[object]
+
+
+def _reply(line: str, asked: _Query) -> _Reply | None:
     """A worker's answer to what was `asked`; None for what is none: solvers print to stdout as they break."""
     try:
         reply = json.loads(line)
@@ -101,15 +118,19 @@ def _reply(line: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
     memory = reply.setdefault("memory", 0)
     if type(memory) is not int or memory < 0:
         return None
-    constants: Mapping[str, int] = asked["constants"]
     if reply["verdict"] == "sat":
         model = reply.get("model")
         if not isinstance(model, dict):
             return None
-        values = [(model.get(name), bits) for name, bits in constants.items()]
+        values = [(model.get(name), bits) for name, bits in asked["constants"].items()]
         if not all(type(value) is int and 0 <= value < 1 << bits for value, bits in values):
             return None
-    return reply
+    found: _Reply = {"verdict": reply["verdict"], "memory": memory}
+    if "model" in reply:
+        found["model"] = reply["model"]
+    if "why" in reply:
+        found["why"] = reply["why"]
+    return found
 
 
 class _Worker:
@@ -237,19 +258,19 @@ class Portfolio:
         """
         start = time.monotonic()
         self._asked += 1
-        query = {"number": self._asked, "script": script, "constants": dict(constants)}
+        query: _Query = {"number": self._asked, "script": script, "constants": dict(constants)}
         waiting = [b for b in self.backends if self.head_start and b != "bitwuzla"]
         first = [b for b in self.backends if b not in waiting]
         racing: dict[str, _Worker] = {}
         reasons: list[str] = []
         try:
-            self._start(first, json.dumps(query | {"timeout": timeout}), racing)
+            self._start(first, json.dumps({**query, "timeout": timeout}), racing)
             while True:
                 elapsed = time.monotonic() - start
                 if elapsed >= timeout:
                     waiting = []
                 if waiting and (not racing or elapsed >= self.head_start):
-                    self._start(waiting, json.dumps(query | {"timeout": timeout - elapsed}), racing)
+                    self._start(waiting, json.dumps({**query, "timeout": timeout - elapsed}), racing)
                     waiting = []
                 if not racing:
                     break

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import z3
 from z3 import z3core
@@ -91,7 +90,7 @@ class _Sorts:
     def __init__(self) -> None:
         self._said: dict[int | None, str] = {None: "Bool"}
 
-    def __getitem__(self, of: tuple[Any, Handle]) -> str:
+    def __getitem__(self, of: tuple[z3.ContextObj, Handle]) -> str:
         size = size_of(*of)
         return self._said.get(size) or self._said.setdefault(size, f"(_ BitVec {size})")
 
@@ -102,7 +101,7 @@ class _Heads:
     def __init__(self) -> None:
         self._said: dict[int, str] = {}
 
-    def __getitem__(self, of: tuple[Any, Handle]) -> str:
+    def __getitem__(self, of: tuple[z3.ContextObj, Handle]) -> str:
         """Raises ValueError for what is not of the logic QF_BV."""
         context, handle = of
         declaration = z3core.Z3_get_app_decl(context, handle)
@@ -120,7 +119,7 @@ class _Heads:
         return self._said[number]
 
 
-def _say_leaf(context: Any, handle: Handle) -> tuple[str, bool]:
+def _say_leaf(context: z3.ContextObj, handle: Handle) -> tuple[str, bool]:
     """The text of a number or a name, and whether it is an uninterpreted constant."""
     if z3core.Z3_get_ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
         return f"(_ bv{z3core.Z3_get_numeral_string(context, handle)} {size_of(context, handle)})", False

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import z3
 from z3 import z3core
 
-Handle = Any  #: a Z3_ast of the C interface
+Handle: TypeAlias = z3.Ast  #: of the C interface
 
 
 class Node(NamedTuple):
@@ -46,7 +46,7 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int
     return order, uses
 
 
-def _operands(context: Any, handle: Handle) -> list[tuple[int, Handle]]:
+def _operands(context: z3.ContextObj, handle: Handle) -> list[tuple[int, Handle]]:
     """(id, handle) of each operand."""
     if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
         return []
@@ -67,7 +67,7 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     ]
 
 
-def is_constant(context: Any, handle: Handle) -> bool:
+def is_constant(context: z3.ContextObj, handle: Handle) -> bool:
     """Whether a term without operands is an uninterpreted constant."""
     if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
         return False
@@ -75,13 +75,13 @@ def is_constant(context: Any, handle: Handle) -> bool:
     return bool(z3core.Z3_get_decl_kind(context, declaration) == z3.Z3_OP_UNINTERPRETED)
 
 
-def name_of(context: Any, handle: Handle) -> str:
+def name_of(context: z3.ContextObj, handle: Handle) -> str:
     """The name of a term's operation, or of a constant."""
     symbol = _symbol(context, handle)
     return symbol if isinstance(symbol, str) else f"k!{symbol}"
 
 
-def _symbol(context: Any, handle: Handle) -> str | int:
+def _symbol(context: z3.ContextObj, handle: Handle) -> str | int:
     """What z3 calls an operation or a constant: two constants of one name are two if one is a number's."""
     symbol = z3core.Z3_get_decl_name(context, z3core.Z3_get_app_decl(context, handle))
     if z3core.Z3_get_symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
@@ -89,7 +89,7 @@ def _symbol(context: Any, handle: Handle) -> str | int:
     return str(z3core.Z3_get_symbol_string(context, symbol))
 
 
-def size_of(context: Any, handle: Handle) -> int | None:
+def size_of(context: z3.ContextObj, handle: Handle) -> int | None:
     """The bits of a bit-vector; None for a Bool.  Raises ValueError for anything else."""
     sort = z3core.Z3_get_sort(context, handle)
     kind = z3core.Z3_get_sort_kind(context, sort)
@@ -100,6 +100,6 @@ def size_of(context: Any, handle: Handle) -> int | None:
     raise ValueError("neither a bit-vector nor a Bool")
 
 
-def _sort(context: Any, handle: Handle) -> z3.SortRef:
+def _sort(context: z3.ContextObj, handle: Handle) -> z3.SortRef:
     size = size_of(context, handle)
     return z3.BoolSort() if size is None else z3.BitVecSort(size)

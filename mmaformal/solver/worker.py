@@ -16,7 +16,6 @@ import json
 import os
 import signal
 import sys
-from typing import Any
 
 #: Seconds that a solver may overrun its own limit before the alarm ends its process.
 _GRACE = 5.0
@@ -71,7 +70,7 @@ def _digest(script: str) -> str:
     return hashlib.sha256(script.encode()).hexdigest()
 
 
-def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, object]:
     import z3
 
     solver = z3.SolverFor("QF_BV")
@@ -90,7 +89,7 @@ def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, 
     return {"verdict": "unknown", "why": f"z3: {solver.reason_unknown()}"}
 
 
-def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict[str, object]:
     import bitwuzla
 
     options = bitwuzla.Options()
@@ -112,7 +111,7 @@ def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict
     return {"verdict": "unknown", "why": "bitwuzla: time limit"}
 
 
-def ask_cvc5(script: str, constants: dict[str, int], timeout: float) -> dict[str, Any]:
+def ask_cvc5(script: str, constants: dict[str, int], timeout: float) -> dict[str, object]:
     import cvc5
 
     solver = cvc5.Solver(cvc5.TermManager())

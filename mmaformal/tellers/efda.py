@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.encodings.executable import efda
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
@@ -20,7 +20,9 @@ from mmaformal.tellers.rows import (
 
 
 def tell(spec: DotAdd, trace: Trace[efda.Step], c: int) -> Steps:
-    L = spec.parameters["L"]
+    p = spec.parameters
+    assert isinstance(p, Efda)
+    L = p.L
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

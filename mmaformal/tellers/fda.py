@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.encodings.executable import fda
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
@@ -39,7 +39,9 @@ def step_rows(spec: DotAdd, step: fda.Step, F: int, names: Iterable[str]) -> lis
 
 
 def tell(spec: DotAdd, trace: Trace[fda.Step], c: int) -> Steps:
-    F, L = spec.parameters["F"], spec.parameters["L"]
+    p = spec.parameters
+    assert isinstance(p, Fda)
+    F, L = p.F, p.L
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
         zero = not any(p.significand for p in step.products)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Fdrda
 from mmaformal.encodings.executable import fdrda
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
@@ -25,7 +25,8 @@ from mmaformal.tellers.rows import (
 
 def tell(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:
     p = spec.parameters
-    F, L, dot_bits = p["F"], p["L"], p["dot_bits"]
+    assert isinstance(p, Fdrda)
+    F, L, dot_bits = p.F, p.L, p.dot_bits
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

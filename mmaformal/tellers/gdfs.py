@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.encodings.executable import gdfs
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers.rows import (
@@ -20,7 +20,9 @@ from mmaformal.tellers.rows import (
 
 
 def tell(spec: DotAdd, trace: Trace[gdfs.Step], c: int) -> Steps:
-    F, G = spec.parameters["F"], spec.parameters["G"]
+    p = spec.parameters
+    assert isinstance(p, Gdfs)
+    F, G = p.F, p.G
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
         special = special_rows(step.special, step.result, spec.d_format)

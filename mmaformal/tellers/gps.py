@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Gps
 from mmaformal.encodings.executable import gps
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import fp32
@@ -19,7 +19,9 @@ from mmaformal.tellers.rows import (
 
 
 def tell(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
-    G = spec.parameters["G"]
+    p = spec.parameters
+    assert isinstance(p, Gps)
+    G = p.G
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):

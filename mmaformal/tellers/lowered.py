@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.executable import fda
 from mmaformal.encodings.executable.blocks import Addition, Trace
 from mmaformal.tellers.fda import step_rows
@@ -21,17 +21,18 @@ from mmaformal.tellers.rows import (
 
 def tell(spec: DotAdd, trace: Trace[fda.Step | Addition], c: int) -> Steps:
     p = spec.parameters
-    order, inner = p["order"], p.inner_dot_add(spec)  # type: ignore[attr-defined]
-    fused = len(order) // p["L"]
+    assert isinstance(p, Lowered)
+    order, inner = p.order, p.inner_dot_add(spec)
+    fused = len(order) // p.L
     steps: Steps = []
     for start in range(0, len(trace.steps), fused + 1):
         first = start // (fused + 1) * len(order)
         for i in range(fused):
             step = trace.steps[start + i]
             assert isinstance(step, fda.Step)
-            names = [product_name(first + k) for k in order[i * p["L"] : (i + 1) * p["L"]]]
+            names = [product_name(first + k) for k in order[i * p.L : (i + 1) * p.L]]
             idle = is_idle(not any(x.significand for x in step.products), (*step.a, *step.b))
-            steps.append(ToldStep(step_rows(inner, step, p["F"], names), idle))
+            steps.append(ToldStep(step_rows(inner, step, p.F, names), idle))
         addition = trace.steps[start + fused]
         assert isinstance(addition, Addition)
         special = special_rows(addition.special, addition.result, spec.d_format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Pfma
 from mmaformal.encodings.executable import pfma
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import fp32
@@ -20,7 +20,8 @@ from mmaformal.tellers.rows import (
 
 
 def tell(spec: DotAdd, trace: Trace[pfma.Step], c: int) -> Steps:
-    L, bits = spec.parameters["L"], spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    p, bits = spec.parameters, spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    assert isinstance(p, Pfma)
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
         zero = not any(x.product.significand for x in step.fmas)
@@ -30,7 +31,7 @@ def tell(spec: DotAdd, trace: Trace[pfma.Step], c: int) -> Steps:
         for k, each in enumerate(step.fmas):
             exact = term_value(each.product, bits)
             if each.product.significand or each.special.nan:
-                name, sum_ = product_name(number * L + k), f"sum {k % 2}"
+                name, sum_ = product_name(number * p.L + k), f"sum {k % 2}"
                 if fp32.is_finite(each.result):
                     lost = exact + term_value(each.addend, fp32.fraction_bits) - fp32.value(each.result)
                     rows.append(Row("multiply", name, hex_text(exact)))

@@ -109,7 +109,7 @@ def _sorted_sum(
         total, unit = number(u.total, v.total, signed=True), number(u.unit, v.e_max, low=low - frame)
         return [total, unit, least_excluded(v.total), Link(z3.UGE(v.e_max, zero), (v.e_max,))]
 
-    sum_, p = executable.sum, spec.parameters["rho"].fraction_bits
+    sum_, p = executable.sum, spec.parameters.last_rounding.fraction_bits
     assert isinstance(sum_, executable_efda.SortedSum)
     none = argument.derive("align", "both wings have the same zero", [Link(z3.BoolVal(True), ())])
     normal: list[Link] = []
