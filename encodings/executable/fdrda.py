@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol
 
 from mmaformal.algorithms import DotAdd, Fdrda
 from mmaformal.encodings.executable.blocks import (
@@ -47,6 +48,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.formats import Format
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,24 @@ def dot_product(products: Sequence[Term], fraction_bits: int, F: int) -> Dot:
     return Dot(e_max, aligned, sum(aligned))
 
 
+class TakesC(Protocol):
+    """What knows the format of c: a `DotAdd`."""
+
+    @property
+    def c_format(self) -> Format: ...
+
+
+class Summed(Protocol):
+    """The sum of some products: a `Dot`."""
+
+    @property
+    def e_max(self) -> Lane: ...
+    @property
+    def total(self) -> Lane: ...
+
+
 def add_c(
-    spec: DotAdd, parameters: Fdrda, dot: Dot, c: Operand, reach: int | None = None
+    spec: TakesC, parameters: Fdrda, dot: Summed, c: Operand, reach: int | None = None
 ) -> tuple[Lane, Lane, Lane, Lane]:
     """e_max, the cut dot product, the cut c, and their sum; a c more than `reach` below e_max is dropped."""
     F, dot_bits, cut = parameters.F, parameters.dot_bits, parameters.cut

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import EnumMeta
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -47,10 +47,12 @@ from numba.extending import (
 from mmaformal.algorithms import Conversion, Parameters, Rounding
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable import blocks, efda, fdrda, limbs
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.identity import identity
 
-F = TypeVar("F", bound=Callable[..., Any])
+Numba: TypeAlias = Any  #: what numba, which has no types of its own, gives and takes while it compiles
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def sources_digest() -> str:
@@ -89,7 +91,7 @@ def inlined(function: F) -> F:
 
 
 #: how a compiled form is registered
-_INLINED: dict[str, Any] = {"strict": False, "jit_options": {"forceinline": True}}
+_INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": True}}
 
 
 # ---- constants ---------------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ _INLINED: dict[str, Any] = {"strict": False, "jit_options": {"forceinline": True
 class Known(types.Type):
     """The type whose only value is `value`."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
         text = f"{_SOURCES} {identity(value)}"
         super().__init__(name=f"Known{type(value).__name__}{hashlib.sha256(text.encode()).hexdigest()[:16]}")
@@ -108,7 +110,7 @@ register_model(Known)(models.OpaqueModel)
 _typeof_other_enum = typeof_impl.dispatch(EnumMeta)
 
 
-def _typeof_known(value: Any, context: Any) -> Known:
+def _typeof_known(value: Numba, context: Numba) -> Known:
     return Known(value)
 
 
@@ -124,22 +126,22 @@ for _class in (Conversion, Rounding, Format, Parameters, Ends):
 
 
 @typeof_impl.register(EnumMeta)
-def _typeof_enum(value: Any, context: Any) -> Any:
+def _typeof_enum(value: Numba, context: Numba) -> Numba:
     """numba makes the members of an enumeration numbers or strings, to be compared when the code runs."""
     return Known(value) if value is Rounding else _typeof_other_enum(value, context)
 
 
 @lower_constant(Known)
-def _constant(context: Any, builder: Any, ty: Any, value: Any) -> Any:
+def _constant(context: Numba, builder: Numba, ty: Numba, value: Numba) -> Numba:
     return context.get_dummy_value()
 
 
 @unbox(Known)
-def _unbox(ty: Any, value: Any, c: Any) -> NativeValue:
+def _unbox(ty: Numba, value: Numba, c: Numba) -> NativeValue:
     return NativeValue(c.context.get_dummy_value())
 
 
-def _type_of_attribute(value: Any) -> Any:
+def _type_of_attribute(value: Numba) -> Numba:
     if isinstance(value, bool):
         return types.boolean
     if isinstance(value, int):
@@ -151,14 +153,14 @@ def _type_of_attribute(value: Any) -> Any:
 class _KnownAttribute(AttributeTemplate):  # type: ignore[misc]
     key = Known
 
-    def generic_resolve(self, ty: Known, name: str) -> Any:
+    def generic_resolve(self, ty: Known, name: str) -> Numba:
         if hasattr(ty.value, name):
             return _type_of_attribute(getattr(ty.value, name))
         return None
 
 
 @lower_getattr_generic(Known)
-def _attribute(context: Any, builder: Any, ty: Known, value: Any, name: str) -> Any:
+def _attribute(context: Numba, builder: Numba, ty: Known, value: Numba, name: str) -> Numba:
     known = getattr(ty.value, name)
     kind = _type_of_attribute(known)
     if kind is types.none:
@@ -167,7 +169,7 @@ def _attribute(context: Any, builder: Any, ty: Known, value: Any, name: str) -> 
 
 
 @lower_builtin(operator.is_, Known, Known)
-def _is(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _is(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
     x, y = signature.args
     return ir.Constant(ir.IntType(1), x.value == y.value)
 
@@ -176,31 +178,31 @@ def _is(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 @overload(blocks.where, **_INLINED)
-def _where(flag: Any, x: Any, y: Any) -> Any:
+def _where(flag: Numba, x: Numba, y: Numba) -> Numba:
     return lambda flag, x, y: x if flag else y
 
 
 @intrinsic
-def _leading_zeros(typing: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _leading_zeros(typing: Numba, x: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.int64), generate
 
 
 @overload(blocks.bit_length, **_INLINED)
-def _bit_length(x: Any) -> Any:
+def _bit_length(x: Numba) -> Numba:
     return lambda x: 64 - _leading_zeros(x)
 
 
 @overload(blocks.sign_word, **_INLINED)
-def _sign_word(target: Any) -> Any:
+def _sign_word(target: Numba) -> Numba:
     word = blocks.sign_word(target.value)  # 1 << 63 would be a constant beyond the lane
     return lambda target: word
 
 
 @overload(efda.select, **_INLINED)
-def _select(flag: Any, x: Any, y: Any) -> Any:
+def _select(flag: Numba, x: Numba, y: Numba) -> Numba:
     Term, where = blocks.Term, blocks.where
     return lambda flag, x, y: Term(
         where(flag, x.sign, y.sign),
@@ -210,10 +212,10 @@ def _select(flag: Any, x: Any, y: Any) -> Any:
 
 
 @overload(efda.normalise, **_INLINED)
-def _normalise(x: Any, x_bits: Any, bits: Any, lowest: Any) -> Any:
+def _normalise(x: Numba, x_bits: Numba, bits: Numba, lowest: Numba) -> Numba:
     Term, where, bit_length = blocks.Term, blocks.where, blocks.bit_length
 
-    def compiled(x: Any, x_bits: Any, bits: Any, lowest: Any) -> Any:
+    def compiled(x: Lane, x_bits: Lane, bits: Lane, lowest: Lane) -> Lane:
         zero = x.significand == 0
         length = bit_length(x.significand)
         shift = where(zero, 0, bits + 1 - length)
@@ -239,16 +241,16 @@ for _module in (blocks, limbs, fdrda, efda):
 
 
 @intrinsic
-def _float32_of_bits(typing: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _float32_of_bits(typing: Numba, bits: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
 
 
 @intrinsic
-def _float64_of_bits(typing: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _float64_of_bits(typing: Numba, bits: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
@@ -258,14 +260,14 @@ _DATA = re.compile(r"arg\.\w+\.4")  #: numba's name of the pointer to an array a
 
 
 @intrinsic
-def vectorised(typing: Any) -> Any:
+def vectorised(typing: Numba) -> Numba:
     """What LLVM must know to make good vectors of the loops of this function, a `part`.
 
     That the data of its array arguments do not overlap, so that it need not compare their addresses first; and that
     vectors may have 512 bits where the processor has them, since it would rather use half of that.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         for argument in builder.function.args:
             if _DATA.fullmatch(argument.name):
                 argument.add_attribute("noalias")
@@ -279,43 +281,43 @@ def vectorised(typing: Any) -> Any:
 
 
 @intrinsic
-def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
+def fma(typing: Numba, x: Numba, y: Numba, z: Numba) -> Numba:
     """The IEEE 754 fusedMultiplyAdd of three floats of one type."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.fma(*arguments)
 
     return x(x, x, x), generate
 
 
-def power_of_two(exponent: Any, like: Any) -> Any:
+def power_of_two(exponent: Lane, like: Lane) -> Lane:
     """2^exponent as a float of the type of `like`; exponents outside its normal range give the end of the range."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(power_of_two, **_INLINED)
-def _power_of_two(exponent: Any, like: Any) -> Any:
+def _power_of_two(exponent: Numba, like: Numba) -> Numba:
     if like == types.float32:
 
-        def single(exponent: Any, like: Any) -> Any:
+        def single(exponent: Lane, like: Lane) -> Lane:
             field = min(max(exponent + 127, 1), 254)
             return _float32_of_bits(np.int32(field << 23))
 
         return single
 
-    def double(exponent: Any, like: Any) -> Any:
+    def double(exponent: Lane, like: Lane) -> Lane:
         field = min(max(exponent + 1023, 1), 2046)
         return _float64_of_bits(np.int64(field << 52))
 
     return double
 
 
-def cast(x: Any, like: Any) -> Any:
+def cast(x: Lane, like: Lane) -> Lane:
     """x in the type of `like`: an integer wrapped, a float cut toward zero to an integer."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(cast, **_INLINED)
-def _cast(x: Any, like: Any) -> Any:
+def _cast(x: Numba, like: Numba) -> Numba:
     target = like
     return lambda x, like: target(x)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.algorithms import Conversion, DotAdd, Efda
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
+    Lane,
     Operand,
     Term,
     decode,
@@ -24,11 +23,11 @@ from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, 
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 
 
 @driver
-def significands(fmt: Any, codes: Any, out: Any) -> None:
+def significands(fmt: Format, codes: Plane, out: Plane) -> None:
     """The signed significand of every code; 0 for special values."""
     vectorised()
     layout = fmt.layout
@@ -39,7 +38,7 @@ def significands(fmt: Any, codes: Any, out: Any) -> None:
 
 
 @inlined
-def product(xe: Any, xs: Any, ye: Any, ys: Any) -> Term:
+def product(xe: Lane, xs: Lane, ye: Lane, ys: Lane) -> Term:
     """The product of two operands, given as exponents and signed significands."""
     xs, ys = np.int64(xs), np.int64(ys)
     x = Operand(where(xs < 0, 1, 0), np.int64(xe), where(xs < 0, -xs, xs), False, False)
@@ -49,7 +48,7 @@ def product(xe: Any, xs: Any, ye: Any, ys: Any) -> Term:
 
 @part
 def add_products(
-    ea: Any, sa: Any, eb: Any, sb: Any, start: Any, stop: Any, lift: Any, high: Any, low: Any
+    ea: Plane, sa: Plane, eb: Plane, sb: Plane, start: int, stop: int, lift: int, high: Plane, low: Plane
 ) -> None:
     """The exact sum of the products in fixed point, `efda.fixed_point_sum`, in two limbs."""
     vectorised()
@@ -67,7 +66,15 @@ def add_products(
 
 @part
 def finish_fixed(
-    spec: Any, rho: Any, nan: Any, top: Any, frame: Any, high: Any, low: Any, flags: Any, d: Any
+    spec: Ends,
+    rho: Conversion,
+    nan: int,
+    top: int,
+    frame: int,
+    high: Plane,
+    low: Plane,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     """The stages of efda after the sum in fixed point."""
     vectorised()
@@ -84,19 +91,19 @@ def finish_fixed(
 
 @part
 def finish_sorted(
-    spec: Any,
-    rho: Any,
-    nan: Any,
-    bits: Any,
-    lowest: Any,
-    ea: Any,
-    sa: Any,
-    eb: Any,
-    sb: Any,
-    k: Any,
-    two: Any,
-    flags: Any,
-    d: Any,
+    spec: Ends,
+    rho: Conversion,
+    nan: int,
+    bits: int,
+    lowest: int,
+    ea: Plane,
+    sa: Plane,
+    eb: Plane,
+    sb: Plane,
+    k: int,
+    two: bool,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     """The stages of efda for one or two products anywhere."""
     vectorised()
@@ -120,20 +127,20 @@ def finish_sorted(
 
 @driver
 def run_efda(
-    spec: Any,
-    rho: Any,
-    nan: Any,
-    L: Any,
-    bits: Any,
-    fixed: Any,
-    top: Any,
-    frame: Any,
-    lowest: Any,
-    a: Any,
-    b: Any,
-    d: Any,
-    start: Any,
-    stop: Any,
+    spec: Ends,
+    rho: Conversion,
+    nan: int,
+    L: int,
+    bits: int,
+    fixed: bool,
+    top: int,
+    frame: int,
+    lowest: int,
+    a: Planes,
+    b: Planes,
+    d: Plane,
+    start: int,
+    stop: int,
 ) -> None:
     """Steps `start` … `stop - 1` of efda on the rows of d, in place."""
     vectorised()

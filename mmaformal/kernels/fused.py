@@ -11,14 +11,16 @@ The loops run over the outputs of a panel and hold no branch, so the compiler ma
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Fda, Fdrda, Gfdrda
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gfdrda
 from mmaformal.encodings.executable.blocks import (
+    Flag,
+    Lane,
     Operand,
     Special,
     align,
@@ -40,8 +42,8 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.fdrda import add_c, round_total
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, cast, driver, inlined, part, power_of_two, vectorised
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.compiled import Ends, Numba, cast, driver, inlined, part, power_of_two, vectorised
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.widths import Widths, widths
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
@@ -52,15 +54,17 @@ FAR = -(1 << 20)  #: an exponent below all
 class Sums(NamedTuple):
     """A dot product without c, as fdrda's stages read it."""
 
-    e_max: Any
-    total: Any
+    e_max: Lane
+    total: Lane
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
 
 
 @driver
-def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, values: Any, kinds: Any) -> None:
+def decode_plane(
+    fmt: Format, codes: Plane, zero_exponent: int, exponents: Plane, values: Plane, kinds: Plane
+) -> None:
     """Exponent, value and kind of every code; a special value has the exponent and value of a zero."""
     vectorised()
     layout = fmt.layout
@@ -85,7 +89,7 @@ def decode_plane(fmt: Any, codes: Any, zero_exponent: Any, exponents: Any, value
 
 
 @part
-def largest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
+def largest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) -> None:
     """out[j] = the largest of ea[k] + eb[k, j]."""
     vectorised()
     n = out.size
@@ -115,7 +119,7 @@ def largest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
 
 
 @part
-def smallest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None:
+def smallest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) -> None:
     """out[j] = the smallest of ea[k] + eb[k, j]."""
     vectorised()
     n = out.size
@@ -131,7 +135,7 @@ def smallest_exponent(ea: Any, eb: Any, start: Any, stop: Any, out: Any) -> None
 
 @part
 def aligned_sum(
-    va: Any, vb: Any, start: Any, stop: Any, chunk: Any, scale: Any, some: Any, total: Any
+    va: Plane, vb: Plane, start: int, stop: int, chunk: int, scale: Plane, some: Plane, total: Plane
 ) -> None:
     """total[j] = Σ of va[k]·vb[k, j]·scale[j], each cut toward zero; `some` is room for sums of `chunk` terms."""
     vectorised()
@@ -175,7 +179,7 @@ def aligned_sum(
 
 
 @inlined
-def operand(kind: Any) -> Operand:
+def operand(kind: Lane) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
     kind = np.int64(kind)
     return Operand((kind >> 3) & 1, 0, where(kind & ZERO != 0, 0, 1), kind & INFINITE != 0, kind & NAN != 0)
@@ -183,7 +187,7 @@ def operand(kind: Any) -> Operand:
 
 @part
 def special_values(
-    ka: Any, kb: Any, va: Any, vb: Any, start: Any, stop: Any, overflow: Any, flags: Any
+    ka: Plane, kb: Plane, va: Plane, vb: Plane, start: int, stop: int, overflow: float, flags: Plane
 ) -> None:
     """Merge into `flags` the special values that products are, those of magnitude ≥ `overflow` as infinities."""
     vectorised()
@@ -201,7 +205,7 @@ def special_values(
 
 
 @inlined
-def special_of(flags: Any, c: Any) -> Special:
+def special_of(flags: Lane, c: Operand) -> Special:
     found = Special(flags & FLAG_NAN != 0, flags & FLAG_POSITIVE != 0, flags & FLAG_NEGATIVE != 0)
     return resolve_special(merge_special(found, classify_addend(c)))
 
@@ -211,18 +215,18 @@ def special_of(flags: Any, c: Any) -> Special:
 
 @part
 def begin_fda(
-    c_format: Any,
-    F: Any,
-    e_zero: Any,
-    least: Any,
-    floor: Any,
-    sa: Any,
-    sb: Any,
-    d: Any,
-    largest: Any,
-    e_max: Any,
-    scale: Any,
-) -> Any:
+    c_format: Format,
+    F: int,
+    e_zero: int | None,
+    least: int,
+    floor: int,
+    sa: Lane,
+    sb: Plane,
+    d: Plane,
+    largest: Plane,
+    e_max: Plane,
+    scale: Plane,
+) -> Flag:
     """e_max of the products and c, and 2^(F - e_max) for products without their block scales.
 
     Returns whether some c is a special value.
@@ -243,16 +247,16 @@ def begin_fda(
 
 @part
 def finish_fda(
-    rho: Any,
-    c_format: Any,
-    F: Any,
-    e_zero: Any,
-    nan: Any,
-    e_max: Any,
-    total: Any,
-    special: Any,
-    flags: Any,
-    d: Any,
+    rho: Conversion,
+    c_format: Format,
+    F: int,
+    e_zero: int | None,
+    nan: int,
+    e_max: Plane,
+    total: Plane,
+    special: Flag,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     """The stages of fda after the products'; without `special`, no product and no c is a special value."""
     vectorised()
@@ -274,22 +278,22 @@ def finish_fda(
 
 @driver
 def run_fda(
-    rho: Any,
-    c_format: Any,
-    F: Any,
-    e_zero: Any,
-    zeros_count: Any,
-    nan: Any,
-    L: Any,
-    chunk: Any,
-    least: Any,
-    floor: Any,
-    a: Any,
-    b: Any,
-    some: Any,
-    d: Any,
-    start: Any,
-    stop: Any,
+    rho: Conversion,
+    c_format: Format,
+    F: int,
+    e_zero: int | None,
+    zeros_count: bool,
+    nan: int,
+    L: int,
+    chunk: int,
+    least: int,
+    floor: int,
+    a: Planes,
+    b: Planes,
+    some: Plane,
+    d: Plane,
+    start: int,
+    stop: int,
 ) -> None:
     """Steps `start` … `stop - 1` of fda on the rows of d, in place."""
     vectorised()
@@ -337,7 +341,9 @@ def run_fda(
 
 
 @part
-def begin_dot(F: Any, least: Any, floor: Any, skipped: Any, largest: Any, e_dot: Any, scale: Any) -> Any:
+def begin_dot(
+    F: int, least: int, floor: int, skipped: int, largest: Plane, e_dot: Plane, scale: Plane
+) -> Lane:
     """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
     vectorised()
     top = np.int64(FAR)
@@ -350,13 +356,13 @@ def begin_dot(F: Any, least: Any, floor: Any, skipped: Any, largest: Any, e_dot:
     return top
 
 
-def rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
+def rounded_total(parameters: Fdrda, total: Lane, e_max: Lane) -> Lane:
     """The second result of the stage `round_total`."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(rounded_total, strict=False)
-def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
+def _rounded_total(parameters: Numba, total: Numba, e_max: Numba) -> Numba:
     if parameters.value.sum_bits is None:  # its other branch, which would not have a type
         return lambda parameters, total, e_max: normalise_and_round(
             total, e_max - parameters.dot_bits, parameters.rho
@@ -365,7 +371,7 @@ def _rounded_total(parameters: Any, total: Any, e_max: Any) -> Any:
 
 
 @inlined
-def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> Any:
+def both_dots(parameters: Gfdrda, e_even: Lane, even: Lane, e_odd: Lane, odd: Lane) -> Sums:
     """`gfdrda.add_dots`."""
     e = maximum(e_even, e_odd)
     cut = parameters.cut
@@ -373,7 +379,7 @@ def both_dots(parameters: Any, e_even: Any, even: Any, e_odd: Any, odd: Any) -> 
 
 
 @part
-def any_special(c_format: Any, d: Any) -> Any:
+def any_special(c_format: Format, d: Plane) -> Flag:
     """Whether some code is a special value."""
     vectorised()
     special = False
@@ -384,16 +390,16 @@ def any_special(c_format: Any, d: Any) -> Any:
 
 
 def finish_dots(
-    spec: Any,
-    parameters: Any,
-    nan: Any,
-    e_even: Any,
-    even: Any,
-    e_odd: Any,
-    odd: Any,
-    special: Any,
-    flags: Any,
-    d: Any,
+    spec: Ends,
+    parameters: Fdrda,
+    nan: int,
+    e_even: Plane,
+    even: Plane,
+    e_odd: Plane,
+    odd: Plane,
+    special: Flag,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     """The stages of fdrda and gfdrda after the dot products: that of even and odd products, or of all and none."""
     raise NotImplementedError("compiled code only")
@@ -401,38 +407,38 @@ def finish_dots(
 
 @overload(finish_dots, strict=False)
 def _finish_dots(
-    spec: Any,
-    parameters: Any,
-    nan: Any,
-    e_even: Any,
-    even: Any,
-    e_odd: Any,
-    odd: Any,
-    special: Any,
-    flags: Any,
-    d: Any,
-) -> Any:
+    spec: Numba,
+    parameters: Numba,
+    nan: Numba,
+    e_even: Numba,
+    even: Numba,
+    e_odd: Numba,
+    odd: Numba,
+    special: Numba,
+    flags: Numba,
+    d: Numba,
+) -> Numba:
     return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
 
 
 def _finish_fdrda(
-    spec: Any,
-    parameters: Any,
-    nan: Any,
-    e_dot: Any,
-    total: Any,
-    e_none: Any,
-    none: Any,
-    special: Any,
-    flags: Any,
-    d: Any,
+    spec: Ends,
+    parameters: Fdrda,
+    nan: int,
+    e_dot: Plane,
+    total: Plane,
+    e_none: Plane,
+    none: Plane,
+    special: Flag,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     vectorised()
     rho = parameters.rho
     if not special:
         for j in range(d.size):
             c = decode(np.int64(d[j]), spec.c_format.layout)
-            dot: Any = Sums(np.int64(e_dot[j]), total[j])
+            dot = Sums(np.int64(e_dot[j]), total[j])
             e_max, _, _, with_c = add_c(spec, parameters, dot, c)
             d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
         return
@@ -445,16 +451,16 @@ def _finish_fdrda(
 
 
 def _finish_gfdrda(
-    spec: Any,
-    parameters: Any,
-    nan: Any,
-    e_even: Any,
-    even: Any,
-    e_odd: Any,
-    odd: Any,
-    special: Any,
-    flags: Any,
-    d: Any,
+    spec: Ends,
+    parameters: Gfdrda,
+    nan: int,
+    e_even: Plane,
+    even: Plane,
+    e_odd: Plane,
+    odd: Plane,
+    special: Flag,
+    flags: Plane,
+    d: Plane,
 ) -> None:
     vectorised()
     rho = parameters.rho
@@ -475,24 +481,24 @@ def _finish_gfdrda(
 
 @driver
 def run_fdrda(
-    spec: Any,
-    parameters: Any,
-    F: Any,
-    skipped: Any,
-    nan: Any,
-    L: Any,
-    groups: Any,
-    chunk: Any,
-    least: Any,
-    floor: Any,
-    top_exponent: Any,
-    overflow: Any,
-    a: Any,
-    b: Any,
-    some: Any,
-    d: Any,
-    start: Any,
-    stop: Any,
+    spec: Ends,
+    parameters: Fdrda,
+    F: int,
+    skipped: int,
+    nan: int,
+    L: int,
+    groups: int,
+    chunk: int,
+    least: int,
+    floor: int,
+    top_exponent: int,
+    overflow: float,
+    a: Planes,
+    b: Planes,
+    some: Plane,
+    d: Plane,
+    start: int,
+    stop: int,
 ) -> None:
     """Steps `start` … `stop - 1` of fdrda, or of gfdrda with even and odd products apart, on the rows of d."""
     vectorised()

@@ -6,12 +6,11 @@ A product of two e2m1 is at most 12·12 in units of its last place at exponent 0
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Gdfs
+from mmaformal.algorithms import Conversion, DotAdd, Gdfs
 from mmaformal.encodings.executable.blocks import (
+    Lane,
     Special,
     Term,
     align,
@@ -30,11 +29,11 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver, part, vectorised
-from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 
 
 @driver
-def decode_integers(fmt: Any, codes: Any, out: Any) -> None:
+def decode_integers(fmt: Format, codes: Plane, out: Plane) -> None:
     """Every code as a signed integer in units of the last place at exponent 0."""
     vectorised()
     layout = fmt.layout
@@ -44,7 +43,7 @@ def decode_integers(fmt: Any, codes: Any, out: Any) -> None:
 
 
 @part
-def group_sum(a: Any, b: Any, start: Any, stop: Any, out: Any) -> None:
+def group_sum(a: Plane, b: Plane, start: int, stop: int, out: Plane) -> None:
     """out[j] = Σ a[k]·b[k, j], in 16 bits."""
     vectorised()
     n = out.size
@@ -67,7 +66,16 @@ def group_sum(a: Any, b: Any, start: Any, stop: Any, out: Any) -> None:
 
 @part
 def group_exponents(
-    e_zero: Any, by_fields: Any, ma: Any, sa: Any, ea: Any, mb: Any, sb: Any, eb: Any, out: Any, e_max: Any
+    e_zero: int | None,
+    by_fields: bool,
+    ma: Lane,
+    sa: Lane,
+    ea: Lane,
+    mb: Plane,
+    sb: Plane,
+    eb: Plane,
+    out: Plane,
+    e_max: Plane,
 ) -> None:
     """The exponent of one group per output (`gdfs.scaled_group`), and the largest so far."""
     vectorised()
@@ -80,7 +88,9 @@ def group_exponents(
 
 
 @part
-def add_group(bits: Any, F: Any, sums: Any, sa: Any, sb: Any, exponents: Any, e_max: Any, total: Any) -> None:
+def add_group(
+    bits: int, F: int, sums: Plane, sa: Lane, sb: Plane, exponents: Plane, e_max: Plane, total: Plane
+) -> None:
     for j in range(total.size):
         sigma = np.int64(sums[j])
         negative = sigma < 0
@@ -91,20 +101,20 @@ def add_group(bits: Any, F: Any, sums: Any, sa: Any, sb: Any, exponents: Any, e_
 
 @driver
 def run_gdfs(
-    rho: Any,
-    c_format: Any,
-    e_zero: Any,
-    by_fields: Any,
-    F: Any,
-    bits: Any,
-    nan: Any,
-    G: Any,
-    groups: Any,
-    a: Any,
-    b: Any,
-    d: Any,
-    start: Any,
-    stop: Any,
+    rho: Conversion,
+    c_format: Format,
+    e_zero: int | None,
+    by_fields: bool,
+    F: int,
+    bits: int,
+    nan: int,
+    G: int,
+    groups: int,
+    a: Planes,
+    b: Planes,
+    d: Plane,
+    start: int,
+    stop: int,
 ) -> None:
     """Steps `start` … `stop - 1` of gdfs on the rows of d, in place."""
     vectorised()

@@ -9,7 +9,6 @@ never influence anything but another NaN's: they are made the model's one NaN at
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -18,10 +17,10 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from mmaformal.algorithms import DotAdd, Gps, Rounding
-from mmaformal.encodings.executable.blocks import decode, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
 from mmaformal.formats import Format, fp32, fp64
-from mmaformal.kernels.compiled import driver, fma, inlined, power_of_two, vectorised
-from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
+from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
 
@@ -51,7 +50,7 @@ def check_processor() -> None:
 
 
 @driver
-def run_sfma(fmt: Any, nan: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
+def run_sfma(fmt: Format, nan: Lane, a: Plane, b: Plane, d: Plane, start: int, stop: int) -> None:
     """d = fma(a_k, b_k, d) for k = start … stop - 1, on floats; NaNs become `nan`."""
     vectorised()
     m, n = d.shape
@@ -118,16 +117,16 @@ class SfmaKernel(Kernel):
 
 
 @intrinsic
-def bits_of(typing: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def bits_of(typing: Numba, x: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.bitcast(arguments[0], ir.IntType(32))
 
     return types.int32(types.float32), generate
 
 
 @intrinsic
-def _float(typing: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _float(typing: Numba, x: Numba) -> Numba:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
@@ -137,14 +136,14 @@ _EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
 
 
 @inlined
-def flush(x: Any) -> Any:
+def flush(x: Lane) -> Lane:
     """A subnormal becomes zero of the same sign."""
     bits = bits_of(x)
     return _float(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
 
 
 @driver
-def flushed_values(fmt: Any, codes: Any, values: Any) -> None:
+def flushed_values(fmt: Format, codes: Plane, values: Plane) -> None:
     """Operands as fp32, those below the format's least normal number +0."""
     vectorised()
     layout = fmt.layout
@@ -157,7 +156,9 @@ def flushed_values(fmt: Any, codes: Any, values: Any) -> None:
 
 
 @driver
-def run_gps(fmt: Any, nan: Any, G: Any, k: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
+def run_gps(
+    fmt: Format, nan: Lane, G: int, k: int, a: Plane, b: Plane, d: Plane, start: int, stop: int
+) -> None:
     """The instructions start … stop - 1, of k products each; NaNs become `nan`."""
     vectorised()
     m, n = d.shape

@@ -12,7 +12,8 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.display import clipped
 
 Codes = NDArray[Any]  #: bit patterns
-Planes = tuple[NDArray[Any], ...]
+Plane = NDArray[Any]  #: of a type that the kernel chooses
+Planes = tuple[Plane, ...]
 
 #: Columns of one panel: what one row of a panel needs (256 outputs and their sums) stays in the first-level cache,
 #: and so does a step of B, 256 columns of 16 products of five bytes.

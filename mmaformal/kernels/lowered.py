@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.algorithms import Conversion, DotAdd, Lowered
 from mmaformal.encodings.executable.blocks import canonical_nan, convert_exactly, ieee_add
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver
 from mmaformal.kernels.fused import FdaKernel
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
 
 
 @driver
-def add_codes(rho: Any, nan: Any, partial: Any, d: Any) -> None:
+def add_codes(rho: Conversion, nan: int, partial: Plane, d: Plane) -> None:
     """d = partial + d, code by code."""
     for i in range(d.shape[0]):
         for j in range(d.shape[1]):

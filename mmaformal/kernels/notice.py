@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from numba.core import event
+
+from mmaformal.kernels.compiled import Numba
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
@@ -14,18 +15,18 @@ class _Notice(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self._depth = 0  # a function may be compiled for another one
 
-    def on_start(self, told: Any) -> None:
+    def on_start(self, told: Numba) -> None:
         if self._depth == 0 and _ours(told) and sys.stderr.isatty():
             print("\rcompiling a kernel, once … ", end="", file=sys.stderr, flush=True)
         self._depth += 1
 
-    def on_end(self, told: Any) -> None:
+    def on_end(self, told: Numba) -> None:
         self._depth -= 1
         if self._depth == 0 and _ours(told) and sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def _ours(told: Any) -> bool:
+def _ours(told: Numba) -> bool:
     """Whether it is a function of this package, and not one of the program that uses it."""
     return str(told.data["dispatcher"].py_func.__module__).startswith("mmaformal.")
 

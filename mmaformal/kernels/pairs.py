@@ -7,28 +7,27 @@ those outputs, and NaNs, whose payloads depend on the order of the operands, are
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, check_processor, flush, has_fma
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
 
 
 @inlined
-def is_least(x: Any) -> Any:
+def is_least(x: Lane) -> Lane:
     """1 where |x| is the least normal number, else 0."""
     return np.int32(bits_of(x) & _MAGNITUDE == _LEAST)
 
 
 @driver
-def run_step(a: Any, b: Any, d: Any, after: Any, doubtful: Any, first: Any, L: Any) -> None:
+def run_step(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first: int, L: int) -> None:
     """One step, of products first … first + L - 1: `after` from `d`, and which elements are `doubtful`."""
     vectorised()
     m, n = d.shape
@@ -115,7 +114,7 @@ class PfmaKernel(Kernel):
             before[...] = after
 
     def _again(
-        self, a: Any, b: Any, c: Any, after: Any, where: tuple[NDArray[np.intp], ...], step: int
+        self, a: Plane, b: Plane, c: Plane, after: Plane, where: tuple[NDArray[np.intp], ...], step: int
     ) -> None:
         """Some elements of a step, by the executable."""
         i, j = where

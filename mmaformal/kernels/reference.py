@@ -8,11 +8,13 @@ below 2^32.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver, part
+from mmaformal.kernels.kernel import Plane
 
 PART = 24  #: bits of a part
 LIMB = 32
@@ -20,7 +22,7 @@ _PART_MASK, _LIMB_MASK = (1 << PART) - 1, (1 << LIMB) - 1
 
 
 @part
-def add_at(limbs: Any, x: Any, place: Any) -> None:
+def add_at(limbs: Plane, x: Lane, place: Lane) -> None:
     """Add x · 2^place, |x| < 2^48."""
     sign, magnitude = (-1, -x) if x < 0 else (1, x)
     low = (magnitude & _PART_MASK) << (place & 31)
@@ -33,7 +35,7 @@ def add_at(limbs: Any, x: Any, place: Any) -> None:
 
 
 @part
-def nearest(limbs: Any, room: Any, low: Any) -> Any:
+def nearest(limbs: Plane, room: Plane, low: int) -> float:
     """The sum, times 2^low, as the nearest float64; `room` is for a copy."""
     n = limbs.size
     carry = 0
@@ -87,20 +89,20 @@ def nearest(limbs: Any, room: Any, low: Any) -> Any:
 
 @driver
 def exact_errors(
-    fmt: Any,
-    a: Any,
-    a_place: Any,
-    b: Any,
-    b_place: Any,
-    c: Any,
-    c_place: Any,
-    d: Any,
-    d_place: Any,
-    low: Any,
-    count: Any,
-    lane: Any,
-    exact: Any,
-    error: Any,
+    fmt: Format,
+    a: Plane,
+    a_place: Plane,
+    b: Plane,
+    b_place: Plane,
+    c: Plane,
+    c_place: Plane,
+    d: Plane,
+    d_place: Plane,
+    low: int,
+    count: int,
+    lane: Lane | None,
+    exact: Plane,
+    error: Plane,
 ) -> None:
     """exact = c + Σ a_k·b_k and error = d - exact, both computed exactly and rounded to float64 at the end.
 

@@ -19,7 +19,6 @@ summed in 32 bits as fit (`chunk`); the sums of chunks and c's term are added in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from mmaformal.display import ShortRepr
 
 _INT32 = (1 << 31) - 1
 #: name, bits of the significand, least and greatest exponent of a normal number
-_FLOATS: tuple[tuple[Any, int, int, int], ...] = (
+_FLOATS: tuple[tuple[type[np.floating], int, int, int], ...] = (
     (np.float32, 24, -126, 127),
     (np.float64, 53, -1022, 1023),
 )
@@ -38,9 +37,9 @@ _FLOATS: tuple[tuple[Any, int, int, int], ...] = (
 class Widths(ShortRepr):
     """The types of the planes and sums of a fused dot product, and the numbers that mark zeros in them."""
 
-    exponent: Any  #: of the exponents of operands, and of the sum of two
-    value: Any  #: of operands and products
-    term: Any  #: of aligned terms
+    exponent: type[np.signedinteger]  #: of the exponents of operands, and of the sum of two
+    value: type[np.floating]  #: of operands and products
+    term: type[np.signedinteger]  #: of aligned terms
     chunk: int  #: how many terms a sum of that type holds
     least: int  #: the least exponent of a product that is not zero
     floor: int  #: the exponent of the least scale that need be applied
