@@ -88,8 +88,7 @@ def read_product(path: str | Path) -> RecordedProduct:
 def _format(meta: Mapping[str, object], name: str, path: Path) -> Format:
     if name not in meta:
         raise RecordingError(path, f"meta lacks {name!r}: add it to the JSON")
-    if not isinstance(meta[name], str) or meta[name] not in FORMATS:
-        raise RecordingError(
-            path, f"meta has {name!r}: {short(meta[name])}; formats are {', '.join(FORMATS)}"
-        )
-    return FORMATS[meta[name]]
+    named = meta[name]
+    if not isinstance(named, str) or named not in FORMATS:
+        raise RecordingError(path, f"meta has {name!r}: {short(named)}; formats are {', '.join(FORMATS)}")
+    return FORMATS[named]
