@@ -25,6 +25,10 @@ class Codes(ShortRepr):
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
+    def flat(self) -> list[int]:
+        """All of them in a row."""
+        return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
+
     def __str__(self) -> str:
         """All of them, for an error that says on what codes something went wrong."""
         sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
