@@ -656,12 +656,10 @@ def _leaves(nodes: Iterable[Node], frame: FrameType) -> list[Node]:
 
 
 class Entry(NamedTuple):
-    """A node among others."""
+    """A node among others: its operands by their numbers; of a constant its value, of a leaf its variable's number."""
 
     op: str
-    operands: tuple[
-        int, ...
-    ]  #: by their numbers; of a constant its value, of a leaf the number of its variable
+    operands: tuple[int, ...]
     range: Range | None = None  #: of a lane that is a leaf
 
 
