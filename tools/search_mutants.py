@@ -381,8 +381,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _ORDERS,
         "scales stay where they are",
-        "getattr(x, side)[order[i * S] // S]",
-        "getattr(x, side)[i]",
+        "order[i * spec.scale_block] // spec.scale_block for i in range(spec.scales)",
+        "i for i in range(spec.scales)",
         _SCALES,
     ),
     Mutant(
