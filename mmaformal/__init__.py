@@ -21,6 +21,7 @@ from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
+    from mmaformal.queries.diagnose import diagnose
     from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.queries.properties import PROPERTIES, prove
@@ -67,6 +68,7 @@ __all__ = [
     "cdna2",
     "cdna3",
     "check",
+    "diagnose",
     "diagnose_gemm",
     "find_difference",
     "hopper",
@@ -85,6 +87,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "PROPERTIES": "mmaformal.queries.properties",
     "check": "mmaformal.recordings.report",
     "matmul": "mmaformal.gemm",
+    "diagnose": "mmaformal.queries.diagnose",
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
     "Structure": "mmaformal.structures",
     "replay": "mmaformal.structures",

@@ -7,6 +7,7 @@ import click
 from mmaformal import __version__
 from mmaformal.cli.check import check
 from mmaformal.cli.completion import completion
+from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.list import list_
@@ -32,5 +33,5 @@ def app(context: click.Context) -> None:
         raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
 
 
-for _command in (diff, prove, list_, show, run, check, diagnose_gemm, verify, completion):
+for _command in (diff, prove, list_, show, run, check, diagnose, diagnose_gemm, verify, completion):
     app.add_command(_command)

@@ -39,6 +39,7 @@ def test_everything_completes() -> None:
         "show",
         "run",
         "check",
+        "diagnose",
         "diagnose-gemm",
         "verify",
         "completion",

@@ -19,6 +19,7 @@ import z3
 from proofs import some_proof
 
 import mmaformal
+import mmaformal.queries.diagnose as queries_diagnose
 from mmaformal import (
     ARCHITECTURES,
     PROPERTIES,
@@ -42,6 +43,7 @@ from mmaformal import (
 from mmaformal.algorithms import CONVERSIONS, Rounding
 from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.campaign import Campaign
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import ShortRepr, clipped, html_table, short_repr
@@ -53,6 +55,7 @@ from mmaformal.kernels.plain import PlainKernel
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
+from mmaformal.queries.diagnose import Diagnosis, Explanation, RunNext
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
@@ -63,6 +66,7 @@ from mmaformal.recordings.report import Checks
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.evidence import EvidenceStore, Record
 from mmaformal.solver.portfolio import Outcome
+from mmaformal.spaces.common import Types
 from mmaformal.statistics import Errors
 from mmaformal.structures import Structure
 from mmaformal.witness import Witness
@@ -145,6 +149,12 @@ def of_products(path: Path) -> Iterator[Any]:
     yield GemmDiagnosis(
         (structure,) * 9, (same,) * 9, (miss,) * 9, 10**9, (HMMA,) * 99, (10**9,) * 3, 1.0, LONG
     )
+    cases = generate(HMMA.spec, 3)
+    explained = Explanation(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)
+    refuted = queries_diagnose.Miss(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
+    types = Types(*(FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32")))
+    tests = (RunNext(cases[0], (1,) * 99),) * 99
+    yield Diagnosis((explained,) * 9, tests, (refuted,) * 9, types, 16, 10**9, 10**9, 10**9, 1.0)
     array = np.ones((99, 99), np.uint16)
     yield RecordedProduct(path, array, array, array, bf16, bf16, bf16, {"x": LONG})
 

@@ -1,0 +1,51 @@
+"""For each algorithm, the parameters that an unknown unit might have: functions of the module of its name.
+
+- `choices(types, k)`: parameters that differ on ordinary numbers; what concerns only zeros and special values has one
+  value each.
+- `details(parameters, types)`: the same parameters with every value of the rest, the ones likely on ordinary numbers
+  first.
+- `ORDERED` (optional): whether which products form a step matters, so that other orders of K are tried.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
+from mmaformal.algorithms import DotAdd, Parameters
+from mmaformal.spaces.common import Types, orders
+
+
+def algorithms() -> list[str]:
+    """The algorithms that have a space, by name."""
+    return [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
+
+
+def models(types: Types, k: int, algorithm: str) -> Iterator[DotAdd]:
+    """Every model of one algorithm, but for details, of k products of these types."""
+    module = import_module(f"{__name__}.{algorithm}")
+    for parameters in module.choices(types, k):
+        yield from _specs(types, k, parameters, ())
+        whole = parameters.last_rounding.fraction_bits == types.d.fraction_bits
+        if getattr(module, "ORDERED", False) and parameters.step_products < k and whole:
+            for order in orders(k, parameters.step_products):
+                yield from _specs(types, k, parameters, order)
+
+
+def details(spec: DotAdd) -> Iterator[DotAdd]:
+    """The model with everything that it could do with zeros and special values; itself first."""
+    yield spec
+    types = Types(spec.a_format, spec.b_format, spec.c_format, spec.d_format)
+    module = import_module(f"{__name__}.{spec.parameters.algorithm}")
+    for parameters in module.details(spec.parameters, types) if hasattr(module, "details") else ():
+        if parameters != spec.parameters:
+            yield from _specs(types, spec.k, parameters, spec.product_order)
+
+
+def _specs(types: Types, k: int, parameters: Parameters, order: tuple[int, ...]) -> Iterator[DotAdd]:
+    """The model, if the encodings hold it."""
+    try:
+        yield DotAdd(k, *types, parameters, product_order=order)
+    except ValueError:
+        return

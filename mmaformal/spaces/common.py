@@ -1,0 +1,81 @@
+"""What the spaces of several algorithms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from mmaformal.algorithms import CONVERSIONS, Conversion, Parameters, Rounding
+from mmaformal.formats import Format
+
+P = TypeVar("P", bound=Parameters)
+Given = ParamSpec("Given")
+
+#: An exponent of zero below that of everything.
+LOWEST = -4096
+
+
+class Types(NamedTuple):
+    """The formats of a dot product-add."""
+
+    a: Format
+    b: Format
+    c: Format
+    d: Format
+
+
+def divisors(k: int) -> list[int]:
+    return [x for x in range(1, k + 1) if k % x == 0]
+
+
+def conversions(fmt: Format) -> Iterator[Conversion]:
+    """Every rounding to all places of a format, and toward zero and to nearest to fewer; exact zeros are +0."""
+    for rounding in Rounding:
+        yield known(Conversion(f"{rounding.name}-{fmt.name.upper()}", fmt, fmt.fraction_bits, rounding))
+    for places in range(fmt.fraction_bits - 1, max(fmt.fraction_bits // 2 - 2, 1), -1):
+        for rounding in (Rounding.RZ, Rounding.RNE):
+            name = f"{rounding.name}-E{fmt.exponent_bits}M{places}"
+            yield known(Conversion(name, fmt, places, rounding))
+
+
+def known(rho: Conversion) -> Conversion:
+    """The conversion by the name that it has in tables, if it has one."""
+    return next((each for each in CONVERSIONS.values() if replace(each, name=rho.name) == rho), rho)
+
+
+def signed_zeros(rho: Conversion) -> tuple[Conversion, ...]:
+    """Without the sign of an exact zero, and with it."""
+    return rho, known(rho.with_signed_zero())
+
+
+def zero_exponents(types: Types) -> Iterator[int | None]:
+    """None, one below all, and each from the least exponent of a term to that of 1."""
+    yield from (None, LOWEST)
+    least = min(types.a.min_exponent + types.b.min_exponent, types.c.min_exponent)
+    yield from range(least - types.c.fraction_bits, 1)
+
+
+def orders(k: int, step: int) -> Iterator[tuple[int, ...]]:
+    """Runs of products dealt to several turns, where that makes other steps; not as they are numbered."""
+    seen = {_steps(tuple(range(k)), step)}
+    for run in divisors(k):
+        for turns in divisors(k // run):
+            order = tuple(
+                q * run + i for turn in range(turns) for q in range(turn, k // run, turns) for i in range(run)
+            )
+            if (steps := _steps(order, step)) not in seen:
+                seen.add(steps)
+                yield order
+
+
+def _steps(order: tuple[int, ...], step: int) -> tuple[frozenset[int], ...]:
+    return tuple(frozenset(order[i : i + step]) for i in range(0, len(order), step))
+
+
+def valid(make: Callable[Given, P], *args: Given.args, **named: Given.kwargs) -> Iterator[P]:
+    """The parameters, if they make sense."""
+    try:
+        yield make(*args, **named)
+    except ValueError:
+        return

@@ -1,0 +1,32 @@
+"""fdrda: L, how many places each cut keeps, and how it cuts; in detail what zero products and infinities do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import TypeVar
+
+from mmaformal.algorithms import IEEE_FP32, RZ_FP32, Fdrda, Gfdrda, Rounding
+from mmaformal.spaces.common import Types, divisors, valid
+
+F = TypeVar("F", Fdrda, Gfdrda)
+
+
+def choices(types: Types, k: int) -> Iterator[Fdrda]:
+    yield from of_kind(Fdrda, k)
+
+
+def of_kind(kind: type[F], k: int) -> Iterator[F]:
+    cuts = product(
+        divisors(k), (IEEE_FP32, RZ_FP32), range(23, 27), (None, *range(28, 35)), (Rounding.RD, Rounding.RZ)
+    )
+    for L, rho, places, sum_bits, cut in cuts:
+        for dot_bits in range(max(places, 29), 36):
+            yield from valid(kind, places, L, rho, dot_bits, sum_bits, cut=cut)
+
+
+def details(parameters: F, types: Types) -> Iterator[F]:
+    for skip in (True, False):
+        for first in (False, True):
+            yield replace(parameters, skip_zero_products=skip, inputs_first=first)

@@ -1,0 +1,229 @@
+"""Recordings made by a model are explained by that model; wrong ones by nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded import SHARED, save
+from slow import slow
+
+from mmaformal import ARCHITECTURES, cli
+from mmaformal.algorithms import (
+    IEEE_FP32,
+    RZ_FP32,
+    Conversion,
+    DotAdd,
+    Efda,
+    Fda,
+    Fdrda,
+    Gfdrda,
+    Gps,
+    Lowered,
+    Pfma,
+    Rounding,
+    Sfma,
+)
+from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.inputs import Rows
+from mmaformal.cases.run import results
+from mmaformal.formats import FORMATS, fp16
+from mmaformal.queries.diagnose import Diagnosis, diagnose
+from mmaformal.spaces import algorithms, details, models
+from mmaformal.spaces.common import Types, orders
+
+RD_FP32 = Conversion.named("RD-FP32")
+
+
+def recording(folder: Path, spec: DotAdd, rows: int = 900, **changes: Any) -> Path:
+    """Rows of every mood, as a file; `changes` are of its arrays."""
+    x = generate(spec, rows, seed=1, moods=(*MOODS, "edge"))
+    words = [fmt.word for fmt in (spec.a_format, spec.b_format, spec.c_format)]
+    a, b, c = (codes.astype(word) for codes, word in zip((x.a, x.b, x.c), words, strict=True))
+    d = results(spec, x.codes).astype(spec.d_format.word)
+    meta = {
+        "architecture": "hopper",
+        "instruction": "HMMA.16816.F32",
+        "input_format": spec.a_format.name,
+        "output_format": spec.d_format.name,
+        "terms": spec.k,
+    }
+    for name, i in ((n, i) for arch in ARCHITECTURES.values() for n, i in arch.items()):
+        if (i.a_format, i.b_format, i.c_format, i.d_format) == (*types_of(spec),) and i.k >= spec.k:
+            meta |= {"architecture": i.architecture, "instruction": name}
+            break
+    return save(folder / "rows.npz", {"a": a, "b": b, "c": c, "d": d, "meta": meta} | changes)
+
+
+def types_of(spec: DotAdd) -> Types:
+    return Types(spec.a_format, spec.b_format, spec.c_format, spec.d_format)
+
+
+def made(parameters: Any, k: int, a: str = "fp16", d: str = "fp32", order: tuple[int, ...] = ()) -> DotAdd:
+    one, other = FORMATS[a], FORMATS[d]
+    return DotAdd(k, one, one, other, other, parameters, product_order=order)
+
+
+MADE = {
+    "fda": made(Fda(25, 4, RZ_FP32, -130), 4),
+    "fda, an odd F, rounded down": made(Fda(29, 2, RD_FP32, None), 4),
+    "fda, other steps": made(Fda(24, 2, RZ_FP32, -133), 4, order=(0, 2, 1, 3)),
+    "efda": made(Efda(2, IEEE_FP32), 4, "bf16"),
+    "gps": made(Gps(4), 4, "bf16"),
+    "sfma": made(Sfma(IEEE_FP32), 4, "fp32"),
+    "pfma": made(Pfma(4), 4, "bf16"),
+    "fdrda": made(Fdrda(24, 4, IEEE_FP32), 4),
+    "fdrda, a bit less": made(Fdrda(24, 4, IEEE_FP32, sum_bits=30), 4),
+    "gfdrda": made(Gfdrda(24, 4, IEEE_FP32), 4),
+    "lowered": made(Lowered(25, 2, RZ_FP32, -133, fp16, (0, 2, 1, 3), IEEE_FP32), 4, "e5m2"),
+}
+
+
+@pytest.mark.parametrize("name", slow(MADE, {*MADE} - {"gps", "sfma", "pfma", "efda"}))
+def test_what_made_the_rows_is_found(name: str, tmp_path: Path) -> None:
+    spec = MADE[name]
+    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=20)
+    assert spec in [each for one in found.classes for each in one.members]
+    assert len(found.families) == 1
+
+
+def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
+    spec = MADE["gps"]
+    x = generate(spec, 300, seed=1, moods=(*MOODS, "edge"))
+    d = results(spec, x.codes).astype(np.uint32)
+    finite = np.nonzero((d & 0x7F800000) != 0x7F800000)[0]
+    d[finite[7]] ^= 1
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=5)
+    assert not found
+    (miss, *_) = found.nearest
+    assert (miss.model, miss.wrong, miss.row) == (spec, 1, finite[7])
+    assert miss.gives == miss.recorded ^ 1
+    assert "nothing tried explains all of 300 rows" in str(found)
+
+
+def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
+    one, other = MADE["gps"], made(Gps(2), 4, "bf16")
+    x = generate(one, 300, seed=1, moods=(*MOODS, "edge"))
+    d = np.where(np.arange(300) % 2, results(one, x.codes), results(other, x.codes)).astype(np.uint32)
+    assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=5)
+
+
+@pytest.fixture(scope="module")
+def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
+    """What rows without zeros and special values leave open."""
+    spec = made(Fda(25, 1, RZ_FP32, -130), 1)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(0x3000, 0x4800, (400, 1)) | (rng.integers(0, 2, (400, 1)) << 15) for _ in "ab")
+    c = rng.integers(0x3E000000, 0x41000000, 400)
+
+    none = np.empty((400, 0), np.uint64)
+    rows = Rows(a.astype(np.uint64), b.astype(np.uint64), c.astype(np.uint64), none, none)
+    d = results(spec, rows.codes).astype(np.uint32)
+    arrays = {"a": a.astype(np.uint16), "b": b.astype(np.uint16), "c": c.astype(np.uint32), "d": d}
+    path = recording(tmp_path_factory.mktemp("open"), spec, 400, **arrays)
+    return diagnose(path, only=["fda"], timeout=1)
+
+
+def test_what_the_rows_leave_open_is_told(open_ones: Diagnosis) -> None:
+    assert len(open_ones.families) == 1
+    assert "not told by these rows: rho (RZ-FP32, RZ-FP32±0), e_zero (" in str(open_ones)
+
+
+def test_the_tests_tell_all_classes_apart(open_ones: Diagnosis) -> None:
+    assert len(open_ones.classes) > 1
+    given = [tuple(test.gives[i] for test in open_ones.tests) for i in range(len(open_ones.classes))]
+    assert len(set(given)) == len(open_ones.classes)
+    for test in open_ones.tests[:2]:
+        codes = Rows.of([test.case]).codes
+        assert tuple(int(results(each.model, codes)[0]) for each in open_ones.classes) == test.gives
+
+
+# ---- the space -------------------------------------------------------------------------------------------------------
+
+
+def test_every_algorithm_without_block_scales_has_a_space() -> None:
+    used = {i.algorithm for arch in ARCHITECTURES.values() for i in arch if i.spec.scale_format is None}
+    assert used <= set(algorithms())
+
+
+def test_every_model_of_the_registry_is_in_the_space() -> None:
+    """One step of it, of at most eight products; at their full K there are too many to list them here."""
+    seen = set()
+    for i in (i for arch in ARCHITECTURES.values() for i in arch):
+        k = i.parameters.step_products
+        if i.spec.scale_format is not None or i.a_format != i.b_format or i.c_format != i.d_format or k > 8:
+            continue
+        spec = i.spec.in_order.replace(k=k)
+        if spec in seen or i.parameters in {x.parameters for x in seen}:
+            continue
+        seen.add(spec)
+        near = [
+            each
+            for each in models(types_of(spec), k, i.algorithm)
+            if getattr(each.parameters, "F", 0) == getattr(spec.parameters, "F", 0) and not each.product_order
+        ]
+        assert any(spec.parameters == each.parameters for x in near for each in details(x)), i.label
+    assert len(seen) > 8
+
+
+def test_orders_are_of_other_steps() -> None:
+    assert list(orders(4, 4)) == []
+    assert (0, 2, 1, 3) in list(orders(4, 2))
+    assert all(sorted(order) == list(range(8)) for order in orders(8, 2))
+
+
+def test_a_detail_is_itself_first() -> None:
+    spec = made(Fda(25, 4, Conversion.named("RZ-FP32"), None), 4)
+    assert next(details(spec)) == spec
+    assert Rounding.RZ is spec.parameters["rho"].rounding
+
+
+# ---- recordings, and the command -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="no ../shared/recordings beside this checkout")
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("v100_fp16_fp32", "fda F=23 L=4 ρ=RZ-FP32"),
+        ("processors/emr_tdpbf16ps", "pfma L=32"),
+    ],
+)
+def test_recorded_units_are_named(name: str, family: str) -> None:
+    found = diagnose(SHARED / f"{name}.npz", timeout=20)
+    assert len(found.families) == 1
+    assert str(found).splitlines()[1].startswith(f"1. {family}")
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of a command."""
+    status = cli.main(argv)
+    return status, *capsys.readouterr()
+
+
+def test_the_command_names_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recording(tmp_path, MADE["gps"], 300)
+    status, out, _ = run(capsys, "diagnose", str(path), "--only", "gps", "--jobs", "1")
+    assert status == 0
+    assert "1 model of 3 tried explains 300 rows of 4 products, bf16 × bf16 + fp32 → fp32" in out
+    assert "1. gps G=4" in out
+    status, out, _ = run(capsys, "diagnose", str(path), "--only", "gps", "--jobs", "2", "--json")
+    assert json.loads(out)[0]["classes"][0]["model"] == "gps G=4"
+    status, out, _ = run(capsys, "diagnose", str(path), "--only", "efda", "--jobs", "1")
+    assert status == 1
+    assert "nearest: efda" in out
+
+
+@pytest.mark.parametrize("words", [["rows.npz", "--only", "gpx"], ["nothing.npz"]])
+def test_wrong_use_is_told_in_a_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording(tmp_path, MADE["gps"], 20)
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run(capsys, "diagnose", *words)
+    assert status == 2
+    assert len(err.splitlines()) == 1
