@@ -34,8 +34,9 @@ def solver_processes(parent: int) -> list[int]:
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:  # it ended meanwhile
             continue
-        # python -m mmaformal.solver.worker BACKEND PARENT MEMORY
-        if b"mmaformal.solver.worker" in words and str(parent).encode() in words[4:6] and state != "Z":
+        # python -P …/solver/worker.py BACKEND PARENT MEMORY
+        started = any(word.endswith(b"worker.py") for word in words[:3])
+        if started and str(parent).encode() in words[4:6] and state != "Z":
             found.append(int(folder.name))
     return found
 

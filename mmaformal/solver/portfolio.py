@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, NotRequired, TypedDict, get_args
 
@@ -36,6 +37,9 @@ _DISTRIBUTIONS = {"z3": "z3-solver", "bitwuzla": "bitwuzla", "cvc5": "cvc5"}
 
 #: Those that a question is put to where none is named; cvc5 is for confirming (docs/design.md, "Solving").
 RACING = ("z3", "bitwuzla")
+
+#: What a solver's process runs: by its path, for `-m` imports the package first, which takes longer than most lemmas.
+_WORKER = Path(__file__).with_name("worker.py")
 
 #: Megabytes of address space per solver process.
 DEFAULT_MEMORY = 4096
@@ -138,7 +142,7 @@ class _Worker:
 
     def __init__(self, backend: str, memory: int, answers: queue.Queue[tuple[_Worker, str | None]]) -> None:
         self.backend = backend
-        command = [sys.executable, "-m", "mmaformal.solver.worker", backend, str(os.getpid()), str(memory)]
+        command = [sys.executable, "-P", str(_WORKER), backend, str(os.getpid()), str(memory)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
