@@ -69,6 +69,9 @@ class HalfFma(Sfma):
 SMALL = hopper["HMMA.1688.F16"].replace(k=2, L=2, e_zero=None)
 CDNA2 = cdna2["v_mfma_f32_32x32x4f16"]
 CDNA3 = cdna3["v_mfma_f32_32x32x4_2b_f16"]
+FDRDA = CDNA3.spec.replace(k=2, L=2)
+E5M2 = hopper["mma.m16n8k32.f16.e5m2.e5m2.f16"]
+LOWERED = E5M2.replace(k=4, L=2, order=(0, 2, 1, 3))
 PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=2)
 FMA = DotAdd(2, fp16, fp16, fp16, fp16, HalfFma(IEEE_FP16))
 EXACT = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=4, L=2, a_format=e3m2, b_format=e2m1)
@@ -265,11 +268,15 @@ def break_both(broken: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 BREAKS = ["signs of the sum", "carry", "infinities", "NaN", "first step", "negated between steps"]
 
 
-@pytest.mark.parametrize("broken", BREAKS)
-@pytest.mark.parametrize(("spec", "module"), [(FMA, sfma), (EXACT, efda)], ids=["sfma", "efda"])
+@pytest.mark.parametrize(
+    ("algorithm", "broken"),
+    [("sfma", each) for each in BREAKS]
+    + [pytest.param("efda", each, marks=[pytest.mark.slow] * (each in BREAKS[2:])) for each in BREAKS],
+)
 def test_a_broken_sum_is_not_proved_monotone(
-    spec: DotAdd, module: Any, broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spec, module = (FMA, sfma) if algorithm == "sfma" else (EXACT, efda)
     break_both(broken, module, monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_sticky.prove_in_c(theory, spec)
@@ -328,6 +335,7 @@ PRODUCT_BREAKS = [
             "NaN",
             "first step",
             "negated between steps",
+            "product of odd numbers",
             "exponent of a product",
             "exponent of zero",
         ],
@@ -475,7 +483,20 @@ NEEDED = [
 ]
 
 
-@pytest.mark.parametrize("name", NEEDED)
+#: of those that a quick one is like
+ALIKE = [
+    "e_max of neighbours",
+    "c on two grids, 0",
+    "partial sum 1 of two",
+    "difference 1, 0",
+    "totals, 0",
+    "e_max in range",
+    "special values of neighbours",
+    "special c",
+]
+
+
+@pytest.mark.parametrize("name", slow(NEEDED, ALIKE))
 def test_a_claim_left_out_is_noticed(name: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     forget(name, monkeypatch)
     with pytest.raises(NotProvedError, match=r"from all of these.*does not hold"):
@@ -559,9 +580,10 @@ def test_c_of_a_format_without_infinities_has_no_argument() -> None:
 # ---- fdrda, gps, lowered ---------------------------------------------------------------------------------------------
 
 
-def test_fdrda_is_monotone_in_c(theory: Theory) -> None:
-    of_fdrda.prove_in_c(theory, CDNA3.spec)
-    assert theory.proves(two_runs(CDNA3.spec).statement)
+@pytest.mark.parametrize("spec", slow([FDRDA, CDNA3.spec], [CDNA3.spec]), ids=lambda spec: f"K={spec.k}")
+def test_fdrda_is_monotone_in_c(spec: DotAdd, theory: Theory) -> None:
+    of_fdrda.prove_in_c(theory, spec)
+    assert theory.proves(two_runs(spec).statement)
 
 
 @pytest.mark.parametrize("broken", ["cut", "rounding", "c"])
@@ -576,7 +598,7 @@ def test_a_broken_fdrda_is_not(broken: str, theory: Theory, monkeypatch: pytest.
         c_at = fdrda.c_at
         monkeypatch.setattr(fdrda, "c_at", lambda *given: -c_at(*given))
     with pytest.raises(NotProvedError, match="does not hold"):
-        of_fdrda.prove_in_c(theory, CDNA3.spec)
+        of_fdrda.prove_in_c(theory, FDRDA)
 
 
 def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.LastAddition:
@@ -656,8 +678,8 @@ def test_pfma_is_monotone_in_c(theory: Theory) -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    slow([CDNA2, hopper["mma.m16n8k32.f16.e5m2.e5m2.f16"]], [CDNA2]),
-    ids=lambda i: i.algorithm,
+    slow([CDNA2, E5M2, LOWERED], [CDNA2, E5M2]),
+    ids=lambda i: f"{i.algorithm} K={i.k}",
 )
 def test_instructions_made_of_others_are_not_proved_where_they_are_not_that(
     instruction: Instruction, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from golden_vectors import FILES, instruction_of, kept_rows, load, scales
 from kernel_runs import executable, near_one, random_codes, run
+from slow import slow
 
 from mmaformal import (
     ARCHITECTURES,
@@ -63,20 +64,25 @@ WAYS = [
 
 #: parameters no hardware has
 HYPOTHETICAL = [
-    hopper["HMMA.16816.F32"].replace(F=30),
     hopper["HMMA.16816.F32"].replace(F=48),
     hopper["HMMA.16816.F32"].replace(e_zero=None),
     hopper["HMMA.16816.F32"].replace(e_zero=-20),
-    hopper["HMMA.16816.F16"].replace(e_zero=-3),
-    hopper["HMMA.1688.F32"].replace(F=8, L=2),
-    hopper["QGMMA.64x8x32.F32.E4M3.E5M2"].replace(L=1),
-    rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"].replace(L=8),
     rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.E8"].replace(e_zero=None, L=32),
     cdna2["f32_16x16x16f16"].replace(G=8),
     cdna3["f32_16x16x16_f16"].replace(cut=Rounding.RZ),
     cdna3["f32_16x16x16_bf16"].replace(skip_zero_products=False, sum_bits=None),
     cdna3["f32_16x16x32_fp8_bf8"].replace(dot_bits=24, c_reach=3),
 ]
+
+#: more of fda; each takes seconds to compile
+MORE = [
+    hopper["HMMA.16816.F32"].replace(F=30),
+    hopper["HMMA.16816.F16"].replace(e_zero=-3),
+    hopper["HMMA.1688.F32"].replace(F=8, L=2),
+    hopper["QGMMA.64x8x32.F32.E4M3.E5M2"].replace(L=1),
+    rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"].replace(L=8),
+]
+EACH = slow([*WAYS, *HYPOTHETICAL, *MORE], MORE)
 
 
 def label(i: Instruction) -> str:
@@ -107,7 +113,7 @@ def test_golden_vectors(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [random_codes, near_one])
-@pytest.mark.parametrize("i", WAYS + HYPOTHETICAL, ids=label)
+@pytest.mark.parametrize("i", EACH, ids=label)
 def test_kernel_is_the_executable(i: Instruction, make: Any) -> None:
     """A chain of two instructions where there can be one; a width that leaves a part of a panel."""
     rng = np.random.default_rng(list(i.label.encode()))
@@ -128,7 +134,7 @@ def test_kernel_is_the_executable(i: Instruction, make: Any) -> None:
         assert len(np.unique(mine)) > 100  # the inputs do reach the arithmetic
 
 
-@pytest.mark.parametrize("i", [*WAYS, *HYPOTHETICAL, cdna1["f32_16x16x8bf16"].replace(L=1, k=2)], ids=label)
+@pytest.mark.parametrize("i", [*EACH, cdna1["f32_16x16x8bf16"].replace(L=1, k=2)], ids=label)
 def test_kernel_is_the_executable_on_zeros(i: Instruction) -> None:
     """Steps whose products are zeros of either sign, all or all but one or two; c of any exponent, or ±0."""
     rng = np.random.default_rng(list(i.label.encode()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Sequence
 from fractions import Fraction
 
 import ml_dtypes
@@ -48,9 +49,26 @@ def numbers(fmt: Format) -> np.ndarray:
         return np.arange(fmt.codes, dtype=fmt.word).view(fmt.dtype).astype(np.float64)
 
 
-@pytest.mark.parametrize("fmt", SMALL, ids=str)
-def test_every_code_is_what_ml_dtypes_says(fmt: Format) -> None:
-    for code, number in enumerate(numbers(fmt)):
+def some_codes(fmt: Format) -> list[int]:
+    """Every code of few bits; of 16, every 13th and those where the exponent changes."""
+    if fmt.storage_bits <= 8:
+        return [*range(fmt.codes)]
+    edges = range(0, fmt.codes, 1 << fmt.fraction_bits)
+    return sorted({*range(0, fmt.codes, 13), *edges, *(x + 1 for x in edges), *(x - 1 for x in edges if x)})
+
+
+@pytest.mark.parametrize(
+    ("fmt", "codes"),
+    [pytest.param(fmt, some_codes(fmt), id=str(fmt)) for fmt in SMALL]
+    + [
+        pytest.param(fmt, range(fmt.codes), id=f"all of {fmt}", marks=pytest.mark.slow)
+        for fmt in (fp16, bf16)
+    ],
+)
+def test_every_code_is_what_ml_dtypes_says(fmt: Format, codes: Sequence[int]) -> None:
+    known = numbers(fmt)
+    for code in codes:
+        number = known[code]
         assert fmt.is_nan(code) == np.isnan(number)
         assert fmt.is_infinite(code) == np.isinf(number)
         assert fmt.is_finite(code) == np.isfinite(number)

@@ -18,6 +18,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from slow import slow
 
 from mmaformal import (
     Different,
@@ -334,18 +335,19 @@ SMALL = {
 }
 
 
-#: of those whose like are in tests/cases/test_enumeration.py, or that take long
-LONG = {"pairwise against exact", "exact against fda", "round down"}
+#: of those whose like are in tests/cases/test_enumeration.py or quick, or that take long
+LONG = [
+    *("pairwise against exact", "exact against fda", "round down"),
+    *("coarse output", "two products", "a fixed minus zero", "e_zero below all"),
+]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SMALL]
-)
+@pytest.mark.parametrize("name", slow(SMALL, LONG))
 def test_answers_are_those_of_looking_at_every_input(name: str) -> None:
     check(SMALL[name])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", slow(range(6), range(3, 6)))
 def test_answers_for_models_at_random_are_those_of_looking_at_every_input(seed: int) -> None:
     rng = random.Random(seed)
     rho = rng.choice([RNE_FP16, RZ_FP32])

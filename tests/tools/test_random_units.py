@@ -65,7 +65,7 @@ NOT_SO = {
     "commutativity": ampere["HMMA.16816.F32"].replace(k=1, L=1),  # its executable is changed below
     "sign-symmetry": cdna3["v_mfma_f32_32x32x8_f16"],
     "zero-padding": ampere["HMMA.1688.F32"].replace(e_zero=10),
-    "power-of-two-scaling": cdna2["v_mfma_f32_16x16x8bf16"],
+    "power-of-two-scaling": ampere["HMMA.1688.F32"].replace(e_zero=10),
     "no-nan-from-finite": cdna2["v_mfma_f32_16x16x8bf16"],
     "never-minus-zero": ampere["DMMA.884"],
     "every-number": cdna2["v_mfma_f32_16x16x8bf16"],
@@ -86,6 +86,13 @@ def test_a_property_that_does_not_hold_is_attacked_with_success(
         multiply = fda.multiply
         monkeypatch.setattr(fda, "multiply", lambda x, y, *more: multiply(x, x, *more))
     assert attack(name, NOT_SO[name], random.Random(0), 3000)
+
+
+@pytest.mark.slow
+def test_products_that_are_flushed_away_are_attacked_with_success() -> None:
+    """Few cases have some."""
+    unit = cdna2["v_mfma_f32_16x16x8bf16"]
+    assert attack("power-of-two-scaling", unit, random.Random(0), 3000)
 
 
 def test_numbers_that_are_too_small_are_attacked_with_success() -> None:
