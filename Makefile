@@ -10,7 +10,7 @@ demo: $(VENV)/installed
 	$(BIN)/mmaformal diff ampere hopper HMMA.16816.F32
 
 test: $(VENV)/tools
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
