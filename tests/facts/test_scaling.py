@@ -26,12 +26,14 @@ from mmaformal.solver.portfolio import Relay
 
 FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"].spec
 FDRDA_BF16 = cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec
-GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"].spec
+LONG_GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"].spec
+GFDRDA = LONG_GFDRDA.replace(k=8, L=8)
 SFMA = cdna1["v_mfma_f32_32x32x1f32"].spec
 FIXED_POINT = cdna1["v_mfma_f32_32x32x4f16"].spec
 SORTED = cdna1["v_mfma_f32_32x32x2bf16"].spec
 GPS = cdna2["v_mfma_f32_32x32x4f16"].spec
-LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"].spec
+LONG_LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"].spec
+LOWERED = LONG_LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
 
 
 @pytest.fixture
@@ -51,11 +53,16 @@ def proved(solvers: Relay, spec: DotAdd) -> bool:
 @pytest.mark.parametrize(
     "spec",
     [
-        *(FDRDA, FDRDA_BF16, GFDRDA, SFMA),
-        *(pytest.param(spec, marks=pytest.mark.slow) for spec in (FIXED_POINT, SORTED)),
-        *(GPS, LOWERED),
+        *(FDRDA, GFDRDA, SFMA, GPS, LOWERED),
+        *(
+            pytest.param(spec, marks=pytest.mark.slow)
+            for spec in (FIXED_POINT, SORTED, FDRDA_BF16, LONG_GFDRDA, LONG_LOWERED)
+        ),
     ],
-    ids=["fdrda", "bf16", "gfdrda", "sfma", "fixed-point", "sorted", "gps", "lowered"],
+    ids=[
+        *("fdrda", "gfdrda", "sfma", "gps", "lowered"),
+        *("fixed-point", "sorted", "bf16", "gfdrda of many products", "lowered of many products"),
+    ],
 )
 def test_doubling_is_proved(solvers: Relay, spec: DotAdd) -> None:
     assert proved(solvers, spec)
