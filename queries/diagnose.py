@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, parameter_text
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.codes import is_nan
+from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import results
 from mmaformal.display import ShortRepr, counted
+from mmaformal.encodings import executable
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import row_sizes
@@ -41,8 +42,8 @@ from mmaformal.spaces.common import Types
 
 #: A model that gets more than this part of the rows wrong, whatever its details, is none.
 _WRONG = 0.1
-#: How many rows a model is run on before others.
-_FIRST, _SECOND = 12, 200
+#: How many rows a model is run on, one at a time, before it is run on more; most of them refute what is none.
+_FIRST, _SECOND = 5, 200
 #: How many details of a model that is refuted are tried, to tell how near it is.
 _LIKELY = 64
 #: How many parts the models of an algorithm are divided into, for worker processes.
@@ -318,6 +319,19 @@ class _Recorded(ShortRepr):
         some = Rows(x.a[where], x.b[where], x.c[where], x.scale_a[where], x.scale_b[where])
         return differ(spec, results(spec, some.codes), self.d[where])
 
+    def one(self, row: int) -> tuple[Codes, int]:
+        """A row, in Python's integers."""
+        return self.rows[row], int(self.d[row])
+
+    def telling_first(self) -> NDArray[np.intp]:
+        """The rows in an order by chance, but those of the fewest zeros and special values first."""
+        x, t = self.rows, self.types
+        odd = np.zeros(len(self.d), np.int64)
+        for codes, fmt in ((x.a, t.a), (x.b, t.b), (x.c[:, None], t.c), (self.d[:, None], t.d)):
+            odd += np.asarray(is_zero(codes, fmt) | ~is_finite(codes, fmt)).sum(axis=1)
+        order = np.random.default_rng(0).permutation(len(self.d))
+        return order[np.argsort(odd[order], kind="stable")]
+
 
 @dataclass(frozen=True, repr=False)
 class _Found(ShortRepr):
@@ -354,12 +368,12 @@ def _done(rows: _Recorded, tasks: Sequence[tuple[str, int]], jobs: int) -> Itera
 
 def _searched(rows: _Recorded, algorithm: str, part: int) -> _Found:
     """One part of one algorithm's models, in a worker process."""
-    order = np.random.default_rng(0).permutation(len(rows.d))
-    first, second = order[:_FIRST], order[:_SECOND]
+    order = rows.telling_first()
+    first, second = [rows.one(row) for row in order[:_FIRST]], order[:_SECOND]
     exact, near, tried = [], [], 0
     for spec in islice(models(rows.types, rows.k, algorithm), part, None, _PARTS):
         tried += 1
-        if rows.differ(spec, first).sum() > len(first) // 2:
+        if _mostly_wrong(spec, first):
             continue
         wrong = int(rows.differ(spec, second).sum())
         near.append((wrong, spec))
@@ -371,6 +385,19 @@ def _searched(rows: _Recorded, algorithm: str, part: int) -> _Found:
                 else:  # it is likely to refute others
                     order = np.concatenate([[refuting], order[order != refuting]])
     return _Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
+
+
+def _mostly_wrong(spec: DotAdd, rows: Sequence[tuple[Codes, int]]) -> bool:
+    """Whether more than half of some rows refute a model."""
+    wrong = 0
+    for done, (codes, d) in enumerate(rows, 1):
+        result = int(executable.dot_add(spec, codes.a, codes.b, codes.c).result)
+        wrong += result != d and not (is_nan(result, spec.d_format) and is_nan(d, spec.d_format))
+        if 2 * wrong > len(rows):
+            return True
+        if 2 * (wrong + len(rows) - done) <= len(rows):
+            break
+    return False
 
 
 def _refuting(rows: _Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
