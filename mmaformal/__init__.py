@@ -43,6 +43,7 @@ cdna1 = ARCHITECTURES["cdna1"]
 cdna2 = ARCHITECTURES["cdna2"]
 cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
+armv8_6 = ARCHITECTURES["armv8_6"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -63,6 +64,7 @@ __all__ = [
     "Witness",
     "ada",
     "ampere",
+    "armv8_6",
     "blackwell",
     "cdna1",
     "cdna2",

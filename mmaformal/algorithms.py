@@ -48,6 +48,25 @@ class Rounding(Enum):
         return cls[value]
 
 
+class NanRule(Enum):
+    """Which NaN an operation gives."""
+
+    ANY = "some NaN: which one is not known"
+    DEFAULT = "always the same: positive, quiet, without a payload"
+    FIRST = "the first NaN among a, b and c, made quiet; if none is, the negative quiet one without a payload"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> NanRule:
+        """A rule, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, NanRule):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a NanRule or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no rule {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
+
+
 @dataclass(frozen=True, repr=False)
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
@@ -133,9 +152,10 @@ RNE_FP32 = Conversion("RNE-FP32", fp32, 23, Rounding.RNE)
 IEEE_FP16 = Conversion("IEEE-FP16", fp16, 10, Rounding.RNE, signed_zero=True)
 IEEE_FP32 = Conversion("IEEE-FP32", fp32, 23, Rounding.RNE, signed_zero=True)
 IEEE_FP64 = Conversion("IEEE-FP64", fp64, 52, Rounding.RNE, signed_zero=True)
+RO_FP32 = Conversion("RO-FP32±0", fp32, 23, Rounding.RO, signed_zero=True)
 
 CONVERSIONS = {
-    rho.name: rho for rho in (RZ_FP32, RZ_E8M13, RNE_FP16, RNE_FP32, IEEE_FP16, IEEE_FP32, IEEE_FP64)
+    rho.name: rho for rho in (RZ_FP32, RZ_E8M13, RNE_FP16, RNE_FP32, IEEE_FP16, IEEE_FP32, IEEE_FP64, RO_FP32)
 }
 
 
@@ -158,6 +178,7 @@ _KINDS: dict[str, Callable[[object, str], object]] = {
     "str": text,
     "tuple[int, ...]": _integers,
     "Rounding": Rounding.named,
+    "NanRule": NanRule.named,
     "Conversion": Conversion.named,
     "Format": Format.named,
     "Parameters": _parameters,
@@ -191,8 +212,6 @@ class Parameters:
 
     algorithm: ClassVar[str]
     summary: ClassVar[str]
-    #: whether the code of a NaN result is known; if not, its payload is unspecified and only "a NaN" is modelled
-    nan_is_canonical: ClassVar[bool] = False
     #: whether a and b may have block scales
     takes_scales: ClassVar[bool] = False
     #: whether its rule is IEEE 754's or correct rounding, so that exact rational arithmetic can say what is right
@@ -233,6 +252,11 @@ class Parameters:
     def step_products(self) -> int:
         """How many products one step of the algorithm takes; a greater K is a chain of steps."""
         raise NotImplementedError
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        """Whether the code of a NaN result is known; if not, its payload is left open, and only "a NaN" is modelled."""
+        return False
 
     def check(self, spec: DotAdd) -> None:
         """Raise ValueError if these parameters make no sense with the types of `spec`."""
@@ -336,7 +360,7 @@ def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
         return "uncut" if name == "sum_bits" else "fields"
-    if isinstance(value, Rounding):
+    if isinstance(value, (Rounding, NanRule)):
         return value.name
     if isinstance(value, tuple):
         return ",".join(map(str, value))
@@ -353,9 +377,11 @@ class Sfma(Parameters):
     """
 
     rho: Conversion
+    nan: NanRule = NanRule.ANY
 
     algorithm: ClassVar[str] = "sfma"
     rounds_correctly: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {"nan": "which NaN an fma gives"}
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
 
     @property
@@ -366,10 +392,49 @@ class Sfma(Parameters):
         one = spec.a_format == spec.b_format == spec.c_format
         self._needs(one and spec.d_format == self.rho.format, f"one type throughout, not {spec.types}")
         self._needs(spec.a_format == self.rho.format, f"a, b, c of {self.rho.format}, the type of ρ")
-        self._needs(self.rho.format in (fp32, fp64), "fp32 or fp64")
+        self._needs(self.rho.format in (fp16, fp32, fp64), "fp16, fp32 or fp64")
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return self.nan is not NanRule.ANY
 
     def keeps(self, spec: DotAdd) -> str:
         return f"rounds after every product: each fma is exact until it is rounded to {_significant(spec.d_format)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Ffma(Parameters):
+    """ffma, flushed fused multiply-add in order (semantics §10), of Intel's AVX512_BF16.
+
+    `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each as one of pfma: IEEE fp32, to nearest even, but a
+    subnormal operand counts as zero of its sign, and so does a result that is tiny after rounding; `NanRule.FIRST`.
+    Which product is taken first is the `product_order` of the `DotAdd`.
+    """
+
+    algorithm: ClassVar[str] = "ffma"
+    summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # measured
+
+    @property
+    def step_products(self) -> int:
+        return 1
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"rounds after every product: each fma is exact until it is rounded to {_significant(fp32)}, and zero "
+            "where it is then below the least normal number"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -434,7 +499,6 @@ class Fda(Parameters):
     summary: ClassVar[str] = (
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
-    nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-C step 1
     takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -444,6 +508,10 @@ class Fda(Parameters):
         most = (_LANE - (2 << self.F)) // ((4 << self.F) - 1)
         self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
         _check_exponent(self, self.e_zero)
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # MMA-Sim §IV-C step 1
 
     @property
     def step_products(self) -> int:
@@ -493,7 +561,6 @@ class Gdfs(Parameters):
     meanings: ClassVar[Mapping[str, str]] = {"G": "products of one group; their exact sum is one term"}
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
-    nan_is_canonical: ClassVar[bool] = True  # MMA-Sim §IV-E step 1
     takes_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -504,6 +571,10 @@ class Gdfs(Parameters):
         )
         self._needs(8 <= self.F <= 40, f"8 ≤ F ≤ 40 (the executable's lanes have 64 bits), not {self.F}")
         _check_exponent(self, self.e_zero)
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # MMA-Sim §IV-E step 1
 
     @property
     def step_products(self) -> int:
@@ -806,11 +877,14 @@ class Pfma(Parameters):
     summary: ClassVar[str] = (
         "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
     )
-    nan_is_canonical: ClassVar[bool] = True  # measured
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._needs(self.L >= 2 and self.L % 2 == 0, f"L even, a pair of products or several, not {self.L}")
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # measured
 
     @property
     def step_products(self) -> int:
@@ -830,6 +904,44 @@ class Pfma(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return f"has two parts, of even and odd products, rounded to {_significant(fp32)} after every product"
+
+
+@dataclass(frozen=True, repr=False)
+class Oddsum(Parameters):
+    """oddsum, pairs rounded to odd (semantics §10), of Arm's BFDOT and BFMMLA without extended bfloat16 arithmetic.
+
+    Per step, `d = c ⊕ (a_0·b_0 ⊕ a_1·b_1)`; each product and each sum ⊕ is rounded with ρ.  A subnormal operand counts
+    as zero of its sign, and so does a result that is tiny before rounding.  A NaN is 0x7FC00000.
+    """
+
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "oddsum"
+    summary: ClassVar[str] = "pairs rounded to odd: fp32 products, their sum, and c, subnormals flushed"
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # Arm's manual: FPDefaultNaN
+
+    @property
+    def step_products(self) -> int:
+        return 2
+
+    def check(self, spec: DotAdd) -> None:
+        self._needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
+        self._needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+        whole = self.rho.fraction_bits == fp32.fraction_bits and self.rho.signed_zero
+        self._needs(whole, f"a ρ that keeps all of fp32, and the sign of zero, not {self.rho}")
+        self._needs(
+            self.rho.rounding in (Rounding.RO, Rounding.RZ),
+            f"RO or RZ, which leave tiny what is tiny before rounding, not {self.rho}",
+        )
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"has no wide accumulator: every product and every sum is cut to {_significant(fp32)}, "
+            f"{self.rho.rounding.value}"
+        )
 
 
 #: A longer chain is refused: its inputs alone would fill the memory.

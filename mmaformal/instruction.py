@@ -48,6 +48,7 @@ class Instruction:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)  #: where each parameter is from
     issues: int = 1  #: how many hardware instructions, each one's result the next one's accumulator
     sizes: Sizes | None = None  #: other m and n that it comes in, with the same arithmetic
+    depths: range = range(0)  #: other K that it may be configured for, all products in one step
 
     @property
     def k(self) -> int:
@@ -146,6 +147,19 @@ class Instruction:
         sources = {n: s for n, s in self.sources.items() if n not in changes}
         sources |= {n: "hypothetical" for n in changes if n in self.parameters.keys()}  # noqa: SIM118
         return with_changes(self, own | {"spec": spec, "aliases": (), "sources": sources})
+
+    def configured(self, k: int) -> Instruction:
+        """The instruction as configured for another K, `NAME.K8`: `sapphire_rapids["TDPBF16PS"].configured(8)`.
+
+        Raises ValueError where it may not be (`depths`), TypeError unless k is an integer.
+        """
+        k = integer(k, "k")
+        if k == self.k:
+            return self
+        if k not in self.depths:
+            have = f"its K is {', '.join(map(str, self.depths))}" if self.depths else "its K is fixed"
+            raise ValueError(f"{self.label} cannot be configured for K = {k}: {have}")
+        return replace(self, name=f"{self.name}.K{k}", spec=self.spec.replace(k=k, L=k), depths=range(0))
 
     def chained(self, k: int) -> Instruction:
         """The instruction issued k / self.k times, each result being the next one's accumulator.

@@ -28,6 +28,8 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
     rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, _parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
     parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
+    if architecture.exact:
+        parts.append(wrapped(architecture.exact_in_words, "", "  "))
     if wanted is None and architecture.revisions:
         parts.append(revisions([architecture]))
     return "\n\n".join(parts)
@@ -173,7 +175,16 @@ def in_words(i: Instruction) -> str:
         lines += _field("block scales", scales)
     if (backed := backing(i)) is not None:
         lines += _field("evidence", backed.text())
-    lines.append("parameters:")
+    if i.depths:
+        lines += _field(
+            "other K", f"{i.depths[0]} to {i.depths[-1]}, as configured: {i.name}.K{i.depths[0]}, …"
+        )
+    if i.architecture in ARCHITECTURES:
+        lines += _field("integers", ARCHITECTURES[i.architecture].exact_in_words)
+    lines.append("parameters:" if len(p) else "parameters: none of its own")
+    lines += [
+        wrapped(f"{name}: [{text}]", "  ", "      ") for name, text in i.sources.items() if name not in p
+    ]
     for name in p:
         is_ = p[name]
         value = _VALUES.get((name, is_), str(getattr(is_, "name", is_)))

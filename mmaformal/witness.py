@@ -200,6 +200,17 @@ class Witness:
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
         return cuda_source(cases, self.a, self.b, int(self.c), self.scale_a, self.scale_b)
 
+    def to_c(self) -> str:
+        """A self-contained C program that runs this case on the unit of the processor at hand, by its intrinsic, and
+        says if it does what its model says.
+
+        Raises CUnavailableError where neither side is a unit of a processor that has one.
+        """
+        from mmaformal.intrinsics import c_source
+
+        cases = [(self.x, self.results[0]), (self.y, self.results[1])]
+        return c_source(cases, self.a, self.b, self.c)
+
     def to_json(self) -> dict[str, object]:
         """Codes as hexadecimal strings, the models with their parameters."""
 

@@ -336,7 +336,8 @@ def _why_same(x: Structure, y: Structure, K: int, asker: Asker) -> tuple[str, Pr
     numbers: dict[tuple[int, int], int] = {}
     if additions(x, K, numbers) != additions(y, K, numbers):
         return None
-    spec = x.instruction.spec.replace(k=x.instruction.parameters.step_products)
+    spec = x.instruction.spec.in_order
+    spec = spec.replace(k=x.instruction.parameters.step_products)
     found = facts_of(spec).adds_c_last(asker, spec) if spec.k == x.instruction.k else None
     if found is None:
         return None

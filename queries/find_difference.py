@@ -1,6 +1,7 @@
 """Find an input on which two instructions differ, the smallest there is, or prove that there is none.
 
     find_difference(ampere, hopper, "HMMA.16816.F32")
+    find_difference(hopper, sapphire_rapids, "HMMA.16816.F32.BF16", "TDPBF16PS")
 
 How it is done: inputs with no, one and two nonzero products are tried first (a few solver calls of a fraction of a
 second each; `unsat` proves that more products are needed), then all inputs at once.  A witness found is then made
@@ -9,6 +10,7 @@ smaller (`smallest`).
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -53,6 +55,7 @@ def find_difference(
     x: Architecture | Instruction,
     y: Architecture | Instruction,
     instruction: str | None = None,
+    other: str | None = None,
     *,
     where: Constraint | str | Iterable[Constraint | str] = (),
     timeout: float = 120.0,
@@ -63,6 +66,8 @@ def find_difference(
     """Do x and y compute the same function?
 
     x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types.
+    other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
+    that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
     timeout: seconds for everything; memory: megabytes per solver process; backends: solvers to use, by default all
     that are installed; progress: called with a line of text as the work goes on.
@@ -74,7 +79,9 @@ def find_difference(
     that no input satisfies is one), WitnessError if a solver's model does not hold when it is re-run.
     """
     checked_timeout(timeout)
-    left, right = _instruction(x, instruction), _instruction(y, instruction)
+    left, right = _instruction(x, instruction), _instruction(y, instruction if other is None else other)
+    if other is not None:
+        left, right = (each.chained(math.lcm(left.k, right.k)) for each in (left, right))
     _check_comparable(left, right)
     constraints = as_constraints(where)
     with Portfolio(backends, memory) as portfolio:

@@ -15,7 +15,7 @@ from mmaformal.instruction import Instruction
 
 SHARED = Path(__file__).parents[2] / "shared" / "recordings"
 #: of processors, those whose instruction is modelled
-PROCESSORS = [path for path in [SHARED / "processors" / "emr_tdpbf16ps.npz"] if path.exists()]
+PROCESSORS = [path for kind in ("emr", "qemu") for path in sorted(SHARED.glob(f"processors/{kind}_*.npz"))]
 FILES = sorted(SHARED.glob("*.npz")) + sorted(SHARED.glob("lowered/*.npz")) + PROCESSORS
 NO_SHARED = pytest.mark.skip(reason="no ../shared/recordings beside this checkout")
 real_files = pytest.mark.parametrize(

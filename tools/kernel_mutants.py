@@ -22,6 +22,7 @@ _SFMA = "cdna2 v_mfma_f32_16x16x4f32"
 _FDRDA = "cdna3 v_mfma_f32_16x16x16_f16"
 _FDRDA_BF16 = "cdna3 v_mfma_f32_16x16x16_bf16"
 _GFDRDA = "cdna3 v_mfma_f32_16x16x32_fp8_bf8"
+_ODDSUM = "armv8_6 BFMMLA"
 
 
 def near(name: str) -> tuple[str, ...]:
@@ -278,8 +279,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _IEEE,
         "sfma's kernel is for any rounding",
-        "return cls(spec) if ieee and has_fma() else None",
-        "return cls(spec)",
+        "return cls(spec) if ieee and p.nan",
+        "return cls(spec) if p.nan",
         kernels("test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only"),
     ),
     Mutant(
@@ -411,5 +412,47 @@ MUTANTS: tuple[Mutant, ...] = (
         "drop = min(max(bits - 53, -1074 - (place + low), 0), 62)",
         "drop = min(max(bits - 53, 0), 62)",
         ("tests/package/test_statistics.py::test_errors_below_the_least_normal_number_are_rounded_once",),
+    ),
+    Mutant(
+        "mmaformal/kernels/again.py",
+        "doubtful results stay",
+        "if doubtful.any():",
+        "if not doubtful.any():",
+        kernels("test_doubtful_results_are_computed_again"),
+    ),
+    Mutant(
+        "mmaformal/kernels/ffma.py",
+        "of four results, the last one is doubted",
+        "least[j] |= is_least(s) | is_least(t) | is_least(u) | is_least(v)",
+        "least[j] |= is_least(v)",
+        kernels("test_flushed_results_are_tiny_where_the_executable_s_are[sapphire_rapids VDPBF16PS[k=8]]"),
+    ),
+    Mutant(
+        "mmaformal/kernels/ffma.py",
+        "a result is not flushed before the next product",
+        "u = fma(x2, b[p, k + 2, j], flush(t))",
+        "u = fma(x2, b[p, k + 2, j], t)",
+        kernels("test_flushed_results_are_tiny_where_the_executable_s_are[sapphire_rapids VDPBF16PS[k=8]]"),
+    ),
+    Mutant(
+        "mmaformal/kernels/oddsum.py",
+        "the odd neighbour is the larger one",
+        "odd = np.int32(bits + 1) if way >= 0 else np.int32(bits - 1)",
+        "odd = np.int32(bits + 1)",
+        near(_ODDSUM),
+    ),
+    Mutant(
+        "mmaformal/kernels/oddsum.py",
+        "a sum that overflows is not doubted",
+        "doubtful[i, begin + j] = lost[j] != 0",
+        "doubtful[i, begin + j] = False",
+        kernels("test_a_sum_rounded_to_odd_does_not_overflow_where_one_rounded_to_nearest_does"),
+    ),
+    Mutant(
+        "mmaformal/kernels/staged.py",
+        "b's NaN comes before a's",
+        "where(x.nan, a | quiet, where(y.nan, b | quiet,",
+        "where(y.nan, b | quiet, where(x.nan, a | quiet,",
+        bits("sapphire_rapids VFMADD231PH"),
     ),
 )

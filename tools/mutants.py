@@ -38,6 +38,10 @@ _LOWERED = "hopper mma.m16n8k32.f16.e4m3.e5m2.f16"
 _LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
 _GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
 _PFMA = "sapphire_rapids TDPBF16PS"
+_VDP = "sapphire_rapids VDPBF16PS"
+_HALF = "sapphire_rapids VFMADD231PH"
+_DOT = "armv8_6 BFDOT"
+_MATRIX = "armv8_6 BFMMLA"  # two steps
 
 MUTANTS: tuple[Mutant, ...] = (
     # ---- executable: decode
@@ -1343,5 +1347,145 @@ MUTANTS: tuple[Mutant, ...] = (
         _PFMA,
         "sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign)",
         "sign=z3.If(sum_.total == 0, third.sign, rounded.sign)",
+    ),
+    Mutant(
+        "executable/ffma.py",
+        "b's NaN comes before a's",
+        _VDP,
+        "steps.append(fma(x, y, c, spec))",
+        "steps.append(fma(y, x, c, spec))",
+    ),
+    Mutant(
+        "executable/ffma.py",
+        "the result of the first fma is d",
+        _VDP,
+        "return Trace(tuple(steps), c)",
+        "return Trace(tuple(steps), steps[0].result)",
+    ),
+    Mutant(
+        "smt/ffma.py",
+        "every fma takes c",
+        _VDP,
+        "steps[-1].result if steps else c",
+        "c",
+    ),
+    Mutant(
+        "smt/ffma.py",
+        "the last product is taken first",
+        _VDP,
+        "step(spec, a[k], b[k],",
+        "step(spec, a[-1 - k], b[-1 - k],",
+    ),
+    Mutant(
+        "executable/sfma.py",
+        "c's NaN comes before a's",
+        _HALF,
+        "((addend, c), (y, b), (x, a))",
+        "((x, a), (y, b), (addend, c))",
+    ),
+    Mutant(
+        "executable/sfma.py",
+        "a NaN keeps its signalling bit",
+        _HALF,
+        "code | 1 << (bits - 1)",
+        "code",
+    ),
+    Mutant(
+        "executable/sfma.py",
+        "0·∞ is a positive NaN",
+        _HALF,
+        "nan = nan + sign_word(rho.format)",
+        "nan = nan + 0",
+    ),
+    Mutant(
+        "smt/sfma.py",
+        "c's NaN comes before a's",
+        _HALF,
+        "zip(reversed(codes), reversed(operands), strict=True)",
+        "zip(codes, operands, strict=True)",
+    ),
+    Mutant(
+        "smt/sfma.py",
+        "0·∞ is a positive NaN",
+        _HALF,
+        "quiet_nan(fmt) | fmt.sign_mask, fmt",
+        "quiet_nan(fmt), fmt",
+    ),
+    Mutant(
+        "smt/sfma.py",
+        "all NaNs are one",
+        _HALF,
+        "if rule is not NanRule.FIRST:",
+        "if rule is not None:",
+    ),
+    Mutant(
+        "executable/oddsum.py",
+        "a subnormal c keeps its value",
+        _DOT,
+        "ieee_add(without_subnormal(c), group, rho, NAN)",
+        "ieee_add(c, group, rho, NAN)",
+    ),
+    Mutant(
+        "executable/oddsum.py",
+        "a tiny product keeps its value",
+        _DOT,
+        "rounded, without_subnormal(code))",
+        "rounded, code)",
+    ),
+    Mutant(
+        "executable/oddsum.py",
+        "a tiny sum of products keeps its value",
+        _DOT,
+        "group = without_subnormal(pair.result)",
+        "group = pair.result",
+    ),
+    Mutant(
+        "executable/oddsum.py",
+        "a result that is tiny keeps its value",
+        _DOT,
+        "addition, without_subnormal(addition.result))",
+        "addition, addition.result)",
+    ),
+    Mutant(
+        "executable/blocks.py",
+        "rounding to odd only cuts",
+        _DOT,
+        "kept = where(lost, kept | 1, kept)",
+        "kept = where(lost, kept, kept)",
+    ),
+    Mutant(
+        "smt/blocks.py",
+        "rounding to odd only cuts",
+        _DOT,
+        "bit(z3.Or(odd, lost != 0))",
+        "bit(odd)",
+    ),
+    Mutant(
+        "smt/oddsum.py",
+        "a subnormal c keeps its value",
+        _DOT,
+        "flush_result(pair.result), flush_result(c)",
+        "flush_result(pair.result), c",
+    ),
+    Mutant(
+        "smt/oddsum.py",
+        "a tiny sum of products keeps its value",
+        _DOT,
+        "flush_result(pair.result), flush_result(c)",
+        "pair.result, flush_result(c)",
+    ),
+    Mutant(
+        "smt/oddsum.py",
+        "both pairs are added to c",
+        _MATRIX,
+        "        c = steps[-1].result\n    return Trace(tuple(steps), c)",
+        "    return Trace(tuple(steps), steps[-1].result)",
+    ),
+    Mutant(
+        "smt/oddsum.py",
+        "a result that is tiny keeps its value",
+        _DOT,
+        "result=flush_result(addition.result)",
+        "result=addition.result",
     ),
 )

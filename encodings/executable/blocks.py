@@ -334,7 +334,7 @@ def encode(x: Rounded, rho: Conversion) -> Lane:
     return where(negative, code + sign_word(target), code)
 
 
-def select_special(special: Special, code: Lane, rho: Conversion, nan: int) -> Lane:
+def select_special(special: Special, code: Lane, rho: Conversion, nan: Lane) -> Lane:
     """The result: the special value where there is one, else the code of the sum."""
     target = rho.format
     infinity = ((1 << target.exponent_bits) - 1) << target.fraction_bits

@@ -1,7 +1,8 @@
 """sfma, sequential fused multiply-add, executable.  Specification: semantics §3; MMA-Sim §IV-A (SFMA).
 
 `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, each the exact `a_k·b_k + d` rounded once with ρ; special
-values and the sign of zero as IEEE 754: an exact zero is +0 unless product and addend are both -0.
+values and the sign of zero as IEEE 754: an exact zero is +0 unless product and addend are both -0.  A NaN is as the
+`NanRule` says.
 
 The exact product of two significands of M fractional bits has 2M.  It and the addend are added in a frame of
 2M + 3 fractional bits under the larger exponent (`blocks.add`, with z = M: of a product of exponent e that is the
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaformal.algorithms import Conversion, DotAdd, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -37,6 +38,7 @@ from mmaformal.encodings.executable.blocks import (
     resolve_special,
     round_sum,
     select_special,
+    sign_word,
     term,
     where,
     with_zero_exponent,
@@ -60,7 +62,7 @@ class Step:
     result: Lane  #: encode
 
 
-def step(rho: Conversion, a: Lane, b: Lane, c: Lane) -> Step:
+def step(rho: Conversion, a: Lane, b: Lane, c: Lane, rule: NanRule = NanRule.ANY) -> Step:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept."""
     bits = rho.format.fraction_bits
     x, y, addend = (decode(code, rho.format.layout) for code in (a, b, c))
@@ -81,7 +83,12 @@ def step(rho: Conversion, a: Lane, b: Lane, c: Lane) -> Step:
         total = wide.narrowed
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
-    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    nan: Lane = quiet_nan(rho.format)
+    if rule is NanRule.FIRST:
+        nan = nan + sign_word(rho.format)
+        for operand, code in ((addend, c), (y, b), (x, a)):
+            nan = where(operand.nan, code | 1 << (bits - 1), nan)
+    result = select_special(special, encode(rounded, rho), rho, nan)
     return Step(
         x,
         y,
@@ -110,6 +117,6 @@ def dot_add(
     assert isinstance(parameters, Sfma)
     steps = []
     for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c))
+        steps.append(step(parameters.rho, x, y, c, parameters.nan))
         c = steps[-1].result
     return Trace(tuple(steps), c)

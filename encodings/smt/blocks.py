@@ -462,13 +462,13 @@ def quiet_nan(fmt: Format) -> int:
     return fmt.infinity | 1 << (fmt.ignored_low_bits + fmt.fraction_bits - 1)
 
 
-def select_special(special: Special, code: BitVec, fmt: Format, nan: int) -> BitVec:
+def select_special(special: Special, code: BitVec, fmt: Format, nan: int | BitVec) -> BitVec:
     """The result: the special value where there is one, else the code of the sum."""
     assert fmt.infinity is not None
     bits = fmt.storage_bits
     return z3.If(
         special.nan,
-        z3.BitVecVal(nan, bits),
+        z3.BitVecVal(nan, bits) if isinstance(nan, int) else nan,
         z3.If(
             special.positive_infinity,
             z3.BitVecVal(fmt.infinity, bits),

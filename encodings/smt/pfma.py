@@ -57,6 +57,7 @@ LEAST = fp32.min_exponent
 class Fma(NamedTuple):
     """The interfaces of one fma, in order."""
 
+    codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
     a: Operand  #: decode; a subnormal is zero
     b: Operand
     c: Operand
@@ -130,6 +131,7 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
     invalid = select_special(special, number, fp32, INVALID)
     result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
     return Fma(
+        (a, b, c),
         x,
         y,
         c=z,

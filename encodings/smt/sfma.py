@@ -19,11 +19,11 @@ One place less does not suffice: for the least sum above, half a last place woul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
@@ -48,10 +48,10 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.formats import Format
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The interfaces between the stages of one fma, in order."""
 
+    codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
     a: Operand  #: decode
     b: Operand
     c: Operand
@@ -60,7 +60,8 @@ class Step:
     addend: Term
     sum: StickySum  #: align, accumulate
     rounded: Rounded  #: normalise & round
-    result: BitVec  #: encode
+    number: BitVec  #: encode; the code where no operand is special
+    result: BitVec
 
 
 def frame_bits(precision: int) -> int:
@@ -74,7 +75,17 @@ def exponents_of(fmt: Format) -> ExponentRange:
     return product_range(fmt, fmt).union(c.low, c.high)
 
 
-def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
+def nan_of(rule: NanRule, fmt: Format, codes: Sequence[BitVec], operands: Sequence[Operand]) -> BitVec:
+    """The NaN that an fma of these operands gives, where it gives one."""
+    if rule is not NanRule.FIRST:
+        return z3.BitVecVal(quiet_nan(fmt), fmt.storage_bits)
+    nan = z3.BitVecVal(quiet_nan(fmt) | fmt.sign_mask, fmt.storage_bits)
+    for code, x in zip(reversed(codes), reversed(operands), strict=True):
+        nan = z3.If(x.nan, code | (1 << (fmt.fraction_bits - 1)), nan)
+    return nan
+
+
+def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec, nan: NanRule = NanRule.ANY) -> Step:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept.
 
     An exact zero is +0 unless the product and c are both −0.
@@ -92,9 +103,20 @@ def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec) -> Step:
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, lowest)
     sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
     rounded = rounded._replace(sign=sign)
-    result = select_special(special, encode(rounded, rho), fmt, quiet_nan(fmt))
+    number = encode(rounded, rho)
+    result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
     return Step(
-        x, y, c=z, special=special, product=product, addend=c_term, sum=sum_, rounded=rounded, result=result
+        (a, b, c),
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=c_term,
+        sum=sum_,
+        rounded=rounded,
+        number=number,
+        result=result,
     )
 
 
@@ -104,7 +126,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     assert isinstance(parameters, Sfma)
     steps = []
     for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c))
+        steps.append(step(parameters.rho, x, y, c, parameters.nan))
         c = steps[-1].result
     return Trace(tuple(steps), c)
 

@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, intel, nvidia
+from mmaformal.architectures import amd, arm, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -23,6 +23,7 @@ ARCHITECTURES = ArchitectureTable(
         "cdna2": amd.cdna2,
         "cdna3": amd.cdna3,
         "sapphire_rapids": intel.sapphire_rapids,
+        "armv8_6": arm.armv8_6,
     }
 )
 

@@ -80,7 +80,7 @@ F8 = tuple(
     Row(shape, 1, a, b) for shape in ("16x16x32", "32x32x16") for a in ("bf8", "fp8") for b in ("bf8", "fp8")
 )
 
-_SFMA = {"rho": "MMA-Sim §IV-A (IEEE fma)"}
+_SFMA = {"rho": "MMA-Sim §IV-A (IEEE fma)", "nan": "not recorded"}
 _GPS = {"G": "MMA-Sim §IV-B, Table IV"}
 _FDRDA = {
     "F": "MMA-Sim §IV-F steps 4, 6",

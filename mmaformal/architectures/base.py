@@ -80,10 +80,16 @@ class Architecture(Tabular):
     """
 
     def __init__(
-        self, name: str, gpus: str, instructions: Iterable[Instruction], revisions: Iterable[Revision] = ()
+        self,
+        name: str,
+        gpus: str,
+        instructions: Iterable[Instruction],
+        revisions: Iterable[Revision] = (),
+        exact: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.gpus = gpus
+        self.exact = dict(exact or {})  #: integer instructions, which are not modelled: what each computes
         self.instructions = tuple(instructions)
         self.revisions = {revision.name: revision for revision in revisions}
         self._by_name: dict[str, Instruction] = {}
@@ -178,12 +184,21 @@ class Architecture(Tabular):
             full_name,
             self.gpus,
             (replace(each, architecture=full_name) for each in revised if each is not None),
+            exact=self.exact,
         )
 
     def _find(self, name: str) -> Instruction | None:
         key = canonical_name(name)
         found = self._by_name.get(key)
-        return found if found is not None else self._find_sized(key)
+        return found or self._find_sized(key) or self._find_configured(key)
+
+    def _find_configured(self, key: str) -> Instruction | None:
+        """An instruction that may be configured for many K is in the table with one of them."""
+        name, _, k = key.rpartition(".k")
+        base = self._by_name.get(name)
+        if base is None or not k.isdecimal() or int(k) not in base.depths:
+            return None
+        return base.configured(int(k))
 
     def _find_sized(self, key: str) -> Instruction | None:
         """An instruction that comes in many sizes is in the table in one of them."""
@@ -215,6 +230,15 @@ class Architecture(Tabular):
             if each.name.lower().startswith(f"{opcode[1]}.") and block in (None, each.spec.scale_block)
         )
 
+    @property
+    def exact_in_words(self) -> str:
+        """Its instructions that round nothing, for a person; empty if none are known."""
+        kinds: dict[str, list[str]] = {}
+        for name, what in self.exact.items():
+            kinds.setdefault(what, []).append(name)
+        said = "; ".join(f"{', '.join(names)} ({what})" for what, names in kinds.items())
+        return f"exact, and not modelled: {said}" if said else ""
+
     def _not_found(self, name: str) -> str:
         from mmaformal.architectures import ARCHITECTURES
 
@@ -222,6 +246,8 @@ class Architecture(Tabular):
         if found := self.of_opcode(name):
             shown = ", ".join(each.name for each in found[:4]) + (", …" if len(found) > 4 else "")
             return f"{lines[0]} {name} takes its types from a descriptor; with types it is one of {shown}."
+        if (integers := self.exact.get(name.strip().upper())) is not None:
+            return f"{name} of {self.name} is exact ({integers}): it rounds nothing, and is not modelled."
         several = self.find(name)
         near = difflib.get_close_matches(canonical_name(name), self._by_name, n=4, cutoff=0.5)
         names = [each.name for each in several] or list(dict.fromkeys(self._by_name[x].name for x in near))

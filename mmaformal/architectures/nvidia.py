@@ -256,7 +256,7 @@ LOWERED_FP8 = tuple(
 LOWERED_ORDER = (*(k for k in range(32) if k % 4 < 2), *(k for k in range(32) if k % 4 >= 2))
 
 SOURCES = {
-    "sfma": {"rho": "MMA-Sim §IV-A (IEEE fma)"},
+    "sfma": {"rho": "MMA-Sim §IV-A (IEEE fma)", "nan": "not recorded"},
     "fda": {
         "F": "MMA-Sim §IV-C step 3, Table III",
         "L": "MMA-Sim §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",

@@ -5,5 +5,6 @@ PAPERS = {
     "MMA-Sim": "MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and Matrix Cores, by Peichen Xie, Yang Wang, "
     "Fan Yang and Mao Yang (Microsoft Research)",
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
+    "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited",
     "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
 }

@@ -31,6 +31,13 @@ from mmaformal.instruction import Instruction
 @options.verbose
 @options.json
 @click.option("--cuda", type=options.OUTPUT_FILE, metavar="FILE", help="Write the witness as a CUDA program.")
+@click.option(
+    "--c",
+    "c_file",
+    type=options.OUTPUT_FILE,
+    metavar="FILE",
+    help="Write the witness as a C program (Intel, Arm).",
+)
 @options.smtlib
 def diff(
     x: Architecture,
@@ -48,6 +55,7 @@ def diff(
     verbose: bool,
     as_json: bool,
     cuda: Path | None,
+    c_file: Path | None,
     smtlib: Path | None,
 ) -> int:
     """Find the smallest input on which two instructions differ, or prove that there is none.
@@ -61,6 +69,8 @@ def diff(
     right = options.instruction_of(y, other or name, changes, chain)
     if cuda is not None:
         _check_cuda(left, right)
+    if c_file is not None:
+        _check_c(left, right)
 
     from mmaformal.queries.find_difference import IncomparableError, find_difference
     from mmaformal.solver.answers import Different, Unknown
@@ -80,11 +90,14 @@ def diff(
             raise UsageError(_comparable(left, right) or str(error)) from None
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
     code = answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
-    if cuda is not None:
+    for file, kind in ((cuda, "CUDA"), (c_file, "C")):
+        if file is None:
+            continue
         if isinstance(answer, Different):
-            cuda.write_text(answer.witness.to_cuda(), encoding="utf-8")
+            program = answer.witness.to_cuda() if kind == "CUDA" else answer.witness.to_c()
+            file.write_text(program, encoding="utf-8")
         else:
-            click.echo("mmaformal: no witness, so no CUDA program was written", err=True)
+            click.echo(f"mmaformal: no witness, so no {kind} program was written", err=True)
     if smtlib is not None:
         answer.write_smtlib(smtlib)
     return code
@@ -111,3 +124,15 @@ def _check_cuda(x: Instruction, y: Instruction) -> None:
             cuda_source([(each, 0)], zeros, zeros, 0, scales, scales)
         except CudaUnavailableError as error:
             raise UsageError(f"--cuda: {error}") from None
+
+
+def _check_c(x: Instruction, y: Instruction) -> None:
+    """Raise UsageError if no C program can be written for a witness, whatever it is."""
+    from mmaformal.intrinsics import CUnavailableError, c_source
+
+    try:
+        c_source([(x, 0), (y, 0)], [0] * x.k, [0] * x.k, 0)
+    except CUnavailableError as error:
+        raise UsageError(f"--c: {error}") from None
+    except ValueError:
+        pass  # not comparable, which is said in another place

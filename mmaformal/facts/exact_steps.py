@@ -99,7 +99,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
 def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
     """That each step of sfma or efda rounds its exact sum, always.  Raises NotProvedError."""
     numbers, claims = claims_of(proving, lambda: prove_claims(proving, spec))
-    off = _prove_off(proving, 4 << spec.d_format.exponent_bits)
+    off = prove_off(proving, 4 << spec.d_format.exponent_bits)
     rho = spec.parameters.last_rounding
     own = prove_own_numbers(proving, rho)
     text = (
@@ -121,7 +121,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     return Holds(question, proving.proof(), proving.asker.elapsed, (n,))
 
 
-def _prove_off(proving: Composing, bits: int) -> z3.BoolRef:
+def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
     """That a sum of two is off by what one of them is, if the other is exact."""
     proving.rests_on(FIXED_POINT)
     exact, kept = z3.BitVecs("x y", bits), z3.BitVecs("x_kept y_kept", bits)

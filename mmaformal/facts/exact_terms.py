@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Oddsum, Sfma
 from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AddsC, Judged
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfdrda, gps, ieee, lowered, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfdrda, gps, ieee, lowered, oddsum, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
@@ -50,7 +50,7 @@ AnyFused: TypeAlias = fda.Step | gdfs.Step | fdrda.Step | gfdrda.Step
 def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
     p = spec.parameters
     if isinstance(p, Sfma):
-        return sfma.step(p.rho, x.a[0], x.b[0], x.c)
+        return sfma.step(p.rho, x.a[0], x.b[0], x.c, p.nan)
     assert isinstance(p, Efda)
     return efda.step(spec, p, x.a[: p.L], x.b[: p.L], x.c)
 
@@ -148,7 +148,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
     for name, sum_, signs, cut in _sums(step):
-        _prove_sum(proving, name, sum_, signs, cut)
+        prove_sum(proving, name, sum_, signs, cut)
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
@@ -283,11 +283,20 @@ def _prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, ta
     return proving.claim("conversion", text, claim)
 
 
-def prove_tree(proving: Composing, spec: DotAdd) -> None:
-    """That a group of gps is the tree of its products, added in pairs and then to c, subnormals flushed after each."""
-    p, x = spec.parameters, symbolic_inputs(one_step(spec))
+def group_of(spec: DotAdd, x: Inputs) -> gps.Step:
+    """One step of gps or oddsum."""
+    p, L = spec.parameters, spec.parameters.step_products
+    if isinstance(p, Oddsum):
+        return oddsum.step(spec, p.rho, x.a[:L], x.b[:L], x.c)
     assert isinstance(p, Gps)
-    step = gps.step(spec, x.a[: p.G], x.b[: p.G], x.c)
+    return gps.step(spec, x.a[:L], x.b[:L], x.c)
+
+
+def prove_tree(proving: Composing, spec: DotAdd) -> None:
+    """That a step of gps or oddsum is the tree of its products, added in pairs and then to its c, which is flushed
+    before; subnormals flushed after each."""
+    x, rho = symbolic_inputs(one_step(spec)), spec.parameters.last_rounding
+    step = group_of(spec, x)
     for codes, operands, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         for code, operand in zip(codes, operands, strict=False):
             prove_flushed(proving, code, operand, fmt)
@@ -296,9 +305,9 @@ def prove_tree(proving: Composing, spec: DotAdd) -> None:
         proving.claim("products", "each product is that of its factors", same, (), [*u, *v])
     level = list(step.products)
     while len(level) > 1:
-        level = [_flushed_sum(u, v) for u, v in zip(level[::2], level[1::2], strict=True)]
+        level = [_flushed_sum(u, v, rho) for u, v in zip(level[::2], level[1::2], strict=True)]
     text = "products are added in pairs, then those sums, then c"
-    proving.claim("tree", text, step.result == _flushed_sum(x.c, level[0]), (), step.products)
+    proving.claim("tree", text, step.result == _flushed_sum(step.c, level[0], rho), (), step.products)
 
 
 def prove_flushed(
@@ -318,8 +327,8 @@ def prove_flushed(
     proving.claim("decode", text, claim, (), cut)
 
 
-def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
-    code = ieee.add(x, y, IEEE_FP32, quiet_nan(fp32)).result
+def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef, rho: Conversion) -> z3.BitVecRef:
+    code = ieee.add(x, y, rho, quiet_nan(fp32)).result
     top, M = fp32.storage_bits - 1, fp32.fraction_bits
     zero = z3.Concat(z3.Extract(top, top, code), z3.BitVecVal(0, top))
     return z3.If(z3.Extract(top - 1, M, code) == 0, zero, code)
@@ -442,7 +451,7 @@ def _sums(
     ]
 
 
-def _prove_sum(
+def prove_sum(
     proving: Composing,
     name: str,
     sum_: StickySum,

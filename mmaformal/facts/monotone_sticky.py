@@ -1,4 +1,5 @@
-"""d grows with c, of a step of sfma, or of efda in fixed point: one sum of two terms, c and what does not depend on it.
+"""d grows with c, of a step of sfma or ffma, or of efda in fixed point: one sum of two terms, c and what does not
+depend on it.
 
 With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
 finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
@@ -13,11 +14,11 @@ from typing import Protocol, TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Sfma
+from mmaformal.algorithms import DotAdd, Efda, Ffma, Sfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.smt import efda, pfma, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     StickySum,
@@ -46,7 +47,7 @@ class AddsTerm(Judged, Protocol):
     def sum(self) -> StickySum: ...
 
 
-Sticky: TypeAlias = sfma.Step | AddsTerm
+Sticky: TypeAlias = sfma.Step | pfma.Fma | AddsTerm
 
 
 def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep:
@@ -57,7 +58,7 @@ def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep:
 
 def terms_of(step: Sticky) -> tuple[Term, Term]:
     """(what c is added to, c)."""
-    return (step.product if isinstance(step, sfma.Step) else step.term), step.addend
+    return (step.product if isinstance(step, (sfma.Step, pfma.Fma)) else step.term), step.addend
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:
@@ -75,6 +76,8 @@ def frame_of(spec: DotAdd) -> int:
     p = spec.parameters
     if isinstance(p, Sfma):
         return sfma.frame_bits(spec.c_format.fraction_bits + 1)
+    if isinstance(p, Ffma):
+        return pfma.FRAME
     assert isinstance(p, Efda)
     return efda.sum_places(spec, p.L) + efda.places_below(efda.precision(spec, p))
 
@@ -167,9 +170,8 @@ def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
     """The same; "c" is whatever changes from one run to the other."""
     spec, runs = pair.spec, pair.runs
     bits, reach = pair.totals[0].size(), _reach(pair.totals[0])
-    p, lowest = spec.parameters, spec.c_format.min_exponent
-    assert isinstance(p, (Sfma, Efda))
-    rounding = OrderedRounding(p.rho, pair.exponents, frame_of(spec), lowest, bits, reach)
+    rho, lowest = spec.parameters.last_rounding, spec.c_format.min_exponent
+    rounding = OrderedRounding(rho, pair.exponents, frame_of(spec), lowest, bits, reach)
     rounding.prove(theory)
     step = _next_c(theory, pair)
     maxima, ways = _maxima(theory, pair, step)
@@ -214,13 +216,13 @@ def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
     sign, ex, M = pair.runs.sign, pair.exponents, pair.fraction_bits
     return theory.claim(
         "neighbouring c",
-        "the next c has one more in its last place, or the next exponent",
+        "the next c has no less in its last place (a flushed one no more), or the next exponent",
         z3.And(
             *(c.sign == sign for c in pair.c),
             z3.UGE(e0, ex.constant(pair.least)),
             z3.ULE(e1, ex.constant(ex.high)),
             z3.Or(
-                z3.And(e1 == e0, s1 == s0 + 1, s0 != -1),
+                z3.And(e1 == e0, z3.UGE(s1, s0)),
                 z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
             ),
         ),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
-    from mmaformal.proof.related_runs import Kind, Pairing
+    from mmaformal.proof.related_runs import Pairing
     from mmaformal.proof.related_runs import Step as RelatedStep
     from mmaformal.proof.rules import Theory
     from mmaformal.proof.scaling import Two
@@ -91,9 +91,9 @@ class Facts(Generic[StepT]):
 
     # ---- two runs on related inputs
 
-    def kind(self, kind: Kind) -> Kind:
-        """How codes are related in two runs that are related so."""
-        return kind
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        """Whether a NaN result is one of the operands', so that which one it is may depend on their order."""
+        return False
 
     def related(self, step: RelatedStep[StepT]) -> Link:
         """Derive, for a step of two runs on related inputs, the link of its results."""

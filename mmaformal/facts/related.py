@@ -20,6 +20,8 @@ from mmaformal.proof.related_runs import (
     Opposite,
     Pairing,
     Runs,
+    Same,
+    SameButNans,
     Step,
     operand_codes,
 )
@@ -45,10 +47,9 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
             raise ArgumentError("no argument is known where products change from one step to another")
         dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
         step = Step(argument, runs, left=left, right=right, c=c, order=order, dropped=dropped)
-        if isinstance(runs.kind, Opposite) and _decodes_c(step):
-            c = _unless_nan(step)
-        else:
-            c = facts_of(runs.left_spec).related(step)
+        facts = facts_of(runs.left_spec)
+        one_nan = isinstance(runs.kind, Opposite) and not facts.nan_of_operands(runs.left_spec)
+        c = _unless_nan(step) if one_nan and _decodes_c(step) else facts.related(step)
     return c
 
 
@@ -102,7 +103,8 @@ def argue(
     Whatever the last step gives: it is the codes of d that are to be related.
     """
     runs = _in_order(runs)
-    runs = replace(runs, kind=facts_of(runs.left_spec).kind(runs.kind))
+    if type(runs.kind) is Same and facts_of(runs.left_spec).nan_of_operands(runs.left_spec):
+        runs = replace(runs, kind=SameButNans())
     argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
     chain(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))

@@ -16,11 +16,12 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.algorithms import DotAdd, Gps, Rounding
+from mmaformal.algorithms import DotAdd, Gps, NanRule, Rounding, Sfma
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.staged import staged_kernel
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
 
@@ -92,13 +93,14 @@ class SfmaKernel(Kernel):
         self.description = f"sfma: the processor's {np.dtype(self.float).name} fused multiply-add"
 
     @classmethod
-    def of(cls, spec: DotAdd) -> SfmaKernel | None:
-        """None unless the processor has fma and rounds as ρ does: nearest even, in full, a zero with its sign."""
-        rho = spec.parameters.last_rounding
-        ieee = (
-            rho.rounding is Rounding.RNE and rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
-        )
-        return cls(spec) if ieee and has_fma() else None
+    def of(cls, spec: DotAdd) -> Kernel | None:
+        """This one where the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
+        all NaNs are one; else the compiled stages, if numbers are narrow enough."""
+        p = spec.parameters
+        assert isinstance(p, Sfma)
+        full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
+        ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
+        return cls(spec) if ieee and p.nan is not NanRule.FIRST and has_fma() else staged_kernel(spec)
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)
@@ -125,7 +127,7 @@ def bits_of(typing: Numba, x: Numba) -> Numba:
 
 
 @intrinsic
-def _float(typing: Numba, x: Numba) -> Numba:
+def float_of(typing: Numba, x: Numba) -> Numba:
     def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         return builder.bitcast(arguments[0], ir.FloatType())
 
@@ -139,7 +141,7 @@ _EXPONENT, _SIGN = np.int32(0x7F800000), np.int32(-(1 << 31))
 def flush(x: Lane) -> Lane:
     """A subnormal becomes zero of the same sign."""
     bits = bits_of(x)
-    return _float(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
+    return float_of(np.int32(bits & _SIGN) if bits & _EXPONENT == 0 else bits)
 
 
 @driver

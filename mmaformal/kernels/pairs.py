@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings import executable
 from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
-from mmaformal.kernels.ieee import bits_of, check_processor, flush, has_fma
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.ieee import bits_of, flush
+from mmaformal.kernels.kernel import Codes, Plane, Planes
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
 
@@ -71,57 +70,14 @@ def run_step(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first:
                 doubtful[i, begin + j] = (least[j] != 0) | (result != result)
 
 
-class PfmaKernel(Kernel):
+class PfmaKernel(FlushedKernel):
     """pfma."""
 
     algorithms = ("pfma",)
-    bytes_per_element = 4
     description = "pfma: the processor's float32 fused multiply-add, subnormals flushed after each"
+    products_at_once = 0  #: a step at a time
 
-    def __init__(self, spec: DotAdd) -> None:
-        super().__init__(spec)
-        self.L = spec.parameters.step_products
-        self.steps = spec.k // self.L
-
-    @classmethod
-    def of(cls, spec: DotAdd) -> PfmaKernel | None:
-        """None unless the processor has fma."""
-        return cls(spec) if has_fma() else None
-
-    def _values(self, codes: Codes) -> NDArray[np.float32]:
-        """bf16 codes as fp32; subnormals zero, with their signs."""
-        bits = np.ascontiguousarray(codes).astype(np.uint32) << 16
-        bits[bits & 0x7F800000 == 0] &= np.uint32(1 << 31)
-        return bits.view(np.float32)
-
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (self._values(codes),)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (self._values(in_panels(codes)),)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        check_processor()
-        before, after, doubtful = (
-            d.view(np.float32),
-            np.empty(d.shape, np.float32),
-            np.empty(d.shape, np.bool_),
-        )
-        for step in range(start * self.steps, stop * self.steps):
-            run_step(a[0], b[0], before, after, doubtful, step * self.L, self.L)
-            if doubtful.any():
-                self._again(a[0], b[0], before, after, np.nonzero(doubtful), step)
-            before[...] = after
-
-    def _again(
-        self, a: Plane, b: Plane, c: Plane, after: Plane, where: tuple[NDArray[np.intp], ...], step: int
+    def steps(
+        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
     ) -> None:
-        """Some elements of a step, by the executable."""
-        i, j = where
-        products = range(step * self.L, (step + 1) * self.L)
-        rows, columns = a.view(np.uint32) >> 16, b.view(np.uint32) >> 16
-        lanes_a = [rows[i, k].astype(np.int64) for k in products]
-        lanes_b = [columns[j // WIDTH, k, j % WIDTH].astype(np.int64) for k in products]
-        lane_c = c.view(np.uint32)[i, j].astype(np.int64)
-        result = executable.dot_add(self.spec.replace(k=self.L), lanes_a, lanes_b, lane_c).result
-        after.view(np.uint32)[i, j] = result.astype(np.uint32)
+        run_step(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last - first)

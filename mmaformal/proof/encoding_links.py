@@ -227,14 +227,14 @@ def round_and_encode(
     smt: smt_blocks.Rounded,
     rho: Conversion,
     results: tuple[Lane, z3.BitVecRef],
+    given: Sequence[Link] = (),
 ) -> Link:
-    """From the links of the sum and its exponent to that of the result."""
+    """From the links of the sum and its exponent to that of the result; `given` are those of what a NaN is made of."""
     rounded = rounded_number(executable, smt, rho)
     argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
     result = same_code(*results)
-    argument.derive(
-        "encode", f"{rho}: equal numbers and specials give the same code", [result], [rounded, special]
-    )
+    text = f"{rho}: equal numbers and specials give the same code"
+    argument.derive("encode", text, [result], [rounded, special, *given])
     return result
 
 

@@ -226,6 +226,14 @@ class Lenient(Same):
         return together(signs, same(left.exponent, right.exponent), same(left.significand, right.significand))
 
 
+class SameButNans(Same):
+    """The same codes, but two NaNs may be any two: which one is the first to be met depends on the order."""
+
+    def code(self, left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
+        nans = z3.And(is_nan(left, fmt), is_nan(right, fmt))
+        return Link(z3.Or(left == right, nans), (left, right))
+
+
 class Opposite:
     """The second run is on negated numbers."""
 

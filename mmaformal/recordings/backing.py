@@ -118,6 +118,9 @@ def backing(instruction: Instruction) -> Backing | None:
     found = architecture[instruction.name]
     if found.spec != instruction.spec:
         return None
+    for base in architecture:
+        if found.k in base.depths and found.name != base.name and base.configured(found.k) == found:
+            return Backing(instruction, (), (base,), 0)
     tabled = next(each for each in architecture if each.spec is found.spec)  # of sized ones, the row
     recorded = _recorded(tabled.label)
     alike = () if recorded else _alike(tabled)

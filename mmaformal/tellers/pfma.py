@@ -5,6 +5,7 @@ from __future__ import annotations
 from mmaformal.algorithms import DotAdd, Pfma
 from mmaformal.encodings.executable import pfma
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.executable.pfma import without_subnormal
 from mmaformal.formats import fp32
 from mmaformal.tellers.rows import (
     Row,
@@ -15,6 +16,7 @@ from mmaformal.tellers.rows import (
     hex_text,
     is_idle,
     product_name,
+    sum_text,
     term_value,
 )
 
@@ -39,7 +41,10 @@ def tell(spec: DotAdd, trace: Trace[pfma.Step], c: int) -> Steps:
                 else:
                     text = code_text(each.result, fp32)
                 rows.append(Row("accumulate", f"{sum_} with {name}", text))
-        rows.append(Row("pairwise", "sum 0 + sum 1", code_text(step.sum, fp32)))
+        sums = [each.result for each in step.fmas[-2:]]
+        rows.append(Row("pairwise", "sum 0 + sum 1", sum_text(sums[0], sums[1], step.sum)))
+        text = sum_text(without_subnormal(entering), step.sum, step.result)
+        rows.append(Row("accumulate", "c and that", text))
         rows.append(Row("encode", "d", code_text(step.result, fp32)))
         steps.append(ToldStep(rows, idle))
     return steps

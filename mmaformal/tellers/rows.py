@@ -10,7 +10,7 @@ from fractions import Fraction
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
-from mmaformal.formats import Format, hex_float
+from mmaformal.formats import Format, fp32, hex_float
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,6 +109,15 @@ def ending_rows(total: Fraction, result: int, d: Format) -> list[Row]:
     else:
         rows.append(Row("round", "overflow", "to infinity"))
     return [*rows, Row("encode", "d", code_text(result, d))]
+
+
+def sum_text(x: int, y: int, result: int) -> str:
+    """A sum of two fp32 codes as it was rounded, and what that took away."""
+    text = code_text(result, fp32)
+    if not all(map(fp32.is_finite, (x, y, result))):
+        return text
+    lost = fp32.value(x) + fp32.value(y) - fp32.value(result)
+    return text + (f"  (lost {hex_text(lost)})" if lost else "")
 
 
 def addends(spec: DotAdd, trace: Trace[AnyStep], c: int) -> list[int]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from fractions import Fraction
 
 import pytest
-from recorded import PROCESSORS
+from processors import add, fma, some_code
+from recorded import SHARED
 
 from mmaformal import sapphire_rapids
 from mmaformal.algorithms import DotAdd, Pfma
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import both_results
-from mmaformal.formats import Format, bf16, fp16, fp32
+from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import prove
 from mmaformal.queries.prove_encodings import prove_encodings
@@ -24,6 +24,7 @@ from mmaformal.recordings import read
 from mmaformal.solver.answers import Fails, Holds
 
 TDP = sapphire_rapids["TDPBF16PS"]
+RECORDING = SHARED / "processors" / "emr_tdpbf16ps.npz"
 
 
 def unit(K: int, L: int | None = None) -> Instruction:
@@ -40,57 +41,6 @@ def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
 # ---- a reference in exact arithmetic -----------------------------------------------------------------------------
 
 
-def rounded(x: Fraction) -> Fraction:
-    """To 24 bits, to nearest even, whatever the exponent."""
-    if x == 0:
-        return x
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    unit_ = Fraction(2) ** (e - 24 if abs(x) < Fraction(2) ** e else e - 23)
-    return round(x / unit_) * unit_
-
-
-def code_of(x: Fraction, zero: int) -> int:
-    """The fp32 code of an exact sum, rounded; `zero` is that of an exact zero."""
-    sign, x = (0x80000000 if x < 0 else 0), rounded(x)
-    if x == 0:
-        return zero
-    if abs(x) < Fraction(2) ** -126:
-        return sign
-    if abs(x) >= Fraction(2) ** 128:
-        return sign | 0x7F800000
-    e = abs(x).numerator.bit_length() - x.denominator.bit_length()
-    e = e - 1 if abs(x) < Fraction(2) ** e else e
-    return sign | (e + 126 << 23) + int(abs(x) / Fraction(2) ** (e - 23))
-
-
-def flushed(code: int, fmt: Format) -> int:
-    """A subnormal's code as that of a zero of its sign."""
-    return code if fmt.fields(code)[1] else code & fmt.sign_mask
-
-
-def fma(a: int, b: int, c: int, fmt: Format = bf16) -> int:
-    """`a·b + c`: codes of a format with an fp32's exponents, and of fp32."""
-    for code, of in ((a, fmt), (b, fmt), (c, fp32)):
-        if of.is_nan(code):
-            return code << (32 - of.storage_bits) | 0x00400000
-    a, b, c = flushed(a, fmt), flushed(b, fmt), flushed(c, fp32)
-    negative = bool(a & fmt.sign_mask) != bool(b & fmt.sign_mask)
-    infinite = [not fmt.is_finite(x) for x in (a, b)]
-    zero = [not x & ~fmt.sign_mask for x in (a, b)]
-    if any(infinite):
-        opposite = not fp32.is_finite(c) and bool(c >> 31) != negative
-        return 0xFFC00000 if any(zero) or opposite else 0x7F800000 | negative << 31
-    if not fp32.is_finite(c):
-        return c
-    exact = fmt.value(a) * fmt.value(b) + fp32.value(c)
-    both_negative = negative and any(zero) and c == 0x80000000
-    return code_of(exact, 0x80000000 if both_negative else 0)
-
-
-def add(x: int, y: int) -> int:
-    return fma(x, 0x3F800000, y, fp32)  # 1·x + y: the first NaN is x
-
-
 def reference(L: int, a: list[int], b: list[int], c: int) -> int:
     for start in range(0, len(a), L):
         sums = [0, 0]
@@ -100,15 +50,6 @@ def reference(L: int, a: list[int], b: list[int], c: int) -> int:
     return c
 
 
-def codes(rng: random.Random, fmt: Format, exponent: int) -> int:
-    if rng.random() < 0.06:
-        return rng.choice((0, fmt.sign_mask, 1, fmt.infinity, fmt.infinity + 1, rng.randrange(fmt.codes)))  # type: ignore[operator]
-    field = min(max(exponent + fmt.bias + rng.randint(-2, 2), 0), 2 * fmt.bias)
-    ones = (1 << fmt.fraction_bits) - 1
-    fraction = rng.choice((0, 1, ones, ones ^ 1, rng.randint(0, ones)))
-    return field << fmt.fraction_bits | fraction | rng.choice((0, fmt.sign_mask))
-
-
 def some_cases(K: int, count: int, seed: int) -> Iterator[Codes]:
     rng = random.Random(seed)
     for _ in range(count):
@@ -116,11 +57,11 @@ def some_cases(K: int, count: int, seed: int) -> Iterator[Codes]:
         a, b = [], []
         for _ in range(K):
             e_a = rng.randint(max(-126, e - 127), min(127, e + 126))
-            a.append(codes(rng, bf16, e_a))
-            b.append(codes(rng, bf16, e - e_a))
+            a.append(some_code(rng, bf16, e_a))
+            b.append(some_code(rng, bf16, e - e_a))
         if K > 2 and rng.random() < 0.5:  # cancelling, for sums that are small beside what they are made of
             a[2], b[2] = a[0] ^ 0x8000, b[0] ^ rng.choice((0, 1))
-        yield Codes(tuple(a), tuple(b), codes(rng, fp32, e))
+        yield Codes(tuple(a), tuple(b), some_code(rng, fp32, e))
 
 
 @pytest.mark.parametrize(("K", "L"), [(2, 2), (4, 4), (6, 2), (32, 32)])
@@ -159,10 +100,10 @@ def test_zeros_and_nans() -> None:
     assert both(unit(4), [0, 0, 0x7F85, 0], [0x7F80, 0, one, 0], 0) == 0x7FC50000  # a before the addend
 
 
-@pytest.mark.skipif(not PROCESSORS, reason="no ../shared/recordings beside this checkout")
+@pytest.mark.skipif(not RECORDING.exists(), reason="no ../shared/recordings beside this checkout")
 def test_the_smt_encoding_is_the_processor() -> None:
     """All rows; which NaN it is, too."""
-    rows = read(PROCESSORS[0]).load()
+    rows = read(RECORDING).load()
     columns = zip(rows.a.tolist(), rows.b.tolist(), rows.c.tolist(), strict=True)
     found = both_results(TDP.spec, Rows.of([Codes(tuple(a), tuple(b), c) for a, b, c in columns]))
     assert [x for _, x in found] == [x for x, _ in found] == rows.d.tolist()

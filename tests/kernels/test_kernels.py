@@ -18,6 +18,7 @@ from mmaformal import (
     ARCHITECTURES,
     Instruction,
     ampere,
+    armv8_6,
     cdna1,
     cdna2,
     cdna3,
@@ -29,10 +30,11 @@ from mmaformal import (
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
+from mmaformal.kernels.again import AgainKernel
 from mmaformal.kernels.fused import FdaKernel
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
-from mmaformal.kernels.pairs import PfmaKernel
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.kernels.staged import StagedKernel
 from mmaformal.kernels.widths import widths
 from mmaformal.witness import results_differ
 
@@ -60,6 +62,9 @@ WAYS = [
     cdna3["f32_16x16x8_xf32"],
     cdna3["f32_16x16x32_fp8_bf8"],
     sapphire_rapids["TDPBF16PS"],
+    sapphire_rapids["VDPBF16PS"],
+    sapphire_rapids["VFMADD231PH"],
+    armv8_6["BFMMLA"],
 ]
 
 #: parameters no hardware has
@@ -72,6 +77,8 @@ HYPOTHETICAL = [
     cdna3["f32_16x16x16_f16"].replace(cut=Rounding.RZ),
     cdna3["f32_16x16x16_bf16"].replace(skip_zero_products=False, sum_bits=None),
     cdna3["f32_16x16x32_fp8_bf8"].replace(dot_bits=24, c_reach=3),
+    cdna2["f32_16x16x4f32"].replace(nan="FIRST"),
+    sapphire_rapids["VFMADD231PH"].replace(nan="DEFAULT", rho="RU-FP16±0"),
 ]
 
 #: more of fda; each takes seconds to compile
@@ -325,7 +332,10 @@ def test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only() -> Non
         "RNA-FP32±0",
         Conversion("x", fp32, 22, Rounding.RNE, True),
     ):
-        assert isinstance(kernel_for(i.replace(rho=rho).spec), PlainKernel)
+        assert isinstance(kernel_for(i.replace(rho=rho).spec), StagedKernel)
+    assert isinstance(
+        kernel_for(ampere["DMMA.884"].replace(nan="FIRST").spec), PlainKernel
+    )  # no lane holds its sums
     one = i.replace(k=1, rho="RZ-E8M13")
     codes = [np.array([[x]], np.uint32) for x in (0x3F000000, 0xBF000000, 0xCB800001)]
     assert run(one, *codes) == one.dot_add(*(x[0] for x in codes)) == 0xCB800000
@@ -362,10 +372,13 @@ def test_every_instruction_has_a_compiled_kernel() -> None:
             assert not isinstance(kernel_for(i.spec), PlainKernel), i.label
 
 
-@pytest.mark.parametrize("L", [2, 8, 10, 32])
-def test_pfma_where_results_are_tiny(L: int) -> None:
+TILE, PAIR = sapphire_rapids["TDPBF16PS"], sapphire_rapids["VDPBF16PS"]
+
+
+@pytest.mark.parametrize("i", [*map(TILE.configured, (2, 8, 10, 32)), PAIR, PAIR.replace(k=8)], ids=label)
+def test_flushed_results_are_tiny_where_the_executable_s_are(i: Instruction) -> None:
     """Products and sums about 2^-126, of which some are that only once they are rounded; and NaNs with payloads."""
-    i = sapphire_rapids["TDPBF16PS"].replace(k=L, L=L)
+    L = i.k
     rng = np.random.default_rng(L)
     m, n, steps = 40, 260, 2
 
@@ -383,16 +396,29 @@ def test_pfma_where_results_are_tiny(L: int) -> None:
     assert (mine & 0x7F800000 == 0).any()
 
 
-def test_pfma_computes_doubtful_results_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubtful_results_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """2^-126 − ¾·2^-150: the processor rounds that to 2^-126; to 24 bits with any exponent, it is less, so zero."""
-    i = sapphire_rapids["TDPBF16PS"].replace(k=4, L=4)
-    small, smallest = bf16.code("0x1p-63"), bf16.code("0x1p-76")
-    a = np.array([[small, 0, bf16.code("-0x1.8p-75"), 0]], np.uint16)
-    b = np.array([[small], [0], [smallest], [0]], np.uint16)
+    tile, pair = TILE.configured(4), PAIR
+    small, smallest, large = bf16.code("0x1p-63"), bf16.code("0x1p-76"), bf16.code("-0x1.8p-75")
+    a, b = np.array([[small, 0, large, 0]], np.uint16), np.array([[small], [0], [smallest], [0]], np.uint16)
     c = np.zeros((1, 1), np.uint32)
-    assert run(i, a, b, c) == executable(i, a, b, c) == 0
-    monkeypatch.setattr(PfmaKernel, "_again", lambda *_: None)
-    assert run(i, a, b, c) == 0x00800000
+    assert run(tile, a, b, c) == executable(tile, a, b, c) == 0
+    a, b = np.array([[large, small]], np.uint16), np.array([[smallest], [small]], np.uint16)
+    assert run(pair, a, b, c) == executable(pair, a, b, c) == 0
+    monkeypatch.setattr(AgainKernel, "_again", lambda *_: None)
+    assert run(pair, a, b, c) == 0x00800000
+
+
+def test_a_sum_rounded_to_odd_does_not_overflow_where_one_rounded_to_nearest_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    i = armv8_6["BFDOT"]
+    a, b = np.array([[0x7F00, 0]], np.uint16), np.array([[0x3F80], [0]], np.uint16)
+    c = np.array([[0x7EFFFFFF, 0x7F000000]], np.uint32)
+    b = b.repeat(2, axis=1)
+    assert run(i, a, b, c).tolist() == executable(i, a, b, c).tolist() == [[0x7F7FFFFF, 0x7F800000]]
+    monkeypatch.setattr(AgainKernel, "_again", lambda *_: None)
+    assert run(i, a, b, c).tolist() != [[0x7F7FFFFF, 0x7F800000]]
 
 
 def test_the_plain_executable_stands_in_where_a_kernel_cannot_hold_the_numbers() -> None:

@@ -32,6 +32,7 @@ from mmaformal import (
     Proof,
     Unknown,
     ampere,
+    armv8_6,
     cdna1,
     cdna2,
     cdna3,
@@ -120,7 +121,7 @@ def samples(folder: Path) -> Iterator[Any]:
         PlainKernel(HMMA.spec),
         kernel_for(ampere["DMMA.884"].spec),
         kernel_for(hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].spec),
-        kernel_for(sapphire_rapids["TDPBF16PS"].spec),
+        *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
     yield AmxState(), Operand(z_row=63), Word("fma16", 3)
     numbers = np.ones((999, 99))

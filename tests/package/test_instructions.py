@@ -73,7 +73,8 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "cdna1": 15,
         "cdna2": 15 + 2 + 5,
         "cdna3": 2 + 5 + 2 + 5 + 5 + 8,
-        "sapphire_rapids": 1,
+        "sapphire_rapids": 3,
+        "armv8_6": 2,
     }
     for name in ARCHITECTURES:
         assert getattr(mmaformal, name) is ARCHITECTURES[name]
@@ -119,7 +120,11 @@ def test_parameters(instruction: Instruction, parameters: object) -> None:
 def test_every_parameter_has_a_source() -> None:
     for architecture in ARCHITECTURES.values():
         for instruction in architecture:
-            assert set(instruction.sources) == set(instruction.parameters.keys()), instruction.label
+            own = {
+                *instruction.parameters.keys(),
+                *(["product_order"] if instruction.spec.product_order else []),
+            }
+            assert set(instruction.sources) == own, instruction.label
 
 
 def test_names_and_shapes_agree() -> None:
@@ -128,7 +133,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
@@ -137,7 +142,11 @@ def test_names_and_shapes_agree() -> None:
 def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
     for architecture in ARCHITECTURES.values():
         for instruction in architecture:
-            assert instruction.spec.nan_is_canonical == (instruction.algorithm in ("fda", "gdfs", "pfma"))
+            known = instruction.algorithm in ("fda", "gdfs") or architecture.name in (
+                "sapphire_rapids",
+                "armv8_6",
+            )
+            assert instruction.spec.nan_is_canonical == known
 
 
 # ---- names -------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mmaformal import ARCHITECTURES, Instruction
+from mmaformal import ARCHITECTURES, Different, Instruction, find_difference
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import both_results
 from mmaformal.queries import compare_architectures
 from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
@@ -107,3 +109,48 @@ def test_the_contrast_is_what_the_example_prints() -> None:
         [sys.executable, str(ROOT / "examples" / "contrast.py")], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() in README
+
+
+# ---- docs/bf16-differences.md ------------------------------------------------------------------------------------
+
+BF16 = (ROOT / "docs" / "bf16-differences.md").read_text()
+BF16_ROWS = [line.strip("| ").split(" | ") for line in BF16.splitlines() if line.startswith("| `0x1p")]
+#: of each column, the instructions that it is about
+BF16_UNITS = [
+    [ARCHITECTURES["hopper"][name] for name in ("HMMA.16816.F32.BF16", "HMMA.1688.F32.BF16")],
+    [ARCHITECTURES["sapphire_rapids"][name] for name in ("TDPBF16PS", "TDPBF16PS.K2")],
+    [ARCHITECTURES["sapphire_rapids"]["VDPBF16PS"]],
+    [ARCHITECTURES["armv8_6"][name] for name in ("BFDOT", "BFMMLA")],
+]
+
+
+@pytest.mark.parametrize("row", BF16_ROWS, ids=lambda row: row[0])
+def test_the_smallest_bf16_inputs(row: list[str]) -> None:
+    """By both encodings, at the full K; and that those differ that the row says."""
+    said = [int(cell.strip("`"), 16) for cell in row[1:5]]
+    for wanted, units in zip(said, BF16_UNITS, strict=True):
+        for i in units:
+            a, b, c = inputs_of(i, row[0].strip("`"))
+            ((mine, other),) = both_results(i.spec, Rows.of([Codes(tuple(a), tuple(b), c)]))
+            assert mine == other == wanted, i.label
+    names = ["GPU", "AMX", "AVX-512", "Arm"]
+    for pair in row[5].split(", "):
+        x, y = (said[names.index(name)] for name in pair.split(" and "))
+        assert x != y, pair
+
+
+def test_every_pair_of_bf16_units_has_a_smallest_input() -> None:
+    pairs = [frozenset(pair.split(" and ")) for row in BF16_ROWS for pair in row[5].split(", ")]
+    assert len(pairs) == len(set(pairs)) == 6
+
+
+@pytest.mark.slow
+def test_a_smallest_bf16_input_is_found_and_proved() -> None:
+    gpu = ARCHITECTURES["hopper"]["HMMA.1688.F32.BF16"].replace(k=2, L=2)
+    amx = ARCHITECTURES["sapphire_rapids"]["TDPBF16PS.K2"]
+    where = ["magnitude 0x1p-32 0x1p32", "a1=0", "b1=0"]
+    for x, y in ((gpu, amx), (amx, gpu)):
+        answer = find_difference(x, y, where=where, timeout=600)
+        assert isinstance(answer, Different)
+        assert answer.witness.case_text == BF16_ROWS[0][0].strip("`")
+        assert all("proved minimal" in line for line in answer.minimality)

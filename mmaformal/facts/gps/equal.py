@@ -1,8 +1,7 @@
-"""Why both wings' steps of gps give the same code."""
+"""Why both wings' steps of gps, and of oddsum, give the same code."""
 
 from __future__ import annotations
 
-from mmaformal.algorithms import IEEE_FP32, Gps
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import gps as executable_gps
 from mmaformal.encodings.smt import gps as smt_gps
@@ -17,8 +16,7 @@ from mmaformal.proof.lemmas import Argument, Link
 
 def derive(argument: Argument, traces: Traces[smt_gps.Step]) -> None:
     """Codes from the products on.  Flushing them is part of what is made of them next."""
-    spec, parameters = traces.spec, traces.spec.parameters
-    assert isinstance(parameters, Gps)
+    spec, L, rho = traces.spec, traces.spec.parameters.step_products, traces.spec.parameters.last_rounding
     a, b, d, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_gps.Step)
@@ -31,16 +29,16 @@ def derive(argument: Argument, traces: Traces[smt_gps.Step]) -> None:
             given = [
                 link
                 for codes, u, v, fmt in operands
-                for link in decode_flushed(argument, codes[i * parameters.G + k], u, v, fmt)
+                for link in decode_flushed(argument, codes[i * L + k], u, v, fmt)
             ]
             rounded = same_code(product.result, smt.products[k])
             level += argument.derive("multiply", "rounded products are the same", [rounded], given)
         sums = iter(zip(executable.sums, smt.sums, strict=True))
         while len(level) > 1:
             level = [
-                add_codes(argument, [x, y], *next(sums), IEEE_FP32)
+                add_codes(argument, [x, y], *next(sums), rho)
                 for x, y in zip(level[::2], level[1::2], strict=True)
             ]
-        d = add_codes(argument, [d, level[0]], executable.addition, smt.addition, IEEE_FP32)
+        d = add_codes(argument, [d, level[0]], executable.addition, smt.addition, rho)
     result = same_code(traces.executable.result, traces.smt.result)
     argument.derive("encode", "results are flushed alike", [result], [d])

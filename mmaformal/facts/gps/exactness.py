@@ -1,4 +1,5 @@
-"""Exactness of a group of gps: where every product, and every sum but the last, is a number of fp32 and not subnormal.
+"""Exactness of a group of gps or oddsum: where every product, and every sum but the last, is a number of fp32, and
+not subnormal.
 
 That a number is exact is said with a code of fp32, any one: z_k that of the k-th product, s_i that of the i-th sum.
 If their numbers are the exact ones, and those are 0 or normal, the unit has those codes.  What is added last are c and
@@ -12,13 +13,13 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
+from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Gps
 from mmaformal.cases.codes import exponent_field, is_finite, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.additions import Addition, finite
-from mmaformal.facts.exact_terms import prove_groups_chain, prove_tree
+from mmaformal.facts.exact_terms import group_of, prove_groups_chain, prove_tree
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.facts.fused_steps import one_step
@@ -64,6 +65,10 @@ class Group:
     step: gps.Step
 
     @property
+    def rho(self) -> Conversion:
+        return self.spec.parameters.last_rounding
+
+    @property
     def factors(self) -> list[tuple[z3.BitVecRef, Operand, Format]]:
         """(code, operand, format)."""
         a, b = self.spec.a_format, self.spec.b_format
@@ -84,10 +89,10 @@ class Group:
             codes = [left.pop(0).result for _ in pairs]
             level = [gps.flush_result(code) for code in codes]
             out += [
-                (Addition(u, v, code, IEEE_FP32), flushed)
+                (Addition(u, v, code, self.rho), flushed)
                 for (u, v), code, flushed in zip(pairs, codes, level, strict=True)
             ]
-        last = Addition(self.x.c, level[0], self.step.addition.result, IEEE_FP32)
+        last = Addition(self.step.c, level[0], self.step.addition.result, self.rho)
         return [*out, (last, self.step.result)]
 
     @property
@@ -110,15 +115,15 @@ class Group:
         return z3.Or(last.exact == 0, last.at_least(fp32.min_exponent))
 
 
-def group_of(spec: DotAdd) -> Group:
+def one_group(spec: DotAdd) -> Group:
     one = one_step(spec)
     x = symbolic_inputs(one)
-    return Group(one, x, gps.step(one, x.a, x.b, x.c))
+    return Group(one, x, group_of(one, x))
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
     """Of one step, given codes z of products and s of sums."""
-    group = group_of(spec)
+    group = one_group(spec)
     return z3.And(*group.conditions, group.not_flushed)
 
 
@@ -127,16 +132,18 @@ def condition(spec: DotAdd) -> z3.BoolRef:
 
 def prove_group(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
-    group = group_of(spec)
+    group = one_group(spec)
     _, terms = claims_of(proving, lambda: prove_tree(proving, spec))
     ordinary = z3.And([is_finite(code, fmt) for code, _, fmt in group.factors] + [is_finite(group.x.c, fp32)])
-    of_c = z3.Implies(is_finite(group.x.c, fp32), finite(group.x.c, fp32))
+    of_c = z3.Implies(is_finite(group.x.c, fp32), finite(group.step.c, fp32))
     proving.claim("c", "c is a number", of_c)
     for code, u, fmt in group.factors:
         number = z3.Implies(is_finite(code, fmt), z3.Not(z3.Or(u.infinite, u.nan)))
         proving.claim("factor", "a number is decoded as a number", number)
     made = [_prove_product(proving, group, k) for k in range(len(group.z))]
     made.append(_prove_sum_of_all(proving, len(group.z)))
+    unflushed = z3.Implies(kept(group.x.c, fp32), group.step.c == group.x.c)
+    made.append(proving.claim("kept c", "a c that is not subnormal is not flushed", unflushed))
     *inner, (last, result) = group.additions
     for (a, flushed), s in zip(inner, group.sums, strict=False):
         made.append(_prove_sum(proving, a, flushed, s))
@@ -160,13 +167,14 @@ def prove_group(proving: Composing, spec: DotAdd) -> Exact:
     exact = z3.Implies(so_far, z3.And(*made, of_last))
     text = (
         "in each step, where no factor and not c is subnormal, and each product, and each sum but the last, is a"
-        f" number of fp32 and not subnormal, d = {IEEE_FP32}(c + Σ a·b) if that is 0 or not subnormal; and if it is a"
+        f" number of fp32 and not subnormal, d = {group.rho}(c + Σ a·b) if that is 0 or not subnormal; and if it is a"
         " number of fp32, d is it"
     )
+    condition = z3.And(so_far, group.not_flushed)
+    if not isinstance(spec.parameters, Gps):
+        return Exact(ordinary, condition, z3.And(terms, exact), (), text)
     chain = _prove_chain(proving, spec)
-    return Exact(
-        ordinary, z3.And(so_far, group.not_flushed), z3.And(terms, exact, *chain), (), text, lambda *_: chain
-    )
+    return Exact(ordinary, condition, z3.And(terms, exact, *chain), (), text, lambda *_: chain)
 
 
 def _prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
@@ -238,24 +246,23 @@ def _prove_sum_of_all(proving: Composing, count: int) -> z3.BoolRef:
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
-    assert isinstance(p, Gps)
+    L, rho, terms = spec.parameters.step_products, spec.parameters.last_rounding, products(spec, codes)
     c = spec.c_format.value(codes.c)
     fine = not_below(c, fp32)
-    for start in range(0, spec.k, p.G):
+    for start in range(0, spec.k, L):
         sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
-        factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + p.G)]
-        level = [x for x, _ in terms[start : start + p.G]]
+        factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + L)]
+        level = [x for x, _ in terms[start : start + L]]
         fine = fine and all(not_below(x, fmt) for x, fmt in factors)
         fine = fine and all(is_number_of(x, IEEE_FP32) for x in level)
         while len(level) > 1:
             fine = fine and all(not_below(x, fp32) for x in level)
             level = [x + y for x, y in zip(level[::2], level[1::2], strict=True)]
             for x in level:
-                yield Rounding(fine, x, IEEE_FP32)
+                yield Rounding(fine, x, rho)
         c += level[0]
         fine = fine and not_below(level[0], fp32) and not_below(c, fp32)
-        yield Rounding(fine, c, IEEE_FP32)
+        yield Rounding(fine, c, rho)
 
 
 def not_below(x: Fraction, fmt: Format) -> bool:

@@ -25,7 +25,7 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Kind, Pairing
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
@@ -56,8 +56,8 @@ class PfmaFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
-    def kind(self, kind: Kind) -> Kind:
-        return related.kind_of(kind)
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        return True
 
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)

@@ -32,12 +32,12 @@ def derive(argument: Argument, traces: Traces[smt_pfma.Step]) -> None:
         (start,) = argument.derive("inputs", "both wings' sums start at zero", [Link(z3.BoolVal(True), ())])
         sums = [start, start]
         for k, (u, v) in enumerate(zip(executable.fmas, smt.fmas, strict=True)):
-            sums[k % 2] = _fma(argument, spec, (a[i * L + k], b[i * L + k], sums[k % 2]), u, v)
+            sums[k % 2] = fma(argument, spec, (a[i * L + k], b[i * L + k], sums[k % 2]), u, v)
         pair = _add(argument, sums, executable.pair, smt.pair, (executable.sum, smt.sum))
         c = _add(argument, [c, pair], executable.addition, smt.addition, (executable.result, smt.result))
 
 
-def _fma(
+def fma(
     argument: Argument,
     spec: DotAdd,
     codes: tuple[Link, Link, Link],
@@ -47,7 +47,7 @@ def _fma(
     operands = [
         decode(argument, code, u, v, fmt, f"{fmt} codes are decoded alike, subnormals as zero")
         for code, u, v, fmt in zip(
-            codes, executable[:3], smt[:3], (spec.a_format, spec.b_format, fp32), strict=True
+            codes, executable[:3], (smt.a, smt.b, smt.c), (spec.a_format, spec.b_format, fp32), strict=True
         )
     ]
     x, y, z = operands

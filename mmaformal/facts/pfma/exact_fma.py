@@ -17,8 +17,11 @@ from functools import cached_property
 import z3
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd
+from mmaformal.cases.codes import is_finite
 from mmaformal.encodings.smt import pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
+from mmaformal.facts.additions import finite
+from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
 from mmaformal.facts.gps.exactness import index_of, kept
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, wide
@@ -131,6 +134,52 @@ class ExactFma:
             z3.ULE(x.exponent, ex.constant(a.max_exponent + b.max_exponent)),
             z3.And(z3.UGE(y.exponent, least), z3.ULE(y.exponent, ex.constant(fp32.max_exponent))),
         ]
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def _constant(x: z3.ExprRef) -> bool:
+    return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
+
+
+def prove_operands(proving: Composing, x: ExactFma) -> None:
+    """That the product and the addend are those of the codes, a subnormal one as zero."""
+    each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
+    formats = (spec.a_format, spec.b_format, fp32)
+    for code, operand, fmt in zip(each.codes, (each.a, each.b, each.c), formats, strict=True):
+        cut = () if _constant(code) else (code,)
+        prove_flushed(proving, code, operand, fmt, cut)
+        proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1), (), cut)
+    bias = spec.a_format.bias + spec.b_format.bias
+    prove_product(proving, each.product, (each.a, each.b), (), bias, ex)
+    prove_addend(proving, each.addend, each.c, fp32.bias, ex, each.c[:3])
+
+
+def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
+    """That operands of numbers are numbers, their terms as `invariants` says, and the result is the code of the number;
+    returns the first."""
+    each, (a, b, c), spec = x.step, x.step.codes, x.spec
+    numbers = [is_finite(a, spec.a_format), is_finite(b, spec.b_format), finite(c, fp32)]
+    operands = (each.a, each.b, each.c)
+    decoded = [z3.Not(z3.Or(y.infinite, y.nan)) for y in operands]
+    for number, claim, code in zip(numbers, decoded, each.codes, strict=True):
+        text = "a number is decoded as a number"
+        proving.claim("operand", text, z3.Implies(number, claim), (), () if _constant(code) else [code])
+    codes = [code for code in each.codes if not _constant(code)]
+    for invariant in x.invariants:
+        text = (
+            "a term of numbers is zero with the least exponent, or has its leading bit; and is in its range"
+        )
+        proving.claim("term", text, z3.Implies(z3.And(numbers), invariant), (), codes)
+    flags = [flag for y in operands for flag in (y.infinite, y.nan) if not _constant(flag)]
+    inside = [each.number, *flags, *(part for y in operands for part in y[:3])]
+    text, same = "where nothing is special, the result is the number", each.result == each.number
+    proving.claim("result", text, z3.Implies(z3.And(decoded), same), (), inside)
+    return z3.And(decoded)
+
+
+# ---- the exact sum ---------------------------------------------------------------------------------------------------
 
 
 def prove_number(proving: Composing, x: ExactFma) -> z3.BoolRef:

@@ -18,12 +18,11 @@ from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.encodings.smt import pfma
 from mmaformal.facts.additions import Addition, finite
-from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.gps.exactness import index_of, is_sum, kept, not_below, prove_finite
-from mmaformal.facts.pfma.exact_fma import ExactFma, prove_number
+from mmaformal.facts.pfma.exact_fma import ExactFma, prove_decoded, prove_number, prove_operands
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import last_index
@@ -46,10 +45,6 @@ class OneStep:
     def fmas(self) -> list[ExactFma]:
         codes = [z3.BitVec(f"z{k}", fp32.storage_bits) for k in range(self.spec.k)]
         return [ExactFma(self.spec, each, z) for each, z in zip(self.step.fmas, codes, strict=True)]
-
-    def before(self, k: int) -> z3.BitVecRef:
-        """The code of what the k-th product is added to."""
-        return self.step.fmas[k - 2].result if k > 1 else z3.BitVecVal(0, fp32.storage_bits)
 
     @cached_property
     def additions(self) -> tuple[Addition, Addition]:
@@ -91,7 +86,7 @@ def one_of(spec: DotAdd) -> OneStep:
 def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     one = one_of(spec)
-    _, terms = claims_of(proving, lambda: _prove_terms(proving, one))
+    _, terms = claims_of(proving, lambda: _prove_operands(proving, one))
     made = [_prove_fma(proving, one, k) for k in range(one.spec.k)]
     made.append(_prove_pair(proving, one))
     made.append(_prove_sum_of_all(proving, one.spec.k))
@@ -105,23 +100,9 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     return Exact(one.ordinary, condition, z3.And(terms, exact), (), text)
 
 
-def _prove_terms(proving: Composing, one: OneStep) -> None:
-    """That the product and the addend of each fma are those of its codes, a subnormal one as zero."""
-    spec, ex = one.spec, pfma.exponents_of(one.spec)
-    bias = spec.a_format.bias + spec.b_format.bias
-    for k, each in enumerate(one.step.fmas):
-        codes = (one.x.a[k], one.x.b[k], one.before(k))
-        formats = (spec.a_format, spec.b_format, fp32)
-        for code, operand, fmt in zip(codes, each[:3], formats, strict=True):
-            cut = () if _constant(code) else (code,)
-            prove_flushed(proving, code, operand, fmt, cut)
-            proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1), (), cut)
-        prove_product(proving, each.product, (each.a, each.b), (), bias, ex)
-        prove_addend(proving, each.addend, each.c, fp32.bias, ex, each.c[:3])
-
-
-def _constant(x: z3.ExprRef) -> bool:
-    return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
+def _prove_operands(proving: Composing, one: OneStep) -> None:
+    for each in one.fmas:
+        prove_operands(proving, each)
 
 
 def _prove_stays(
@@ -139,34 +120,12 @@ def _prove_stays(
 
 def _prove_fma(proving: Composing, one: OneStep, k: int) -> z3.BoolRef:
     """That where z is the k-th fma's number, the fma is z, with the sign of the exact sum."""
-    x, each, before, spec = one.fmas[k], one.step.fmas[k], one.before(k), one.spec
-    numbers = [
-        is_finite(one.x.a[k], spec.a_format),
-        is_finite(one.x.b[k], spec.b_format),
-        finite(before, fp32),
-    ]
+    x, each = one.fmas[k], one.step.fmas[k]
     if k < 2:
-        proving.claim("zero", "a partial sum starts at a number", numbers[2])
-    operands = (each.a, each.b, each.c)
-    decoded = [z3.Not(z3.Or(y.infinite, y.nan)) for y in operands]
-    for number, claim, code in zip(numbers, decoded, (one.x.a[k], one.x.b[k], before), strict=True):
-        text = "a number is decoded as a number"
-        proving.claim("operand", text, z3.Implies(number, claim), (), () if _constant(code) else [code])
-    codes = [code for code in (one.x.a[k], one.x.b[k], before) if not _constant(code)]
-    for invariant in x.invariants:
-        text = (
-            "a term of numbers is zero with the least exponent, or has its leading bit; and is in its range"
-        )
-        proving.claim("term", text, z3.Implies(z3.And(numbers), invariant), (), codes)
+        proving.claim("zero", "a partial sum starts at a number", finite(each.codes[2], fp32))
+    prove_decoded(proving, x)
     prove_number(proving, x)
-    same = each.result == each.number
-    flags = [flag for y in operands for flag in (y.infinite, y.nan) if not _constant(flag)]
-    text, inside = (
-        "where nothing is special, the result is the number",
-        [part for y in operands for part in y[:3]],
-    )
-    proving.claim("result", text, z3.Implies(z3.And(decoded), same), (), [each.number, *flags, *inside])
-    is_z = x.is_it(each.result)
+    same, is_z = each.result == each.number, x.is_it(each.result)
     claim = z3.Implies(z3.And(same, x.is_it(each.number)), is_z)
     proving.claim("result is z", "so the result is z", claim, (), [each.result, each.number, x.exact])
     return z3.And(is_z, _prove_stays(proving, each.result, x.z, is_z.arg(0), kept(x.z, fp32)))

@@ -27,7 +27,7 @@ def _add(c: z3.BitVecRef, sum_: z3.BitVecRef) -> Added:
     return added(ieee.add(pfma.flush(c), pfma.flush(sum_), IEEE_FP32, pfma.INVALID), pfma.flush)
 
 
-def _is_same(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+def is_same(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
     """Whether two codes are one, or both NaNs."""
     return z3.And(is_nan(x, fp32) == is_nan(y, fp32), z3.Or(is_nan(x, fp32), x == y))
 
@@ -46,7 +46,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         results, sums = (pair[0].result, pair[1].result), said.arg(1)
         alone = [z3.substitute(last.step.rule.result, (last.other, other), (last.c, c)) for c in given]
         same = [
-            theory.claim(f"step {i}", text, _is_same(d, number), (), [c, other])
+            theory.claim(f"step {i}", text, is_same(d, number), (), [c, other])
             for d, number, c in zip(results, alone, given, strict=True)
         ]
         claim, order = not_below(results, fp32), "so results are in order where the sums are"

@@ -1,31 +1,26 @@
-"""Why a step of pfma has related results in two runs on related inputs: product by product, then two sums."""
+"""Why a step of pfma has related results in two runs on related inputs: product by product, then two sums.
+
+An fma that gives a NaN of its operands (of pfma, ffma, sfma with `NanRule.FIRST`) is argued in two cases: both addends
+are NaNs, or neither is.
+"""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.codes import is_nan
-from mmaformal.encodings.smt import pfma
+from mmaformal.encodings.smt import pfma, sfma
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.pfma import Fma, flush
 from mmaformal.facts.related_parts import rounded
-from mmaformal.formats import Format, fp32
+from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
-from mmaformal.proof.related_runs import Kind, Opposite, Same, Step, operand_codes
+from mmaformal.proof.related_runs import Opposite, Step, operand_codes
 
 Codes = tuple[z3.BitVecRef, z3.BitVecRef]  #: of the two runs
-
-
-class SameButNans(Same):
-    """The same codes, but two NaNs may be any two: which one is the first to be met depends on the order."""
-
-    def code(self, left: z3.BitVecRef, right: z3.BitVecRef, fmt: Format) -> Link:
-        nans = z3.And(is_nan(left, fmt), is_nan(right, fmt))
-        return Link(z3.Or(left == right, nans), (left, right))
-
-
-def kind_of(kind: Kind) -> Kind:
-    return SameButNans() if type(kind) is Same else kind
+AnyFma: TypeAlias = Fma | sfma.Step
 
 
 def derive(step: Step[pfma.Step]) -> Link:
@@ -37,26 +32,27 @@ def derive(step: Step[pfma.Step]) -> Link:
         )
     zero = z3.BitVecVal(0, fp32.storage_bits)
     start = step.derive("inputs", "both sums start at +0", step.kind.code(zero, zero, fp32), [])
-    sums, codes = [start, start], [(zero, zero)] * 2
+    sums = [start, start]
     for k, y in enumerate(right.fmas):
         x = left.fmas[step.order[k]]
         inner = Step(step.argument, step.runs, x, y, sums[k % 2], [0])
-        sums[k % 2], codes[k % 2] = _fma(inner, codes[k % 2]), (x.result, y.result)
+        sums[k % 2] = fma(inner)
     pair = _addition(step, left.pair, right.pair, sums, (left.sum, right.sum))
     return _addition(step, left.addition, right.addition, [step.c, pair], (left.result, right.result))
 
 
-def _fma(step: Step[Fma], codes: Codes) -> Link:
+def fma(step: Step[AnyFma]) -> Link:
     """The link of the results, from that of the codes of the addends, if both are NaNs and if neither is one."""
-    left, right = step.left, step.right
-    nans = [is_nan(code, fp32) for code in codes]
+    left, right, fmt = step.left, step.right, step.runs.left_spec.d_format
+    codes = left.codes[2], right.codes[2]
+    nans = [is_nan(code, fmt) for code in codes]
     some = Link(z3.And(step.c.claim, *nans), codes)
     none = Link(z3.And(step.c.claim, *(z3.Not(nan) for nan in nans)), codes)
     step.argument.split("both addends are NaNs, or neither", [some, none], [step.c])
 
     operands = [left.a, left.b, right.a, right.b]
     factors = operand_codes(*operands)
-    result = step.kind.code(left.result, right.result, fp32)
+    result = step.kind.code(left.result, right.result, fmt)
     text = "a NaN as addend makes related NaNs"
     step.derive("encode", text, result, [some], [*factors, left.number, right.number])
 
@@ -72,10 +68,9 @@ def _fma(step: Step[Fma], codes: Codes) -> Link:
     return step.derive("encode", text, result, [number, special, none], factors)
 
 
-def _of_numbers(step: Step[Fma]) -> Step[Fma]:
+def _of_numbers(step: Step[AnyFma]) -> Step[AnyFma]:
     """The same up to the code of a number."""
     x, y = (each._replace(result=each.number) for each in (step.left, step.right))
-    assert isinstance(x, Fma)
     return Step(step.argument, step.runs, x, y, step.c, step.order)
 
 

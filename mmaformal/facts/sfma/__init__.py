@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import sfma as smt_sfma
@@ -12,6 +12,7 @@ from mmaformal.facts import exact_steps, monotone_products, monotone_sticky
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.pfma.related import fma
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sfma import equal, related, scaled
 from mmaformal.facts.sums import (
@@ -33,8 +34,12 @@ class SfmaFacts(RoundedSum[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
 
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        assert isinstance(spec.parameters, Sfma)
+        return spec.parameters.nan is NanRule.FIRST
+
     def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
+        return fma(step) if self.nan_of_operands(step.runs.left_spec) else related.derive(step)
 
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)

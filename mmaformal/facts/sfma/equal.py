@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import Sfma
+from mmaformal.algorithms import NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import sfma as executable_sfma
 from mmaformal.encodings.executable.blocks import Term
@@ -45,6 +45,7 @@ def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:
             smt=smt.rounded,
             rho=rho,
             results=(executable.result, smt.result),
+            given=[a[k], b[k], c, x.nan, y.nan, z.nan] if parameters.nan is NanRule.FIRST else [],
         )
 
 

@@ -1,0 +1,83 @@
+"""Kernels on the processor's own arithmetic whose rare doubtful results are computed again, by the executable."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings import executable
+from mmaformal.kernels.ieee import check_processor, has_fma
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+
+
+class AgainKernel(Kernel):
+    """Steps of `L` products; the last plane of A and of B holds their codes, or words whose upper half is the code."""
+
+    bytes_per_element = 4
+    #: how far a code lies above the low end of a word of its plane
+    code_shift = 0
+    #: as many products are taken before doubtful results are looked for; at least those of one step
+    products_at_once = 32
+
+    def __init__(self, spec: DotAdd) -> None:
+        super().__init__(spec)
+        self.L = spec.parameters.step_products
+
+    @abstractmethod
+    def steps(
+        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+    ) -> None:
+        """The steps of products first … last - 1: codes `after` from `d`, and which of them are `doubtful`."""
+
+    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
+        check_processor()
+        after, doubtful = np.empty_like(d), np.empty(d.shape, np.bool_)
+        end, many = stop * self.spec.k, max(self.products_at_once // self.L, 1) * self.L
+        for first in range(start * self.spec.k, end, many):
+            last = min(first + many, end)
+            self.steps(a, b, d, after, doubtful, first, last)
+            if doubtful.any():
+                self._again(a[-1], b[-1], d, after, np.nonzero(doubtful), range(first, last))
+            d[...] = after
+
+    def _again(
+        self, a: Any, b: Any, c: Codes, after: Codes, where: tuple[NDArray[np.intp], ...], products: range
+    ) -> None:
+        """Some elements, by the executable."""
+        i, j = where
+        lanes_a = [self._code(a[i, k]) for k in products]
+        lanes_b = [self._code(b[j // WIDTH, k, j % WIDTH]) for k in products]
+        spec = self.spec.replace(k=len(products))
+        after[i, j] = executable.dot_add(spec, lanes_a, lanes_b, c[i, j].astype(np.int64)).result.astype(
+            after.dtype
+        )
+
+    def _code(self, word: NDArray[Any]) -> NDArray[np.int64]:
+        return (word.view(f"u{word.itemsize}") >> self.code_shift).astype(np.int64)
+
+
+class FlushedKernel(AgainKernel):
+    """Of bf16 factors, subnormal ones zero, and c and d of fp32: planes of fp32 numbers."""
+
+    code_shift = 16
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> FlushedKernel | None:
+        """None unless the processor has fma."""
+        return cls(spec) if has_fma() else None
+
+    def _values(self, codes: Codes) -> NDArray[np.float32]:
+        """bf16 codes as fp32; subnormals zero, with their signs."""
+        bits = np.ascontiguousarray(codes).astype(np.uint32) << 16
+        bits[bits & 0x7F800000 == 0] &= np.uint32(1 << 31)
+        return bits.view(np.float32)
+
+    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (self._values(codes),)
+
+    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
+        return (self._values(in_panels(codes)),)

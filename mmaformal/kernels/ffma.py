@@ -1,0 +1,63 @@
+"""The kernel of ffma on the processor's own fused multiply-add; what is doubtful is as in pfma (`pairs`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.kernels.again import FlushedKernel
+from mmaformal.kernels.compiled import driver, fma, vectorised
+from mmaformal.kernels.ieee import flush
+from mmaformal.kernels.kernel import Codes, Planes
+from mmaformal.kernels.pairs import is_least
+
+
+@driver
+def run_chain(a: Any, b: Any, d: Any, after: Any, doubtful: Any, first: Any, last: Any) -> None:
+    """`after` from `d`, by the products first … last - 1; which of them are `doubtful`."""
+    vectorised()
+    m, n = d.shape
+    width = b.shape[2]
+    sums, least = np.empty(width, np.float32), np.empty(width, np.int32)
+    for p in range((n + width - 1) // width):
+        begin = p * width
+        w = min(width, n - begin)
+        for i in range(m):
+            for j in range(w):
+                sums[j], least[j] = flush(d[i, begin + j]), 0
+            k = first
+            while k + 4 <= last:
+                x0, x1, x2, x3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
+                for j in range(w):
+                    s = fma(x0, b[p, k, j], sums[j])
+                    t = fma(x1, b[p, k + 1, j], flush(s))
+                    u = fma(x2, b[p, k + 2, j], flush(t))
+                    v = fma(x3, b[p, k + 3, j], flush(u))
+                    least[j] |= is_least(s) | is_least(t) | is_least(u) | is_least(v)
+                    sums[j] = flush(v)
+                k += 4
+            while k < last:
+                x0 = a[i, k]
+                for j in range(w):
+                    s = fma(x0, b[p, k, j], sums[j])
+                    least[j] |= is_least(s)
+                    sums[j] = flush(s)
+                k += 1
+            for j in range(w):
+                result = sums[j]
+                after[i, begin + j] = result
+                doubtful[i, begin + j] = (least[j] != 0) | (result != result)
+
+
+class FfmaKernel(FlushedKernel):
+    """ffma."""
+
+    algorithms = ("ffma",)
+    description = "ffma: the processor's float32 fused multiply-add, subnormals flushed before and after each"
+
+    def steps(
+        self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
+    ) -> None:
+        run_chain(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last)
