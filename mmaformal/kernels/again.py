@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable
 from mmaformal.kernels.ieee import check_processor, has_fma
-from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 
 
 class AgainKernel(Kernel):
@@ -45,7 +45,7 @@ class AgainKernel(Kernel):
             d[...] = after
 
     def _again(
-        self, a: Any, b: Any, c: Codes, after: Codes, where: tuple[NDArray[np.intp], ...], products: range
+        self, a: Plane, b: Plane, c: Codes, after: Codes, where: tuple[NDArray[np.intp], ...], products: range
     ) -> None:
         """Some elements, by the executable."""
         i, j = where

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.ieee import flush
-from mmaformal.kernels.kernel import Codes, Planes
+from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.kernels.pairs import is_least
 
 
 @driver
-def run_chain(a: Any, b: Any, d: Any, after: Any, doubtful: Any, first: Any, last: Any) -> None:
+def run_chain(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first: int, last: int) -> None:
     """`after` from `d`, by the products first … last - 1; which of them are `doubtful`."""
     vectorised()
     m, n = d.shape

@@ -7,27 +7,26 @@ exact, so that it does not matter when one looks.  Where a sum overflows, or its
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, float_of, flush
-from mmaformal.kernels.kernel import Codes, Planes
+from mmaformal.kernels.kernel import Codes, Plane, Planes
 
 
 @inlined
-def error_of(x: Any, y: Any, s: Any) -> Any:
+def error_of(x: Lane, y: Lane, s: Lane) -> Lane:
     """x + y − s, exactly, for s the sum rounded to nearest, unless something overflows."""
     y_part = s - x
     return (x - (s - y_part)) + (y - y_part)
 
 
 @inlined
-def to_odd(s: Any, error: Any) -> Any:
+def to_odd(s: Lane, error: Lane) -> Lane:
     """The odd neighbour of s + error, for |error| at most half a last place; s itself if it is exact."""
     bits, way = bits_of(s), bits_of(s) ^ bits_of(error)
     odd = np.int32(bits + 1) if way >= 0 else np.int32(bits - 1)
@@ -35,7 +34,7 @@ def to_odd(s: Any, error: Any) -> Any:
 
 
 @driver
-def run_pairs(a: Any, b: Any, d: Any, after: Any, doubtful: Any, first: Any, last: Any) -> None:
+def run_pairs(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first: int, last: int) -> None:
     """`after` from `d`, by the pairs of products first … last - 1; which of them are `doubtful`."""
     vectorised()
     m, n = d.shape

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, NanRule, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.executable.blocks import (
+    Lane,
     add,
     classify_addend,
     classify_product,
@@ -25,11 +24,11 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.kernels.compiled import driver, inlined
-from mmaformal.kernels.kernel import Codes, Kernel, Planes, in_panels
+from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 
 
 @inlined
-def fused(rho: Any, first: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(rho: Conversion, first: bool, a: Lane, b: Lane, c: Lane) -> Lane:
     """`fma(a, b, c)` of three codes; if `first`, a NaN is the first one of them, made quiet."""
     fmt = rho.format
     layout, bits, least = fmt.layout, fmt.fraction_bits, fmt.min_exponent
@@ -46,7 +45,7 @@ def fused(rho: Any, first: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @driver
-def run_fused(rho: Any, first: Any, a: Any, b: Any, d: Any, start: Any, stop: Any) -> None:
+def run_fused(rho: Conversion, first: bool, a: Plane, b: Plane, d: Plane, start: int, stop: int) -> None:
     """d = fma(a_k, b_k, d) for k = start … stop - 1, on codes."""
     m, n = d.shape
     width = b.shape[2]

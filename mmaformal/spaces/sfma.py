@@ -1,10 +1,10 @@
-"""sfma: ρ."""
+"""sfma: ρ, and which NaN an fma gives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaformal.algorithms import Sfma
+from mmaformal.algorithms import NanRule, Sfma
 from mmaformal.spaces.common import Types, conversions, signed_zeros, valid
 
 ORDERED = True
@@ -17,4 +17,4 @@ def choices(types: Types, k: int) -> Iterator[Sfma]:
 
 def details(parameters: Sfma, types: Types) -> Iterator[Sfma]:
     for rho in signed_zeros(parameters.rho):
-        yield Sfma(rho)
+        yield from (Sfma(rho, nan) for nan in NanRule)
