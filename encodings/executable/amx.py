@@ -89,17 +89,17 @@ def enabled(enable: Enable, lane: int, lanes: int) -> Flag:
     return ((mode == 0) & listed) | ((mode == 1) & (number == lane)) | in_range
 
 
-# ---- registers -------------------------------------------------------------------------------------------------------
+# ---- registers -----------------------------------------------------------------------------------------------------
 
 
-def rotated(pool: Sequence[Lane], offset: Lane) -> list[Lane]:
-    """The 64 bytes from an offset on, of a circular buffer: stage by stage, as far as each is still needed."""
-    found, size = list(pool), len(pool)
-    stages = range(size.bit_length() - 2, -1, -1)
-    for stage in stages:
-        flag, needed = bit(offset, stage), min(size, ROWS + (1 << stage) - 1)
-        found = [where(flag, found[(i + (1 << stage)) % len(found)], found[i]) for i in range(needed)]
-    return found[:ROWS]
+def rotated(pool: Sequence[Lane], offset: Lane) -> list[list[Lane]]:
+    """A circular buffer from an offset on, the last stage 64 bytes: stage by stage, as far as each is still needed."""
+    stages = [list(pool)]
+    for place in range(len(pool).bit_length() - 2, -1, -1):
+        flag, found, by = bit(offset, place), stages[-1], 1 << place
+        needed = min(len(pool), ROWS + by - 1)
+        stages.append([where(flag, found[(i + by) % len(found)], found[i]) for i in range(needed)])
+    return stages
 
 
 def element(row: Sequence[Lane], number: int, size: int) -> Lane:
@@ -115,10 +115,20 @@ def as_bytes(code: Lane, size: int) -> list[Lane]:
     return [(code >> (8 * i)) & 255 for i in range(size)]
 
 
-# ---- arithmetic ------------------------------------------------------------------------------------------------------
+# ---- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-def alu(x: Lane, y: Lane, z: Lane, on: Fields, rho: Conversion) -> Lane:
+class Alu(NamedTuple):
+    """The interfaces of one element's arithmetic, in order."""
+
+    x: Lane  #: the factors and the addend, something in the place of what is skipped
+    y: Lane
+    z: Lane
+    fma: sfma.Step
+    result: Lane
+
+
+def alu(x: Lane, y: Lane, z: Lane, on: Fields, rho: Conversion) -> Alu:
     """What one element of Z becomes: x·y + z without what is skipped.
 
     Without z the addend is −0, to which a product adds up with its own sign; without y or x the other factor is 1.
@@ -126,13 +136,11 @@ def alu(x: Lane, y: Lane, z: Lane, on: Fields, rho: Conversion) -> Lane:
     fmt = rho.format
     one = fmt.bias << fmt.fraction_bits
     minus_zero = -(1 << 63) if fmt is fp64 else 1 << (fmt.storage_bits - 1)
-    both = on.skip_x & on.skip_y
-    sum_ = sfma.step(
-        rho, where(on.skip_x, one, x), where(on.skip_y, one, y), where(on.skip_z, minus_zero, z)
-    ).result
+    u, v, w = where(on.skip_x, one, x), where(on.skip_y, one, y), where(on.skip_z, minus_zero, z)
+    fma = sfma.step(rho, u, v, w)
     alone = where(on.skip_y, x, y)
-    either = where(on.skip_z & (on.skip_x | on.skip_y), alone, sum_)
-    return where(both, where(on.skip_z, z * 0, z), either)
+    either = where(on.skip_z & (on.skip_x | on.skip_y), alone, fma.result)
+    return Alu(u, v, w, fma, where(on.skip_x & on.skip_y, where(on.skip_z, z * 0, z), either))
 
 
 def widened(code: Lane) -> Lane:
@@ -140,7 +148,7 @@ def widened(code: Lane) -> Lane:
     return convert_exactly(code, fp16, fp32)
 
 
-# ---- instructions ----------------------------------------------------------------------------------------------------
+# ---- instructions --------------------------------------------------------------------------------------------------
 
 
 class State(NamedTuple):
@@ -149,6 +157,16 @@ class State(NamedTuple):
     x: Sequence[Lane]
     y: Sequence[Lane]
     z: Sequence[Lane]
+
+
+class Lanes(NamedTuple):
+    """What an instruction reads of X or of Y, in order."""
+
+    stages: list[list[Lane]]  #: bytes; the last stage has the 64 that are read
+    codes: list[Lane]
+    widened: list[Lane]  #: of fma16 and fma32, the fp16 codes as fp32
+    taken: list[Lane]  #: the operands of elements as wide as the instruction's
+    enabled: list[Flag]
 
 
 @dataclass(frozen=True)
@@ -161,77 +179,103 @@ class Element:
     written: Flag
 
 
-#: Makes an array of lanes of which each element has one, so that all are computed at once.
-Stack = Callable[[Sequence[Sequence[Lane]]], Sequence[Lane]]
+class Grid(NamedTuple):
+    """All elements of Z, row by row; what each becomes, if it is written; and the bytes of Z after."""
+
+    elements: list[Element]
+    codes: Sequence[Lane]
+    after: list[Lane]
 
 
-def execute(name: str, state: State, operand: Lane, stack: Stack | None = None) -> State:
+@dataclass(frozen=True)
+class Trace:
+    """The interfaces of one instruction, in order."""
+
+    on: Fields
+    x: Lanes
+    y: Lanes
+    rows: list[Flag]  #: which rows may change, but for fma16 onto fp32
+    grid: Grid
+    pairs: Grid | None  #: of fma16 onto fp32, whether it is that or not
+    state: State
+
+
+#: What elements become if they are written, each a function of its three lanes and of what is skipped.
+Unit = Callable[[Conversion, Fields, Sequence[Element]], Sequence[Lane]]
+
+
+def one_by_one(rho: Conversion, on: Fields, elements: Sequence[Element]) -> list[Lane]:
+    return [alu(each.x, each.y, each.z, on, rho).result for each in elements]
+
+
+def execute(name: str, state: State, operand: Lane, unit: Unit = one_by_one) -> Trace:
     """fma16, fma32 or fma64 with an operand, a signed lane of 64 bits."""
     on, fmt = fields(operand), FORMATS[name]
-    size = fmt.storage_bits // 8
-    x, y = rotated(state.x, on.x_offset), rotated(state.y, on.y_offset)
-    xs, ys = ([element(row, i, size) for i in range(ROWS // size)] for row in (x, y))
-    if name == "fma32":
-        own = (
-            [where(flag, widened(code & 0xFFFF), code) for code in row]
-            for flag, row in ((on.x_f16, xs), (on.y_f16, ys))
-        )
-        return State(state.x, state.y, _written(state.z, _elements(on, size, state.z, *own), on, fmt, stack))
-    z = _written(state.z, _elements(on, size, state.z, xs, ys), on, fmt, stack)
-    if name == "fma16":
-        mixed = on.z_f32 & invert(on.vector)
-        wide = ([widened(code) for code in row] for row in (xs, ys))
-        pairs = _written(state.z, _mixed_elements(on, state.z, *wide), on, fp32, stack)
-        z = [where(mixed, u, v) for u, v in zip(pairs, z, strict=True)]
-    return State(state.x, state.y, z)
+    x = _lanes(name, state.x, on.x_offset, on.x_f16, on.x_enable)
+    y = _lanes(name, state.y, on.y_offset, on.y_f16, on.y_enable)
+    stride = ROWS // len(x.codes)
+    rows = [changes(on, r, stride) for r in range(ROWS)]
+    grid = _grid(state.z, _elements(on, rows, state.z, x, y), on, fmt, unit)
+    if name != "fma16":
+        return Trace(on, x, y, rows, grid, None, State(state.x, state.y, grid.after))
+    pairs = _grid(state.z, _pairs(state.z, x, y), on, fp32, unit)
+    mixed = on.z_f32 & invert(on.vector)
+    z = [where(mixed, u, v) for u, v in zip(pairs.after, grid.after, strict=True)]
+    return Trace(on, x, y, rows, grid, pairs, State(state.x, state.y, z))
 
 
-def _written(
-    z: Sequence[Lane], elements: Sequence[Element], on: Fields, fmt: Format, stack: Stack | None
-) -> list[Lane]:
-    """The bytes of Z, of which these are the elements, in order."""
-    size, rho = fmt.storage_bits // 8, IEEE[fmt.name]
-    if stack is None:
-        codes = [alu(each.x, each.y, each.z, on, rho) for each in elements]
-    else:
-        x, y, before = stack([[e.x for e in elements], [e.y for e in elements], [e.z for e in elements]])
-        codes = list(alu(x, y, before, on, rho))
-    out: list[Lane] = []
+def changes(on: Fields, row: int, stride: int) -> Flag:
+    """Whether a row is z_row, or in matrix mode one of each `stride`."""
+    congruent = (on.z_row & (stride - 1)) == row % stride
+    return (on.vector & (on.z_row == row)) | (invert(on.vector) & congruent)
+
+
+def _lanes(name: str, pool: Sequence[Lane], offset: Lane, half: Flag, enable: Enable) -> Lanes:
+    size = FORMATS[name].storage_bits // 8
+    count, stages = ROWS // size, rotated(pool, offset)
+    codes = [element(stages[-1], i, size) for i in range(count)]
+    wide = [] if name == "fma64" else [widened(code & 0xFFFF) for code in codes]
+    taken = [where(half, u, v) for u, v in zip(wide, codes, strict=True)] if name == "fma32" else codes
+    return Lanes(stages, codes, wide, taken, [enabled(enable, i, count) for i in range(count)])
+
+
+def _grid(z: Sequence[Lane], elements: list[Element], on: Fields, fmt: Format, unit: Unit) -> Grid:
+    """Of elements of a format."""
+    size, codes = fmt.storage_bits // 8, unit(IEEE[fmt.name], on, elements)
+    after: list[Lane] = []
     for n, (each, code) in enumerate(zip(elements, codes, strict=True)):
         old = z[n * size : (n + 1) * size]
-        out += [
-            where(each.written, after, byte) for after, byte in zip(as_bytes(code, size), old, strict=True)
-        ]
-    return out
+        after += [where(each.written, new, byte) for new, byte in zip(as_bytes(code, size), old, strict=True)]
+    return Grid(elements, codes, after)
 
 
-def _elements(
-    on: Fields, size: int, z: Sequence[Lane], xs: Sequence[Lane], ys: Sequence[Lane]
-) -> list[Element]:
-    """Of rows of elements as wide as the instruction's, in vector mode and in matrix mode."""
-    lanes, stride = ROWS // size, size  # 64 / N rows for each lane of Y: as many as an element has bytes
-    in_x, in_y = ([enabled(enable, i, lanes) for i in range(lanes)] for enable in (on.x_enable, on.y_enable))
-    out: list[Element] = []
-    for r in range(ROWS):
-        j = r // stride
-        here = where(on.vector, on.z_row == r, (on.z_row & (stride - 1)) == r % stride)
-        row = here & (on.vector | in_y[j])
-        for i in range(lanes):
-            y = where(on.vector, ys[i], ys[j])
-            out.append(Element(xs[i], y, element(z, r * lanes + i, size), row & in_x[i]))
-    return out
+def _elements(on: Fields, rows: list[Flag], z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
+    """As wide as the instruction's lanes, in vector mode and in matrix mode."""
+    count = len(x.taken)
+    size = stride = ROWS // count  # as many rows for each lane of Y as an element has bytes
+    in_y = [on.vector | flag for flag in y.enabled]
+    ys = [[where(on.vector, y.taken[i], other) for i in range(count)] for other in y.taken]
+    return [
+        Element(
+            x.taken[i],
+            ys[r // stride][i],
+            element(z, r * count + i, size),
+            rows[r] & in_y[r // stride] & x.enabled[i],
+        )
+        for r in range(ROWS)
+        for i in range(count)
+    ]
 
 
-def _mixed_elements(on: Fields, z: Sequence[Lane], xs: Sequence[Lane], ys: Sequence[Lane]) -> list[Element]:
-    """Of rows of fp32, of which even ones take even lanes of X, and odd ones odd lanes."""
-    lanes, out = len(xs), []
-    in_x, in_y = ([enabled(enable, i, lanes) for i in range(lanes)] for enable in (on.x_enable, on.y_enable))
-    for r in range(ROWS):
-        for place in range(ROWS // 4):
-            i, j = 2 * place + r % 2, r // 2
-            code = element(z, r * (ROWS // 4) + place, 4)
-            out.append(Element(xs[i], ys[j], code, in_x[i] & in_y[j]))
-    return out
+def _pairs(z: Sequence[Lane], x: Lanes, y: Lanes) -> list[Element]:
+    """Of fp32: even rows of Z take even lanes of X, odd rows odd ones."""
+    count = len(x.widened)
+    return [
+        Element(x.widened[i], y.widened[j], element(z, n, 4), x.enabled[i] & y.enabled[j])
+        for n, (i, j) in enumerate(
+            (2 * place + r % 2, r // 2) for r in range(ROWS) for place in range(count // 2)
+        )
+    ]
 
 
-__all__ = ["Fields", "State", "alu", "execute", "fields"]
+__all__ = ["Alu", "Element", "Fields", "Grid", "Lanes", "State", "Trace", "Unit", "alu", "execute", "fields"]

@@ -11,41 +11,13 @@ Source: corsix/amx, as in `encodings/executable/amx.py`, which this runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mmaformal.algorithms import Conversion
 from mmaformal.apple.operand import FIELDS, OPS, Operand, Word, disassemble
+from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.executable import amx
-
-_SIZES = {"x": amx.POOL, "y": amx.POOL, "z": amx.ROWS * amx.ROWS}
-
-
-@dataclass(frozen=True, repr=False)
-class AmxState:
-    """X and Y, pools of eight registers of 64 bytes, and Z, 64 rows of 64.  Raises ValueError for another size."""
-
-    x: bytes = bytes(_SIZES["x"])
-    y: bytes = bytes(_SIZES["y"])
-    z: bytes = bytes(_SIZES["z"])
-
-    def __post_init__(self) -> None:
-        for name, size in _SIZES.items():
-            value = getattr(self, name)
-            if not isinstance(value, (bytes, bytearray)) or len(value) != size:
-                what = f"{len(value)}" if isinstance(value, (bytes, bytearray)) else type(value).__name__
-                raise ValueError(f"{name} has {size} bytes, not {what}")
-
-    def row(self, number: int) -> bytes:
-        """A row of Z, 64 bytes."""
-        return self.z[64 * number : 64 * number + 64]
-
-    def __repr__(self) -> str:
-        told = [
-            f"{name}: {sum(map(bool, getattr(self, name)))} of {size} bytes" for name, size in _SIZES.items()
-        ]
-        return f"<AmxState not zero in {', '.join(told)}>"
 
 
 def execute(state: AmxState, name: str, operand: Operand | int) -> AmxState:
@@ -58,14 +30,16 @@ def execute(state: AmxState, name: str, operand: Operand | int) -> AmxState:
     bits = operand.encode() if isinstance(operand, Operand) else operand
     Operand.decode(bits)
     signed = bits - (1 << 64) if bits >> 63 else bits
-    x, y, z = (list(getattr(state, name)) for name in _SIZES)
-    after = amx.execute(name, amx.State(x, y, z), signed, _at_once)
+    x, y, z = (list(getattr(state, name)) for name in SIZES)
+    after = amx.execute(name, amx.State(x, y, z), signed, _at_once).state
     return AmxState(state.x, state.y, bytes(int(byte) for byte in after.z))
 
 
-def _at_once(columns: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    """Lanes of one kind as one array."""
-    return [np.array(column, np.int64) for column in columns]
+def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -> list[int]:
+    """What all elements become, computed as one array."""
+    x, y, z = (np.array([getattr(each, name) for each in elements], np.int64) for name in SIZES)
+    after: list[int] = amx.alu(x, y, z, on, rho).result.tolist()
+    return after
 
 
 __all__ = ["FIELDS", "OPS", "AmxState", "Operand", "Word", "disassemble", "execute"]

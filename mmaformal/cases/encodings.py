@@ -63,7 +63,7 @@ def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
         assert fmt is not None
         if z3.is_bv_value(code):
             return tracer.lift(_signed(code.as_long(), fmt))
-        return tracer.input(code, _sample(fmt, rng))
+        return tracer.input(code, sample(fmt, rng))
 
     lanes = Lanes(
         tuple(lane(x, spec.a_format) for x in inputs.a),
@@ -102,10 +102,15 @@ def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Trace[ExecutableStep]) 
         samples(lanes.scale_a),
         samples(lanes.scale_b),
     )
+    check_samples(symbolic, numbers)
+
+
+def check_samples(symbolic: Any, numbers: Any) -> None:
+    """That NumPy's numbers are the samples of the symbolic lanes, at every interface.  Raises LaneError."""
     for i, (node, array) in enumerate(zip(_parts(symbolic), _parts(numbers), strict=True)):
         sample = node.sample if isinstance(node, (Lane, Flag)) else node
         if not np.all(sample == array):
-            raise LaneError(f"interface {i} of {spec.parameters.algorithm} is not what NumPy computes")
+            raise LaneError(f"interface {i} is not what NumPy computes")
 
 
 def _parts(x: object) -> Iterator[ExecutableLane]:
@@ -124,7 +129,7 @@ def _signed(code: int, fmt: Format) -> int:
     return code - (1 << 64) if code >> 63 else code
 
 
-def _sample(fmt: Format, rng: np.random.Generator) -> Sample:
+def sample(fmt: Format, rng: np.random.Generator) -> Sample:
     """Codes of a format: any, and, as many, finite ones whose exponents are near 0, with all or no fraction bits."""
     half = _SAMPLES // 2
     any_code = rng.integers(0, fmt.codes, half, dtype=np.uint64, endpoint=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mmaformal import __version__
+from mmaformal.cli.amx import amx
 from mmaformal.cli.check import check
 from mmaformal.cli.completion import completion
 from mmaformal.cli.diagnose import diagnose
@@ -33,5 +34,5 @@ def app(context: click.Context) -> None:
         raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
 
 
-for _command in (diff, prove, list_, show, run, check, diagnose, diagnose_gemm, verify, completion):
+for _command in (diff, prove, list_, show, run, check, diagnose, diagnose_gemm, verify, amx, completion):
     app.add_command(_command)

@@ -83,7 +83,7 @@ class Argument(Theorem):
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__()
-        self._tracer = tracer
+        self._tracer, self._rules = tracer, len(tracer.rules)
         for rule in tracer.rules.values():
             text = f"{rule.where}: {rule.statement}"
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
@@ -102,6 +102,13 @@ class Argument(Theorem):
         if any(lane.tracer is not self._tracer for link in given for lane in link.lanes):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
         return super().derive(stage, statement, links, given, inputs, each_value_of, alone)
+
+    def conclude(
+        self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
+    ) -> None:
+        if len(self._tracer.rules) != self._rules:
+            raise ArgumentError("lanes were computed after the argument began: their rules are no lemmas")
+        super().conclude(statement, conclusion, whole)
 
     # ---- sums and maxima: both wings have the same operands in different orders -----------------------------------
 

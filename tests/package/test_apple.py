@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmaformal.apple import FIELDS, OPS, AmxState, Operand, Word, disassemble, execute
+from mmaformal.apple.terms import execute_terms
 from mmaformal.encodings.executable import amx
 
 RECORDED = (
@@ -70,14 +71,31 @@ def test_words_and_their_disassembly() -> None:
 # ---- states ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason=f"no {RECORDED.name}")
-def test_every_byte_is_as_the_emulator_has_it() -> None:
+def recorded() -> list[tuple[str, int, bytes, bytes, bytes, bytes]]:
+    if not RECORDED.exists():
+        pytest.skip(f"no {RECORDED.name}")
     with np.load(RECORDED) as d:
-        cases = [(f"fma{d['op'][n]}", int(d["operand"][n]), *(d[k][n].tobytes() for k in ("x", "y", "z", "z_after")))
-                 for n in range(len(d["op"]))]  # fmt: skip
+        return [(f"fma{d['op'][n]}", int(d["operand"][n]), *(d[k][n].tobytes() for k in ("x", "y", "z", "z_after")))
+                for n in range(len(d["op"]))]  # fmt: skip
+
+
+def test_every_byte_is_as_the_emulator_has_it() -> None:
+    cases = recorded()
     assert len(cases) == 120
     for name, operand, x, y, z, after in cases:
         assert execute(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
+
+
+@pytest.mark.parametrize("name", list(OPS))
+def test_a_state_of_each_is_as_the_emulator_has_it_in_the_smt_wing(name: str) -> None:
+    operand, x, y, z, after = next(rest for op, *rest in recorded() if op == name)
+    assert execute_terms(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
+
+
+@pytest.mark.slow
+def test_every_byte_is_as_the_emulator_has_it_in_the_smt_wing() -> None:
+    for name, operand, x, y, z, after in recorded():
+        assert execute_terms(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
 
 
 def codes(form: str, *values: float) -> bytes:
@@ -159,7 +177,7 @@ def test_all_elements_at_once_are_those_one_by_one(name: str, operand: Operand) 
     x, y, z = (rng.integers(0, 256, size, np.uint8).tobytes() for size in (512, 512, 4096))
     bits = operand.encode()
     one_by_one = amx.execute(name, amx.State(x, y, z), bits - (1 << 64) if bits >> 63 else bits)
-    assert execute(AmxState(x, y, z), name, operand).z == bytes(one_by_one.z)
+    assert execute(AmxState(x, y, z), name, operand).z == bytes(one_by_one.state.z)
 
 
 def test_wrong_use_is_told_in_a_line() -> None:

@@ -6,6 +6,7 @@ from mmaformal.algorithms import NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import sfma as executable_sfma
 from mmaformal.encodings.executable.blocks import Term
+from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.proof.encoding_links import (
     OperandLinks,
@@ -36,10 +37,11 @@ def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:
         special = classify(argument, flags_and_zeros([x, y, z]), executable.special, smt.special)
         low = smt_sfma.exponents_of(rho.format).low
         addend = multiply(argument, [z], executable.addend, smt.addend, low)
-        total = (_long_fma if executable.long else _fma)(argument, x, y, addend, executable, smt, low, frame)
+        product = products(argument, x, y, executable, smt.product, low, frame)
+        total = sums(argument, product, addend, executable, smt.sum, low, frame)
         c = round_and_encode(
             argument,
-            [*total, number(executable.product.sign, smt.product.sign), addend.sign],
+            [*total, product.sign, addend.sign],
             special=special,
             executable=executable.rounded,
             smt=smt.rounded,
@@ -49,52 +51,43 @@ def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:
         )
 
 
-def _fma(
+def products(
     argument: Argument,
     x: OperandLinks,
     y: OperandLinks,
-    addend: TermLinks,
     executable: executable_sfma.Step,
-    smt: smt_sfma.Step,
+    smt: smt_blocks.Term,
     low: int,
     frame: int,
-) -> list[Link]:
-    """The links of the exact sum and its exponent, where product and sum fit in a lane."""
-    assert isinstance(executable.product, Term)
-    product = multiply(argument, [x, y], executable.product, smt.product, low)
-    total = number(executable.total.total, smt.sum.total, signed=True)
-    unit = number(executable.total.unit, smt.sum.e_max, low=low - frame)
-    return [*argument.derive("align", "aligned terms have the same sum", [total, unit], [*product, *addend])]
-
-
-def _long_fma(
-    argument: Argument,
-    x: OperandLinks,
-    y: OperandLinks,
-    addend: TermLinks,
-    executable: executable_sfma.Step,
-    smt: smt_sfma.Step,
-    low: int,
-    frame: int,
-) -> list[Link]:
-    """The same, where they do not."""
-    product, sum_, long, wide = smt.product, smt.sum, executable.long, executable.wide
-    assert long is not None
-    assert wide is not None
-    significand = long_product(
-        argument,
-        (x.significand, y.significand),
-        long,
-        product.significand,
-        frame - product.significand.size() + 2,
-    )
-    sign, exponent = (
-        number(executable.product.sign, product.sign),
-        number(executable.product.exponent, product.exponent, low=low),
-    )
+) -> TermLinks:
+    """The links of the product; its significand is of two limbs where a lane is too short."""
+    long = executable.long
+    if long is None:
+        assert isinstance(executable.product, Term)
+        return multiply(argument, [x, y], executable.product, smt, low)
+    shift = frame - smt.significand.size() + 2
+    significand = long_product(argument, (x.significand, y.significand), long, smt.significand, shift)
+    sign = number(executable.product.sign, smt.sign)
+    exponent = number(executable.product.exponent, smt.exponent, low=low)
     given = [link for z in (x, y) for link in (z.sign, z.exponent, z.significand)]
     argument.derive("multiply", "signs and exponents of products are the same", [sign, exponent], given)
-    signs = product.sign, smt.addend.sign
-    return add_long(
-        argument, [sign, exponent, significand], y=addend, executable=wide, signs=signs, smt=sum_, low=low
-    )
+    return TermLinks(sign, exponent, significand)
+
+
+def sums(
+    argument: Argument,
+    product: TermLinks,
+    addend: TermLinks,
+    executable: executable_sfma.Step,
+    smt: smt_blocks.StickySum,
+    low: int,
+    frame: int,
+) -> list[Link]:
+    """The links of the exact sum and its exponent."""
+    if executable.wide is not None:
+        signs = product.sign.term, addend.sign.term
+        return add_long(argument, product, addend, executable=executable.wide, signs=signs, smt=smt, low=low)
+    total = number(executable.total.total, smt.total, signed=True)
+    unit = number(executable.total.unit, smt.e_max, low=low - frame)
+    text = "aligned terms have the same sum"
+    return [*argument.derive("align", text, [total, unit], [*product, *addend])]

@@ -1,0 +1,165 @@
+"""Claims about Apple AMX for all operands and states: they hold, and where a wing is broken they are seen to fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal.algorithms import IEEE_FP16
+from mmaformal.apple import AmxState, execute
+from mmaformal.apple.operand import OPS, Operand
+from mmaformal.apple.terms import execute_terms
+from mmaformal.apple.witness import AmxWitness, smaller
+from mmaformal.cli import main
+from mmaformal.cli.amx import CLAIM_NAMES
+from mmaformal.encodings.executable import amx as executable
+from mmaformal.encodings.smt import amx as smt
+from mmaformal.facts.amx_alu import argue
+from mmaformal.facts.amx_claims import CLAIMS, Claim
+from mmaformal.lanes import Tracer
+from mmaformal.proof.kernel import ArgumentError, prove
+from mmaformal.proof.lemmas import Argument
+from mmaformal.queries import amx as query
+from mmaformal.queries.amx import BOTH, STATEMENTS, AmxProver, prove_amx
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+
+def claim_of(name: str) -> Claim:
+    (claim,) = (each for each in CLAIMS if each.name == name)
+    return claim
+
+
+def of_terms(claim: str, name: str) -> Answer:
+    """A claim about the SMT wing alone, which is quicker."""
+    with Relay() as portfolio:
+        return query._of_terms("?", claim_of(claim), name, Asker(portfolio, 60.0))
+
+
+def test_the_command_knows_all_claims() -> None:
+    assert set(CLAIM_NAMES) == set(STATEMENTS)
+
+
+def test_elements_of_fp16_become_the_same_in_both_wings() -> None:
+    with Relay() as portfolio:
+        proof = prove(Asker(portfolio, 120.0), argue(IEEE_FP16))
+    assert "in both wings" in proof.obligations[-1].statement
+
+
+def test_an_argument_that_began_before_its_lanes_were_computed_concludes_nothing() -> None:
+    tracer = Tracer()
+    argument = Argument(tracer)
+    lane = tracer.input(z3.BitVec("x", 8), np.arange(256))
+    assert lane + 1 is not lane
+    with pytest.raises(ArgumentError, match="their rules are no lemmas"):
+        argument.conclude("nothing", z3.BoolVal(True))
+
+
+def shown(answer: Answer) -> AmxWitness:
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, AmxWitness)
+    return answer.witness
+
+
+@pytest.mark.slow
+def test_a_claim_that_does_not_hold_is_shown_with_a_state_and_an_operand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = smt.row_mask
+    monkeypatch.setattr(smt, "row_mask", lambda operand, stride: right(operand, stride) | 1)
+    witness = shown(of_terms("vector-mode", "fma64"))
+    operand = Operand.decode(witness.operand)
+    assert operand.vector
+    assert operand.z_row
+    after = execute_terms(witness.state, "fma64", witness.operand)
+    assert after.row(0) != witness.state.row(0)
+    assert execute(witness.state, "fma64", witness.operand).row(0) == witness.state.row(0)
+    assert "all rows but z_row are kept" in str(witness)
+    assert json.loads(json.dumps(witness.to_json()))["operand"] == f"{witness.operand:#018x}"
+
+
+def test_an_operation_that_is_not_the_table_s_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smt, "_choose", lambda no_y, no_x, x, y, both: z3.If(no_y, x, z3.If(no_x, x, both)))
+    witness = shown(of_terms("operations", "fma16"))
+    operand = Operand.decode(witness.operand)
+    assert (operand.skip_x, operand.skip_y, operand.skip_z) == (1, 0, 0)
+    assert execute(witness.state, "fma16", witness.operand) != execute_terms(
+        witness.state, "fma16", witness.operand
+    )
+
+
+def test_wings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = smt.loaded
+    monkeypatch.setattr(smt, "loaded", lambda pool, offset: right(pool, offset | 1))
+    state = AmxState(x=bytes(range(256)) * 2)
+    operand = Operand(vector=1, skip_y=1, skip_z=1, x_offset=4).encode()
+    assert query._differ(state, "fma64", operand)
+    least = smaller(state, lambda trial: query._differ(trial, "fma64", operand))
+    assert not any(least.x[256:])
+    assert (
+        "byte 0 of row 0 becomes 0x04 in the executable wing, 0x05"
+        in query._parting(least, "fma64", operand).note
+    )
+
+
+def test_wrong_use_is_told() -> None:
+    with pytest.raises(ValueError, match="no claim 'nothing'"):
+        prove_amx("nothing", "fma32")
+    with pytest.raises(ValueError, match="no AMX instruction 'fma8'"):
+        prove_amx(BOTH, "fma8")
+    assert main(["amx", "nothing"]) == 2
+
+
+def test_no_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["amx", BOTH, "--instruction", "fma64", "--timeout", "0.3", "--no-cache"]) == 3
+    assert capsys.readouterr().out.startswith("UNKNOWN  fma64  both-wings")
+
+
+# ---- long ones -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(OPS))
+def test_all_claims_hold(name: str) -> None:
+    with AmxProver() as prover:
+        for claim in STATEMENTS:
+            answer = prover.prove(claim, name, 1800.0)
+            if claim == "interleaved" and name != "fma16":
+                assert isinstance(answer, Unknown)
+            elif (claim, name) != ("additions", "fma64"):
+                assert isinstance(answer, Holds), str(answer)
+
+
+def _changed(right: Callable[..., Any], change: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: change(right(*given))
+
+
+#: One change each: which wing, which of its functions, and what becomes of its result.
+MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "a lane more is enabled": (smt, "enable_mask", lambda mask: mask | 1),
+    "a row more changes": (smt, "row_mask", lambda mask: mask | 4),
+    "bytes are read from the next place on": (smt, "loaded", lambda row: z3.RotateRight(row, 8)),
+    "the last two stages of a rotation change places": (
+        executable, "rotated", lambda stages: [*stages[:-2], stages[-2], stages[-2][:64]]
+    ),
+    "a lane less is enabled": (executable, "enabled", lambda flag: flag ^ True),
+    "an fp16 NaN keeps its sign": (smt, "widened", lambda code: code | 1),
+    "bytes of an element are swapped": (executable, "as_bytes", lambda parts: parts[::-1]),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", list(MUTANTS))
+def test_a_change_of_one_wing_is_shown(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wing, function, change = MUTANTS[mutant]
+    monkeypatch.setattr(wing, function, _changed(getattr(wing, function), change))
+    witness = shown(prove_amx(BOTH, "fma32", timeout=600.0))
+    assert execute(witness.state, "fma32", witness.operand) != execute_terms(
+        witness.state, "fma32", witness.operand
+    )
