@@ -44,6 +44,7 @@ cdna2 = ARCHITECTURES["cdna2"]
 cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
+apple_amx = ARCHITECTURES["apple_amx"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -64,6 +65,7 @@ __all__ = [
     "Witness",
     "ada",
     "ampere",
+    "apple_amx",
     "armv8_6",
     "blackwell",
     "cdna1",

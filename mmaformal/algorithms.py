@@ -403,6 +403,38 @@ class Sfma(Parameters):
 
 
 @dataclass(frozen=True, repr=False)
+class Wfma(Parameters):
+    """wfma, fused multiply-add of widened factors (semantics §10), of Apple AMX's fma16 onto fp32.
+
+    As sfma, `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, but a and b are of a narrower format, and are
+    converted to ρ's exactly.  A NaN is `NanRule.DEFAULT`.
+    """
+
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "wfma"
+    summary: ClassVar[str] = (
+        "fma of widened factors: K correctly rounded fma, in order, a and b converted exactly"
+    )
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True
+
+    @property
+    def step_products(self) -> int:
+        return 1
+
+    def check(self, spec: DotAdd) -> None:
+        narrow = spec.a_format in (fp16, bf16) and spec.b_format in (fp16, bf16)
+        self._needs(narrow, f"a and b of fp16 or bf16, not {spec.types}")
+        self._needs(spec.c_format == spec.d_format == self.rho.format == fp32, "c, d and ρ of fp32")
+
+    def keeps(self, spec: DotAdd) -> str:
+        return f"rounds after every product: each fma is exact until it is rounded to {_significant(spec.d_format)}"
+
+
+@dataclass(frozen=True, repr=False)
 class Ffma(Parameters):
     """ffma, flushed fused multiply-add in order (semantics §10), of Intel's AVX512_BF16.
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmaformal.algorithms import Conversion
-from mmaformal.apple.operand import FIELDS, OPS, Operand, Word, disassemble
+from mmaformal.apple.memory import Transfer, move
+from mmaformal.apple.operand import FIELDS, MOVES, OPS, Operand, Word, disassemble
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.encodings.executable import amx
 
@@ -42,4 +43,15 @@ def _at_once(rho: Conversion, on: amx.Fields, elements: Sequence[amx.Element]) -
     return after
 
 
-__all__ = ["FIELDS", "OPS", "AmxState", "Operand", "Word", "disassemble", "execute"]
+__all__ = [
+    "FIELDS",
+    "MOVES",
+    "OPS",
+    "AmxState",
+    "Operand",
+    "Transfer",
+    "Word",
+    "disassemble",
+    "execute",
+    "move",
+]

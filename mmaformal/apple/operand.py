@@ -1,4 +1,4 @@
-"""Words of Apple AMX: the 64-bit operand of fma16, fma32 and fma64 by named fields, and the A64 instruction word.
+"""Words of Apple AMX: the 64-bit operand of fma16, fma32 and fma64 by named fields, and A64 instruction words.
 
 Source: corsix/amx, "Instruction encoding" and the tables of fma16, fma32, fma64.
 """
@@ -12,7 +12,10 @@ from mmaformal.display import ShortRepr
 
 #: The number of each instruction, in its A64 word.
 OPS = {"fma64": 10, "fma32": 12, "fma16": 15}
-_NAMES = {op: name for name, op in OPS.items()}
+#: and of loads and stores (`memory`)
+MOVES = {name: op for op, name in enumerate(("ldx", "ldy", "stx", "sty", "ldz", "stz", "ldzi", "stzi"))}
+_WORDS = MOVES | OPS
+_NAMES = {op: name for name, op in _WORDS.items()}
 _RESERVED = 0x00201000  #: an A64 word that no other instruction has; below it, the number and a register
 
 #: (lowest bit, width) of each field of an operand.
@@ -86,27 +89,27 @@ class Word(ShortRepr):
     register: int
 
     def __post_init__(self) -> None:
-        if self.name not in OPS:
-            raise ValueError(f"no AMX instruction {self.name!r} here; there are {', '.join(OPS)}")
+        if self.name not in _WORDS:
+            raise ValueError(f"no AMX instruction {self.name!r} here; there are {', '.join(_WORDS)}")
         if not 0 <= self.register <= 31:
             raise ValueError(f"a register is one of x0 to x30, or 31, not {self.register!r}")
 
     @classmethod
     def decode(cls, word: int) -> Word | None:
-        """None if the word is no fma of AMX."""
+        """None if the word is no instruction of AMX that is modelled."""
         if word & ~0x3FF != _RESERVED or (word >> 5) & 31 not in _NAMES:
             return None
         return cls(_NAMES[(word >> 5) & 31], word & 31)
 
     def encode(self) -> int:
-        return _RESERVED | OPS[self.name] << 5 | self.register
+        return _RESERVED | _WORDS[self.name] << 5 | self.register
 
     def __str__(self) -> str:
         return f"{self.name} {'xzr' if self.register == 31 else f'x{self.register}'}"
 
 
 def disassemble(words: Iterable[int]) -> Iterator[str]:
-    """A line for each 32-bit word: its place in bytes, its digits, and what it is; `.word` if no fma of AMX."""
+    """A line for each 32-bit word: its place in bytes, its digits, and what it is; else `.word`."""
     for n, word in enumerate(words):
         if not 0 <= word < 1 << 32:
             raise ValueError(f"an instruction word has 32 bits, not {word:#x}")

@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, arm, intel, nvidia
+from mmaformal.architectures import amd, apple, arm, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -24,6 +24,7 @@ ARCHITECTURES = ArchitectureTable(
         "cdna3": amd.cdna3,
         "sapphire_rapids": intel.sapphire_rapids,
         "armv8_6": arm.armv8_6,
+        "apple_amx": apple.apple_amx,
     }
 )
 

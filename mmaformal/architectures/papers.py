@@ -6,5 +6,6 @@ PAPERS = {
     "Fan Yang and Mao Yang (Microsoft Research)",
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
     "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited",
+    "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
     "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
 }

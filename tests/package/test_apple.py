@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import struct
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmaformal.apple import FIELDS, OPS, AmxState, Operand, Word, disassemble, execute
+from mmaformal.apple import FIELDS, MOVES, OPS, AmxState, Operand, Transfer, Word, disassemble, execute, move
 from mmaformal.apple.terms import execute_terms
 from mmaformal.encodings.executable import amx
 
@@ -52,7 +53,7 @@ def test_a_field_that_does_not_fit_is_refused(wrong: dict[str, int]) -> None:
 
 
 def test_words_and_their_disassembly() -> None:
-    for name in OPS:
+    for name in (*OPS, *MOVES):
         for register in range(32):
             word = Word(name, register)
             assert Word.decode(word.encode()) == word
@@ -63,7 +64,7 @@ def test_words_and_their_disassembly() -> None:
         "       4:  d503201f  .word 0xd503201f",
     ]
     found = [Word.decode(0x00201000 | op << 5) for op in range(32)]
-    assert [word.name for word in found if word] == ["fma64", "fma32", "fma16"]
+    assert [word.name for word in found if word] == [*MOVES, "fma64", "fma32", "fma16"]
     with pytest.raises(ValueError, match="32 bits"):
         list(disassemble([1 << 32]))
 
@@ -194,3 +195,53 @@ def test_wrong_use_is_told_in_a_line() -> None:
     assert (
         repr(AmxState()) == "<AmxState not zero in x: 0 of 512 bytes, y: 0 of 512 bytes, z: 0 of 4096 bytes>"
     )
+
+
+# ---- loads and stores --------------------------------------------------------------------------------------------
+
+
+def test_loads_and_stores_move_registers() -> None:
+    memory = bytes(range(256)) * 2
+    state, same = move(AmxState(), memory, "ldx", Transfer(3, 7))
+    assert state.x[448:] == memory[3:67]
+    assert same == memory
+    state, _ = move(state, memory, "ldy", Transfer(128, 7, pair=1))
+    assert state.y[448:] + state.y[:64] == memory[128:256]
+    state, _ = move(state, memory, "ldz", Transfer(1, 63))
+    assert state.row(63) == memory[1:65]
+    _, after = move(state, bytes(256), "stz", Transfer(128, 63).encode())
+    assert after == bytes(128) + memory[1:65] + bytes(64)
+    _, after = move(state, bytes(64), "stx", Transfer(0, 7))
+    assert after == memory[3:67]
+
+
+def test_interleaved_moves_are_halves_of_two_rows() -> None:
+    words = struct.pack("<16I", *range(16))
+    left, _ = move(AmxState(), words, "ldzi", Transfer(0, 4))
+    state, _ = move(left, words, "ldzi", Transfer(0, 5))
+    assert struct.unpack("<16I", state.row(4)) == (*range(0, 16, 2), *range(0, 16, 2))
+    assert struct.unpack("<16I", state.row(5)) == (*range(1, 16, 2), *range(1, 16, 2))
+    assert not any(left.row(4)[32:])
+    assert move(state, bytes(64), "stzi", Transfer(0, 5))[1] == words
+
+
+def test_transfers_are_their_fields_and_wrong_ones_are_refused() -> None:
+    transfer = Transfer(pointer=0x1234, register=5, pair=1)
+    assert transfer.encode() == 1 << 62 | 5 << 56 | 0x1234
+    assert Transfer.decode(transfer.encode() | 1 << 63) == transfer
+    with pytest.raises(ValueError, match="no load or store 'ldq'"):
+        move(AmxState(), bytes(64), "ldq", 0)
+    with pytest.raises(ValueError, match="of a memory of 0x40"):
+        move(AmxState(), bytes(64), "ldx", Transfer(1))
+    with pytest.raises(ValueError, match="multiple of 128"):
+        move(AmxState(), bytes(512), "ldx", Transfer(64, pair=1))
+    with pytest.raises(ValueError, match="register has 6 bits"):
+        Transfer(register=64)
+
+
+def test_the_worked_example_is_the_product_that_matmul_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "apple_amx.py"
+    runpy.run_path(str(example), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "fma16 x3" in said
+    assert said.count("1024 of 1024 elements as matmul has them") == 2

@@ -75,6 +75,7 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "cdna3": 2 + 5 + 2 + 5 + 5 + 8,
         "sapphire_rapids": 3,
         "armv8_6": 2,
+        "apple_amx": 4,
     }
     for name in ARCHITECTURES:
         assert getattr(mmaformal, name) is ARCHITECTURES[name]
@@ -133,7 +134,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fma")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i
@@ -145,6 +146,7 @@ def test_which_nan_is_known_of_tensor_cores_and_of_processors() -> None:
             known = instruction.algorithm in ("fda", "gdfs") or architecture.name in (
                 "sapphire_rapids",
                 "armv8_6",
+                "apple_amx",
             )
             assert instruction.spec.nan_is_canonical == known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import NanRule, Sfma
+from mmaformal.algorithms import Conversion, NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import sfma as executable_sfma
 from mmaformal.encodings.executable.blocks import Term
@@ -24,31 +24,43 @@ from mmaformal.proof.lemmas import Argument, Link, number
 
 
 def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:
-    spec, parameters = traces.spec, traces.spec.parameters
+    parameters = traces.spec.parameters
     assert isinstance(parameters, Sfma)
-    rho = parameters.rho
-    frame = smt_sfma.frame_bits(rho.fraction_bits + 1)
     a, b, c, *_ = inputs(argument, traces)
     for k, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_sfma.Step)
-        x = decode(argument, a[k], executable.a, smt.a, spec.a_format)
-        y = decode(argument, b[k], executable.b, smt.b, spec.b_format)
-        z = decode(argument, c, executable.c, smt.c, spec.c_format)
-        special = classify(argument, flags_and_zeros([x, y, z]), executable.special, smt.special)
-        low = smt_sfma.exponents_of(rho.format).low
-        addend = multiply(argument, [z], executable.addend, smt.addend, low)
-        product = products(argument, x, y, executable, smt.product, low, frame)
-        total = sums(argument, product, addend, executable, smt.sum, low, frame)
-        c = round_and_encode(
-            argument,
-            [*total, product.sign, addend.sign],
-            special=special,
-            executable=executable.rounded,
-            smt=smt.rounded,
-            rho=rho,
-            results=(executable.result, smt.result),
-            given=[a[k], b[k], c, x.nan, y.nan, z.nan] if parameters.nan is NanRule.FIRST else [],
-        )
+        c = fma(argument, parameters.rho, parameters.nan, (a[k], b[k], c), executable, smt)
+
+
+def fma(
+    argument: Argument,
+    rho: Conversion,
+    nan: NanRule,
+    codes: tuple[Link, Link, Link],
+    executable: executable_sfma.Step,
+    smt: smt_sfma.Step,
+) -> Link:
+    """The link of the result, from those of three codes of ρ's format."""
+    frame, low = smt_sfma.frame_bits(rho.fraction_bits + 1), smt_sfma.exponents_of(rho.format).low
+    lanes, terms = (executable.a, executable.b, executable.c), (smt.a, smt.b, smt.c)
+    x, y, z = (
+        decode(argument, code, lane, term, rho.format)
+        for code, lane, term in zip(codes, lanes, terms, strict=True)
+    )
+    special = classify(argument, flags_and_zeros([x, y, z]), executable.special, smt.special)
+    addend = multiply(argument, [z], executable.addend, smt.addend, low)
+    product = products(argument, x, y, executable, smt.product, low, frame)
+    total = sums(argument, product, addend, executable, smt.sum, low, frame)
+    return round_and_encode(
+        argument,
+        [*total, product.sign, addend.sign],
+        special=special,
+        executable=executable.rounded,
+        smt=smt.rounded,
+        rho=rho,
+        results=(executable.result, smt.result),
+        given=[*codes, x.nan, y.nan, z.nan] if nan is NanRule.FIRST else [],
+    )
 
 
 def products(

@@ -1,0 +1,19 @@
+"""A step of wfma, told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mmaformal.algorithms import DotAdd, Sfma
+from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.tellers import sfma
+from mmaformal.tellers.rows import Steps
+
+
+def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+    """As sfma, on the converted factors."""
+    wide = replace(
+        spec, a_format=spec.d_format, b_format=spec.d_format, parameters=Sfma(spec.parameters["rho"])
+    )
+    return sfma.tell(wide, Trace(tuple(step.fma for step in trace.steps), trace.result), c)
