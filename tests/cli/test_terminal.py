@@ -42,6 +42,7 @@ def test_everything_completes() -> None:
         "diagnose",
         "diagnose-gemm",
         "verify",
+        "amx",
         "completion",
     ]
     assert completed("show", "hop") == ["hopper"]
