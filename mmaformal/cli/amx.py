@@ -100,6 +100,10 @@ def amx(
         for claim in claims or tuple(each for each in CLAIM_NAMES if each not in _LONG)
         if name in _ONLY.get(claim, (name,))
     ]
+    if not wanted:
+        raise UsageError(
+            f"{', '.join(claims)} says nothing of {', '.join(names)}; of {', '.join(_ONLY[claims[0]])} it does"
+        )
     found: list[tuple[dict[str, str], Answer]] = []
     with options.remembering(evidence, no_cache), AmxProver(solvers or None, memory) as prover:
         for claim, name in wanted:

@@ -19,7 +19,7 @@ from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt import amx as smt_amx
 from mmaformal.encodings.smt import blocks, sfma
 from mmaformal.facts.sfma.equal import products, sums
-from mmaformal.lanes import BITS, INT64, Lane, Tracer
+from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
@@ -32,7 +32,7 @@ from mmaformal.proof.encoding_links import (
     wide_number,
 )
 from mmaformal.proof.failure import named
-from mmaformal.proof.kernel import conjunction
+from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 
 
@@ -61,6 +61,8 @@ def argue(rho: Conversion) -> Argument:
     """The argument for elements of ρ's format, its lemmas not proved."""
     tracer = Tracer()
     traces = _trace(rho, tracer)
+    if not traces.executable.result.range.inside(range_of(rho)):
+        raise ArgumentError(f"what an element becomes may be no code of {rho.format}")
     argument = Argument(tracer)
     argument.interfaces = lambda: (*named("executable", traces.executable), *named("smt", traces.smt))
     read = _inputs(argument, traces)
@@ -78,6 +80,12 @@ def argue(rho: Conversion) -> Argument:
     argument.derive("select", text, [result], [*given, cases[1]], unused)
     argument.conclude(f"an element of {rho.format} becomes the same code in both wings", result)
     return argument
+
+
+def range_of(rho: Conversion) -> Range:
+    """What a lane with a code of ρ's format holds."""
+    bits = rho.format.storage_bits
+    return INT64 if bits == BITS else Range(0, (1 << bits) - 1)
 
 
 def _trace(rho: Conversion, tracer: Tracer) -> _Traces:

@@ -21,10 +21,10 @@ from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.cases.encodings import check_samples, sample
 from mmaformal.encodings.executable import amx as executable
 from mmaformal.encodings.smt import amx as smt
-from mmaformal.facts.amx_alu import skips
+from mmaformal.facts.amx_alu import range_of, skips
 from mmaformal.lanes import BITS, INT64, Lane, Tracer
 from mmaformal.proof.encoding_links import same_code
-from mmaformal.proof.kernel import conjunction
+from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 
 ROWS = smt.ROWS
@@ -79,6 +79,8 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
 
     def unit(rho: Conversion, on: executable.Fields, elements: Sequence[executable.Element]) -> list[Lane]:
         bits, kind = rho.format.storage_bits, rho.format.name
+        if any(not lane.range.inside(range_of(rho)) for x in elements for lane in (x.x, x.y, x.z)):
+            raise ArgumentError(f"an operand is no code of {kind}, which is all that is proved of elements")
         codes = (z3.BitVec(f"executable_{kind}_{n}", bits) for n in range(len(elements)))
         open_[kind] = [tracer.input(code, sample(rho.format, rng)) for code in codes]
         return open_[kind]

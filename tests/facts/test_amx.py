@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from mmaformal.queries import amx as query
 from mmaformal.queries.amx import BOTH, STATEMENTS, AmxProver, prove_amx
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import Relay
 
 
@@ -116,6 +117,10 @@ def test_wrong_use_is_told() -> None:
     assert main(["amx", "nothing"]) == 2
 
 
+def test_a_claim_about_another_instruction_is_wrong_use() -> None:
+    assert main(["amx", "interleaved", "--instruction", "fma32"]) == 2
+
+
 def test_no_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["amx", BOTH, "--instruction", "fma64", "--timeout", "0.3", "--no-cache"]) == 3
     assert capsys.readouterr().out.startswith("UNKNOWN  fma64  both-wings")
@@ -140,6 +145,13 @@ def _changed(right: Callable[..., Any], change: Callable[..., Any]) -> Callable[
     return lambda *given: change(right(*given))
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvidenceStore]:
+    """What was proved for one mutant is not asked again for the next."""
+    with EvidenceStore(tmp_path_factory.mktemp("amx") / "evidence.db") as store:
+        yield store
+
+
 #: One change each: which wing, which of its functions, and what becomes of its result.
 MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a lane more is enabled": (smt, "enable_mask", lambda mask: mask | 1),
@@ -156,10 +168,13 @@ MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", list(MUTANTS))
-def test_a_change_of_one_wing_is_shown(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_one_wing_is_shown(
+    mutant: str, store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wing, function, change = MUTANTS[mutant]
     monkeypatch.setattr(wing, function, _changed(getattr(wing, function), change))
-    witness = shown(prove_amx(BOTH, "fma32", timeout=600.0))
+    with recording(store):
+        witness = shown(prove_amx(BOTH, "fma32", timeout=600.0))
     assert execute(witness.state, "fma32", witness.operand) != execute_terms(
         witness.state, "fma32", witness.operand
     )
