@@ -29,7 +29,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace:
+) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)

@@ -105,7 +105,7 @@ def _check_samples(spec: DotAdd, lanes: Lanes, symbolic: Trace[ExecutableStep]) 
     check_samples(symbolic, numbers)
 
 
-def check_samples(symbolic: Any, numbers: Any) -> None:
+def check_samples(symbolic: object, numbers: object) -> None:
     """That NumPy's numbers are the samples of the symbolic lanes, at every interface.  Raises LaneError."""
     for i, (node, array) in enumerate(zip(_parts(symbolic), _parts(numbers), strict=True)):
         sample = node.sample if isinstance(node, (Lane, Flag)) else node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.algorithms import DotAdd, Rounding, Wfma
 from mmaformal.formats import Format, fp16
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
@@ -22,7 +22,9 @@ class WfmaKernel(SfmaKernel):
     @classmethod
     def of(cls, spec: DotAdd) -> WfmaKernel | None:
         """None unless the processor has fma and rounds as ρ does."""
-        rho = spec.parameters["rho"]
+        parameters = spec.parameters
+        assert isinstance(parameters, Wfma)
+        rho = parameters.rho
         full = rho.fraction_bits == rho.format.fraction_bits and rho.signed_zero
         return cls(spec) if rho.rounding is Rounding.RNE and full and has_fma() else None
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from mmaformal.algorithms import DotAdd, Sfma
+from mmaformal.algorithms import DotAdd, Sfma, Wfma
+from mmaformal.encodings.executable import wfma
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.tellers import sfma
 from mmaformal.tellers.rows import Steps
 
 
-def tell(spec: DotAdd, trace: Any, c: int) -> Steps:
+def tell(spec: DotAdd, trace: Trace[wfma.Step], c: int) -> Steps:
     """As sfma, on the converted factors."""
-    wide = replace(
-        spec, a_format=spec.d_format, b_format=spec.d_format, parameters=Sfma(spec.parameters["rho"])
-    )
+    parameters = spec.parameters
+    assert isinstance(parameters, Wfma)
+    wide = replace(spec, a_format=spec.d_format, b_format=spec.d_format, parameters=Sfma(parameters.rho))
     return sfma.tell(wide, Trace(tuple(step.fma for step in trace.steps), trace.result), c)
