@@ -5,7 +5,7 @@
 The large product and c cancel; what is left depends on what the alignment kept of the small products, and how it was
 rounded.  (MMA-Sim §VI has the idea; docs/semantics.md §3 the algorithms.)  Rows: input types, of those that hold
 these numbers exactly and give fp32 or fp64.  Columns: architectures.  Where instructions of one architecture and
-type differ, each result is followed by the K it is for.
+type differ, each result is followed by the K it is for; an instruction of one product is chained.
 
     python examples/contrast.py
 """
@@ -19,7 +19,8 @@ A, B, C = ("-8192", "-0.5", "-0.25", "-0.125"), ("1024", "1", "1", "1"), "838860
 
 
 def result(i: Instruction) -> float | None:
-    """d of the instruction on the line above, or None if it does not hold these numbers or has K < 4."""
+    """d of the instruction on the line above, or None if it does not hold these numbers or has K = 2."""
+    i = i.chained(len(A)) if i.k == 1 else i
     if i.k < len(A) or i.spec.scale_format is not None:
         return None
     try:

@@ -42,6 +42,7 @@ _VDP = "sapphire_rapids VDPBF16PS"
 _HALF = "sapphire_rapids VFMADD231PH"
 _DOT = "armv8_6 BFDOT"
 _MATRIX = "armv8_6 BFMMLA"  # two steps
+_MIXED = "apple_amx fma16.F32"
 
 MUTANTS: tuple[Mutant, ...] = (
     # ---- executable: decode
@@ -1375,6 +1376,20 @@ MUTANTS: tuple[Mutant, ...] = (
         _VDP,
         "step(spec, a[k], b[k],",
         "step(spec, a[-1 - k], b[-1 - k],",
+    ),
+    Mutant(
+        "executable/wfma.py",
+        "b is both factors",
+        _MIXED,
+        "fma = sfma.step(rho, u, v, c)",
+        "fma = sfma.step(rho, v, v, c)",
+    ),
+    Mutant(
+        "smt/wfma.py",
+        "b's code is a's",
+        _MIXED,
+        "ieee.convert(b, spec.b_format, rho.format)",
+        "ieee.convert(a, spec.b_format, rho.format)",
     ),
     Mutant(
         "executable/sfma.py",
