@@ -17,13 +17,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, parameter_text
+from mmaformal.algorithms import DotAdd, Parameters, parameter_text
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.generate import MOODS, generate
@@ -352,7 +353,9 @@ def _search(rows: _Recorded, names: Sequence[str], jobs: int, progress: Progress
         text = f"{tried:,} models tried, {exact:,} explain every row"
         progress(f"{len(found)} of {len(tasks)} parts, the last of {name}: {text}")
     near = sorted((x for each in found for x in each.near), key=lambda x: (x[0], model_text(x[1])))
-    exact_ones = sorted((x for each in found for x in each.exact), key=lambda x: _order(x[0]))
+    exact_ones = sorted(
+        (x for each in found for x in each.exact), key=lambda x: (not _known_as(x[0]), _order(x[0]))
+    )
     return _Found(exact_ones, near[:_NEAREST], sum(each.tried for each in found))
 
 
@@ -532,19 +535,19 @@ def _instruction(spec: DotAdd) -> Instruction:
     return Instruction(model_text(spec), "a model", 1, 1, spec)
 
 
+@lru_cache(maxsize=1)
+def _registry() -> dict[tuple[Parameters, Types, tuple[int, ...]], tuple[str, ...]]:
+    """The labels of all instructions without block scales, by what they compute at any K."""
+    found: dict[tuple[Parameters, Types, tuple[int, ...]], tuple[str, ...]] = {}
+    for i in (i for arch in ARCHITECTURES.values() for i in arch if i.spec.scale_format is None):
+        key = i.parameters, _types(i.spec), i.spec.product_order
+        found[key] = (*found.get(key, ()), i.label)
+    return found
+
+
 def _known_as(spec: DotAdd) -> tuple[str, ...]:
     """The instructions of the registry that are this model, chained or cut to its K."""
-    whole = spec.k % (spec.parameters.step_products or 1) == 0
-    return tuple(
-        i.label
-        for arch in ARCHITECTURES.values()
-        for i in arch
-        if i.parameters == spec.parameters
-        and Types(i.a_format, i.b_format, i.c_format, i.d_format) == _types(spec)
-        and i.spec.product_order == spec.product_order
-        and i.spec.scale_format is None
-        and whole
-    )
+    return _registry().get((spec.parameters, _types(spec), spec.product_order), ())
 
 
 def _types(spec: DotAdd) -> Types:

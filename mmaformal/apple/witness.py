@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from mmaformal.apple.operand import Operand
 from mmaformal.apple.state import SIZES, AmxState
@@ -20,7 +19,7 @@ class AmxWitness(HtmlText):
     state: AmxState
     note: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str]:
         state = {name: getattr(self.state, name).hex() for name in SIZES}
         return {"instruction": self.name, "operand": f"{self.operand:#018x}", **state, "note": self.note}
 

@@ -66,7 +66,7 @@ def orders(k: int, step: int) -> Iterator[tuple[int, ...]]:
             )
             if (steps := _steps(order, step)) not in seen:
                 seen.add(steps)
-                yield order
+                yield tuple(x for each in steps for x in sorted(each))
 
 
 def _steps(order: tuple[int, ...], step: int) -> tuple[frozenset[int], ...]:
