@@ -19,7 +19,7 @@ class AmxWitness(HtmlText):
     state: AmxState
     note: str
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, object]:
         state = {name: getattr(self.state, name).hex() for name in SIZES}
         return {"instruction": self.name, "operand": f"{self.operand:#018x}", **state, "note": self.note}
 
