@@ -144,6 +144,23 @@ def test_every_pair_of_bf16_units_has_a_smallest_input() -> None:
     assert len(pairs) == len(set(pairs)) == 6
 
 
+def test_two_instructions_are_named_with_their_architectures() -> None:
+    """Both ways; that of 16 products is chained to the 32 of the other."""
+    gpu, processor = ARCHITECTURES["hopper"], ARCHITECTURES["sapphire_rapids"]
+    pinned = [
+        "a0=0x3f80",
+        "b0=0x3f80",
+        *(f"{side}{k}=0x0" for side in "ab" for k in range(1, 32)),
+        "c=0xb3000000",
+    ]
+    names = "HMMA.16816.F32.BF16", "TDPBF16PS"
+    for x, y, left, right in ((gpu, processor, *names), (processor, gpu, *reversed(names))):
+        answer = find_difference(x, y, left, right, where=pinned)
+        assert isinstance(answer, Different)
+        assert (answer.witness.x.k, answer.witness.y.k) == (32, 32)
+        assert set(answer.witness.results) == {0x3F7FFFFF, 0x3F800000}
+
+
 @pytest.mark.slow
 def test_a_smallest_bf16_input_is_found_and_proved() -> None:
     gpu = ARCHITECTURES["hopper"]["HMMA.1688.F32.BF16"].replace(k=2, L=2)
