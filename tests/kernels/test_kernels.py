@@ -405,8 +405,25 @@ def test_doubtful_results_are_computed_again(monkeypatch: pytest.MonkeyPatch) ->
     assert run(tile, a, b, c) == executable(tile, a, b, c) == 0
     a, b = np.array([[large, small]], np.uint16), np.array([[smallest], [small]], np.uint16)
     assert run(pair, a, b, c) == executable(pair, a, b, c) == 0
+    more = bf16.code("0x1.8p-63")  # so that the second result of four is told by none of those after it
+    four = (
+        np.array([[large, small, 0, more]], np.uint16),
+        np.array([[smallest], [small], [0], [small]], np.uint16),
+    )
+    assert (
+        run(pair.replace(k=4), *four, c) == executable(pair.replace(k=4), *four, c) == fp32.code("0x1.8p-126")
+    )
     monkeypatch.setattr(AgainKernel, "_again", lambda *_: None)
     assert run(pair, a, b, c) == 0x00800000
+
+
+def test_which_nan_is_the_first_one() -> None:
+    i = sapphire_rapids["VFMADD231PH"]
+    nans = [0x3C00, 0x7C01, 0xFE02, 0x7C00, 0x0000]
+    a, b = np.array([[x] for x in nans], np.uint16), np.array([nans], np.uint16)
+    for code in (*nans, 0xFC03):
+        c = np.full((5, 5), code, np.uint16)
+        assert (run(i, a, b, c) == executable(i, a, b, c)).all()
 
 
 def test_a_sum_rounded_to_odd_does_not_overflow_where_one_rounded_to_nearest_does(
