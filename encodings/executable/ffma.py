@@ -23,7 +23,8 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    assert isinstance(spec.parameters, Ffma)
+    parameters = spec.parameters
+    assert isinstance(parameters, Ffma)
     steps: list[Step] = []
     for x, y in zip(a, b, strict=True):
         steps.append(fma(x, y, c, spec))

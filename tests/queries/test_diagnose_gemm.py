@@ -184,7 +184,8 @@ def product_file(folder: Path, **changes: Any) -> Path:
 
 
 def test_the_command_tells_the_structure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(product_file(tmp_path))
+    a, b = operands(24, 32, 24)  # so many, that no chain of VDPBF16PS gives them all
+    path = str(product_file(tmp_path, A=a, B=b, D=replay(a, b, Structure(AMX, d_format=bf16))))
     status, out, _ = run(capsys, "diagnose-gemm", path, "--arch", "sapphire_rapids")
     assert status == 0
     assert out.splitlines()[0] == "product.npz (a test)"
