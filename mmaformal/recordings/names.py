@@ -66,11 +66,15 @@ _INTEL = re.compile(r"tdp(?:bf16|fp16)ps(?:\.k[1-9]\d?)?|vdpbf16ps|vfmadd(?:132|
 _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 
 
+#: Those of corsix/amx that multiply floats
+_AMX = re.compile(r"fm[as](?:16|32|64)(?:\.f32)?", re.ASCII)
+
+
 def look_up(architecture: Architecture, name: str) -> Instruction | None:
     """The instruction `name` of an architecture, or None if it may well exist but is not modelled yet.
 
-    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma, Intel's manual or Arm's,
-    whichever the architecture's vendor uses, and the tables do not say that this architecture lacks it.  They do where
+    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma, Intel's manual, Arm's or
+    corsix/amx, whichever the architecture's vendor uses, and the tables do not say that this architecture lacks it.  They do where
     another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have a
     `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
 
@@ -98,7 +102,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
 def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
     """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
     names = [canonical_name(instruction.name) for instruction in architecture]
-    for grammar in (_MFMA, _INTEL, _ARM):
+    for grammar in (_MFMA, _INTEL, _ARM, _AMX):
         if any(map(grammar.fullmatch, names)):
             return (grammar,)
     return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX

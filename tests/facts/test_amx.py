@@ -156,7 +156,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvidenceStore]:
 MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a lane more is enabled": (smt, "enable_mask", lambda mask: mask | 1),
     "a row more changes": (smt, "row_mask", lambda mask: mask | 4),
-    "bytes are read from the next place on": (smt, "loaded", lambda row: z3.Concat(z3.Extract(7, 0, row), z3.Extract(511, 8, row))),
+    "bytes are read from the next place on": (
+        smt, "loaded", lambda row: z3.Concat(z3.Extract(7, 0, row), z3.Extract(511, 8, row))
+    ),
     "the last stage of a rotation is left out": (
         executable, "rotated", lambda stages: [*stages[:-2], stages[-2], stages[-2][:64]]
     ),

@@ -32,6 +32,7 @@ from mmaformal import (
     Proof,
     Unknown,
     ampere,
+    apple_amx,
     armv8_6,
     cdna1,
     cdna2,
@@ -43,6 +44,7 @@ from mmaformal import (
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
 from mmaformal.apple import AmxState, Operand, Word
+from mmaformal.apple.witness import AmxWitness
 from mmaformal.campaign import Campaign
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
@@ -123,7 +125,8 @@ def samples(folder: Path) -> Iterator[Any]:
         kernel_for(hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].spec),
         *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
-    yield AmxState(), Operand(z_row=63), Word("fma16", 3)
+    yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
+    yield kernel_for(apple_amx["fma16.F32"].spec)
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)
     yield errors, errors.statistics()
