@@ -74,9 +74,9 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
     """The instruction `name` of an architecture, or None if it may well exist but is not modelled yet.
 
     *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma, Intel's manual, Arm's or
-    corsix/amx, whichever the architecture's vendor uses, and the tables do not say that this architecture lacks it.  They
-    do where another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have a
-    `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
+    corsix/amx, whichever the architecture's vendor uses, and the tables do not say that this architecture lacks it.
+    They do where another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have
+    a `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
 
     Raises UnknownInstructionError for every other name; its message lists the nearest ones and who has it.
     """
