@@ -28,7 +28,7 @@ from mmaformal.cli.running import DEFECT, SETTLED, execute
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.property import Property
+from mmaformal.queries.property import Property, in_order
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
@@ -133,7 +133,7 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
             portfolio.close()
             portfolio = Relay()
         try:
-            answer = each.settle(instruction, Asker(portfolio, timeout))
+            answer = each.settle(in_order(instruction), Asker(portfolio, timeout))
         except Exception:  # an answer that is missing is better than all that would have followed
             print(f"{each.name}: {instruction.label}: {traceback.format_exc()}", file=sys.stderr, flush=True)
             errors += 1

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import NanRule, Wfma
+from mmaformal.algorithms import DotAdd, NanRule, Wfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.smt import wfma as smt_wfma
 from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sfma import related
 from mmaformal.facts.sfma.equal import fma
+from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.proof.encoding_links import inputs, same_code
-from mmaformal.proof.lemmas import Argument
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step as RelatedStep
 
 Step: TypeAlias = smt_wfma.Step
 
@@ -28,6 +31,14 @@ class WfmaFacts(Facts[Step]):
                 text = f"{fmt} codes are converted to {parameters.rho.format} alike"
                 argument.derive("convert", text, [wide], [narrow])
             c = fma(argument, parameters.rho, NanRule.DEFAULT, (*factors, c), executable.fma, smt.fma)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        """A converted factor is a function of its code, and so are its operands: the rest is sfma's."""
+        left, right = step.left.fma, step.right.fma
+        return related.derive(RelatedStep(step.argument, step.runs, left, right, step.c, step.order))
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
 
 
 FACTS = WfmaFacts("wfma")
