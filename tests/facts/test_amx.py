@@ -11,7 +11,7 @@ import pytest
 import z3
 
 from mmaformal.algorithms import IEEE_FP16
-from mmaformal.apple import AmxState, execute
+from mmaformal.apple import AmxState, execute, terms
 from mmaformal.apple.operand import OPS, Operand
 from mmaformal.apple.terms import execute_terms
 from mmaformal.apple.witness import AmxWitness, smaller
@@ -60,6 +60,14 @@ def test_an_argument_that_began_before_its_lanes_were_computed_concludes_nothing
     assert lane + 1 is not lane
     with pytest.raises(ArgumentError, match="their rules are no lemmas"):
         argument.conclude("nothing", z3.BoolVal(True))
+
+
+@pytest.fixture(autouse=True)
+def _terms_are_of_the_encoding_as_it_is() -> Iterator[None]:
+    """What was kept of the right encoding is not used of a broken one, nor the other way round."""
+    terms._alu.cache_clear()
+    yield
+    terms._alu.cache_clear()
 
 
 def shown(answer: Answer) -> AmxWitness:
