@@ -17,7 +17,7 @@ from mmaformal.cases.relations import Relation
 from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
 from mmaformal.facts.settling import settle
 from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import by_rule, prove
+from mmaformal.proof.kernel import by_rule
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.asking import Asker
@@ -47,8 +47,8 @@ _GENERATED = (
 def _settle(instruction: Instruction, asker: Asker, question: str, orders: list[Order]) -> Answer:
     spec = instruction.spec
     if not orders:
-        nothing = argument(spec, tuple(range(spec.k)))
-        return Holds(f"{question}: there is nothing to permute", prove(asker, nothing), asker.elapsed)
+        said = f"{question}: there is nothing to permute"
+        return settle(instruction, asker, said, [], lambda: [argument(spec, tuple(range(spec.k)))])
     answer = settle(
         instruction,
         asker,

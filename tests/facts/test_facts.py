@@ -74,6 +74,12 @@ def test_a_property_without_an_argument_is_unknown_or_fails(name: str, unheard: 
     assert isinstance(answer, (Unknown, Fails)), answer
 
 
+def test_nothing_to_permute_is_unknown_too(unheard: Instruction) -> None:
+    """An order of one product: a theorem still, and so in need of an argument."""
+    answer = prove("order-independence", unheard.replace(k=1, L=1), timeout=3)
+    assert isinstance(answer, Unknown), answer
+
+
 def test_it_is_told_by_its_results(unheard: Instruction) -> None:
     trace = executable.dot_add(unheard.spec, [0] * 4, [0] * 4, 0x3F800000)
     (step,) = teller_of(unheard.spec)(unheard.spec, trace, 0x3F800000)
