@@ -32,6 +32,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings import executable
+from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import row_sizes
@@ -251,7 +252,6 @@ Progress = Callable[[str], None]
 def diagnose(
     recording: str | Path | Recording,
     *,
-    types: Types | None = None,
     only: Sequence[str] | None = None,
     timeout: float = 120.0,
     jobs: int = 1,
@@ -271,7 +271,7 @@ def diagnose(
     start = time.monotonic()
     given = recording if isinstance(recording, Recording) else read(recording)
     say = progress or (lambda _: None)
-    types = types or Types(given.a_format, given.b_format, given.c_format, given.d_format)
+    types = Types(given.a_format, given.b_format, given.c_format, given.d_format)
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in algorithms()]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
@@ -445,54 +445,62 @@ class _Classes:
     def __init__(self, exact: Sequence[tuple[DotAdd, DotAdd]], timeout: float, progress: Progress) -> None:
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
-        self.cases = generate(exact[0][0], _CASES, moods=(*MOODS, "edge")) if exact else None
+        self.cases = generate(exact[0][0], _CASES, moods=(*MOODS, "edge")).cases() if exact else []
+        self.nans_known = all(spec.nan_is_canonical for spec in self.families)
+        self.equal: dict[tuple[DotAdd, DotAdd], Proof | None] = {}  #: None: not settled in time
 
     def found(self) -> tuple[list[Explanation], list[RunNext]]:
-        if self.cases is None:
-            return [], []
-        groups: list[tuple[list[DotAdd], NDArray[np.uint64]]] = []
-        codes = self.cases.codes
-        for spec in sorted(self.families, key=lambda each: not _known_as(each)):
-            d = results(spec, codes)
-            for members, other in groups:
-                if not differ_between(spec, members[0], d, other).any():
-                    members.append(spec)
-                    break
+        """Grouped by what random cases show; then by inputs too on which a solver finds that two of a group differ."""
+        while True:
+            rows, groups = Rows.of(self.cases), dict[bytes, list[DotAdd]]()
+            for spec in sorted(self.families, key=lambda each: not _known_as(each)):
+                groups.setdefault(self._results(spec, rows).tobytes(), []).append(spec)
+            apart = [case for members in groups.values() for case in self._apart(members)]
+            if not apart:
+                break
+            self.cases += apart
+        firsts = [members[0] for members in groups.values()]
+        return [self._class(members) for members in groups.values()], self._tests(firsts, rows)
+
+    def _results(self, spec: DotAdd, rows: Rows) -> NDArray[np.uint64]:
+        """Codes; NaNs are one code where some model does not know its own."""
+        d = results(spec, rows.codes)
+        if not self.nans_known:
+            d[np.asarray(is_nan(d.astype(np.int64), spec.d_format))] = quiet_nan(spec.d_format)
+        return d
+
+    def _apart(self, members: Sequence[DotAdd]) -> Iterator[Codes]:
+        """Inputs on which a member differs from the first, of those that are not proved equal."""
+        first = members[0]
+        for spec in members[1:]:
+            left = self.deadline - time.monotonic()
+            if (first, spec) in self.equal or left <= 1:
+                continue
+            self.progress(f"is {model_text(spec)} the same as {model_text(first)}?")
+            answer = find_difference(_instruction(first), _instruction(spec), timeout=min(left, 20))
+            if isinstance(answer, Different):
+                yield _inputs_of(answer)
             else:
-                groups.append(([spec], d))
-        classes = [self._class(members) for members, _ in groups]
-        return classes, self._tests([d for _, d in groups], [members[0] for members, _ in groups])
+                self.equal[first, spec] = answer.proof if isinstance(answer, Equal) else None
 
     def _class(self, members: Sequence[DotAdd]) -> Explanation:
         """The first, what is proved to be the same, and the rest."""
-        first, same, proofs, rest = members[0], [], [], []
-        for spec in members[1:]:
-            left = self.deadline - time.monotonic()
-            self.progress(f"is {model_text(spec)} the same as {model_text(first)}?")
-            answer = (
-                find_difference(_instruction(first), _instruction(spec), timeout=min(left, 20))
-                if left > 1
-                else None
-            )
-            if isinstance(answer, Equal):
-                same.append(spec)
-                proofs.append(answer.proof)
-            else:
-                rest.append(spec)
-        known = dict.fromkeys(name for spec in (first, *same) for name in _known_as(spec))
-        return Explanation(first, self.families[first], tuple(same), tuple(proofs), tuple(rest), tuple(known))
+        first = members[0]
+        proved = {spec: proof for spec in members[1:] if (proof := self.equal.get((first, spec))) is not None}
+        rest = tuple(spec for spec in members[1:] if spec not in proved)
+        known = tuple(dict.fromkeys(name for spec in (first, *proved) for name in _known_as(spec)))
+        return Explanation(first, self.families[first], tuple(proved), tuple(proved.values()), rest, known)
 
-    def _tests(self, given: Sequence[NDArray[np.uint64]], specs: Sequence[DotAdd]) -> list[RunNext]:
+    def _tests(self, specs: Sequence[DotAdd], rows: Rows) -> list[RunNext]:
         """Cases that together tell all classes apart: each time one that splits what is left most."""
-        assert self.cases is not None
+        given = [self._results(spec, rows) for spec in specs]
         tests: list[RunNext] = []
         left = [list(range(len(specs)))]  #: classes that the tests so far do not tell apart
         while any(len(part) > 1 for part in left):
             part = max(left, key=len)
-            table = np.stack([given[i] for i in part])
-            kinds = np.array([len(set(column)) for column in table.T])
-            case = self._smaller(self.cases[int(kinds.argmax())], specs, part)
-            gives = tuple(int(results(spec, Rows.of([case]).codes)[0]) for spec in specs)
+            kinds = [len(set(column)) for column in np.stack([given[i] for i in part]).T]
+            case = self._smaller(self.cases[int(np.argmax(kinds))], specs, part)
+            gives = tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
             tests.append(RunNext(case, gives))
             left = [same for part in left for same in _split(part, gives)]
         return tests
@@ -504,16 +512,13 @@ class _Classes:
             x, y = (_instruction(specs[i]) for i in part)
             answer = find_difference(x, y, timeout=min(remaining, 30))
             if isinstance(answer, Different):
-                w = answer.witness
-                return Codes(tuple(map(int, w.a)), tuple(map(int, w.b)), int(w.c))
+                return _inputs_of(answer)
         return case
 
 
-def differ_between(
-    x: DotAdd, y: DotAdd, d: NDArray[np.uint64], other: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
-    """Where two models' results differ; NaNs are one if either's are not known."""
-    return differ(x if not x.nan_is_canonical else y, d, other)
+def _inputs_of(answer: Different) -> Codes:
+    w = answer.witness
+    return Codes(tuple(map(int, w.a)), tuple(map(int, w.b)), int(w.c))
 
 
 def _split(part: Sequence[int], gives: Sequence[int]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,7 @@ class GemmDiagnosis(ShortRepr):
     instructions: tuple[Instruction, ...]  #: one for each function
     shape: tuple[int, int, int]  #: M, K, N
     seconds: float
-    blocks: str = field(default="")
+    space: str  #: what was tried, in words
 
     def __bool__(self) -> bool:
         return bool(self.structures)
@@ -108,7 +108,7 @@ class GemmDiagnosis(ShortRepr):
                 lines.append(f"    {at} is {miss.recorded:#x}, and {miss.gives:#x} by this")
         tried = f"{counted(self.tried, 'structure')} of {counted(len(self.instructions), 'instruction')}"
         lines.append(
-            f"{m}×{k} by {k}×{n}, {counted(self.elements, 'element')}; tried: {tried} ({self.blocks})"
+            f"{m}×{k} by {k}×{n}, {counted(self.elements, 'element')}; tried: {tried} ({self.space})"
         )
         return "\n".join(lines)
 
@@ -132,7 +132,7 @@ class GemmDiagnosis(ShortRepr):
                 for miss in self.nearest
             ],
             "tried": self.tried,
-            "space": self.blocks,
+            "space": self.space,
             "instructions": [each.label for each in self.instructions],
             "shape": list(self.shape),
             "seconds": round(self.seconds, 2),
@@ -191,7 +191,7 @@ def diagnose_gemm(
         instructions=tuple(chosen),
         shape=(len(a), a.shape[1], b.shape[1]),
         seconds=time.monotonic() - start,
-        blocks=f"blocks of every size, {', '.join(map(str, LANES))} lanes; {', '.join(ORDERS)}",
+        space=f"blocks of every size, {', '.join(map(str, LANES))} lanes; {', '.join(ORDERS)}",
     )
 
 

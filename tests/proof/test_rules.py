@@ -142,6 +142,39 @@ def test_a_claim_under_premises_is_no_theorem() -> None:
     assert theory.proof().obligations
 
 
+# ---- trees of additions ----------------------------------------------------------------------------------------------
+
+#: What each two results add up to: any of all additions there are.
+SUMS = [z3.BitVec(f"sum {i}", RESULT) for i in range(1 << 2 * RESULT)]
+
+
+def plus(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BitVecRef:
+    out = SUMS[0]
+    for i, each in enumerate(SUMS):
+        out = z3.If(z3.Concat(x, y) == i, each, out)
+    return out
+
+
+def test_what_is_alike_stays_alike_in_every_tree_of_additions() -> None:
+    """Of three leaves, for all relations and all additions; and not where an addition does not keep it."""
+    x, u, y, v, z, w = z3.BitVecs("x u y v z w", RESULT)
+    kept = z3.Implies(z3.And(related(x, u), related(y, v)), related(plus(x, y), plus(u, v)))
+    leaves = [related(x, u), related(y, v), related(z, w)]
+    for tree in (lambda p, q, r: plus(plus(p, q), r), lambda p, q, r: plus(p, plus(q, r))):
+        conclusion = z3.Implies(z3.And(leaves), related(tree(x, y, z), tree(u, v, w)))
+        solver = z3.Solver()
+        instances = [(x, y), (plus(x, y), z), (y, z), (x, plus(y, z))]
+        others = [(u, v), (plus(u, v), w), (v, w), (u, plus(v, w))]
+        lemmas = [
+            z3.substitute(kept, (x, p), (y, q), (u, r), (v, t))
+            for (p, q), (r, t) in zip(instances, others, strict=True)
+        ]
+        solver.add(z3.Not(conclusion))
+        assert solver.check() == z3.sat
+        solver.add(lemmas)
+        assert solver.check() == z3.unsat
+
+
 # ---- fixed point -----------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,15 @@ from mmaformal.algorithms import (
     Sfma,
 )
 from mmaformal.cases.generate import MOODS, generate
-from mmaformal.cases.inputs import Rows
+from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import results
 from mmaformal.formats import FORMATS, fp16
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
+
+#: the package has the function by this name
+module = importlib.import_module("mmaformal.queries.diagnose")
 
 RD_FP32 = Conversion.named("RD-FP32")
 
@@ -139,6 +143,17 @@ def test_the_tests_tell_all_classes_apart(open_ones: Diagnosis) -> None:
     for test in open_ones.tests[:2]:
         codes = Rows.of([test.case]).codes
         assert tuple(int(results(each.model, codes)[0]) for each in open_ones.classes) == test.gives
+
+
+def test_what_only_a_solver_tells_apart_is_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No random case does: there is one, and all of its products are zero."""
+    monkeypatch.setattr(module, "generate", lambda spec, *_, **__: Rows.of([zeros(spec)]))
+    nothing = np.zeros((1, 4), np.uint16)
+    c = np.array([0x3F800000], np.uint32)
+    path = recording(tmp_path, MADE["gps"], 1, a=nothing, b=nothing, c=c, d=c)
+    found = diagnose(path, only=["gps"], timeout=60)
+    assert [len(each.members) for each in found.classes] == [1] * len(found.classes)
+    assert {made(Gps(G), 4, "bf16") for G in (2, 4)} <= {each.model for each in found.classes}
 
 
 # ---- the space -------------------------------------------------------------------------------------------------------

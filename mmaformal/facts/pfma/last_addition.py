@@ -1,7 +1,8 @@
 """A step of pfma is an addition: d is c plus the d of c = 0, by IEEE 754, where no such sum is subnormal.
 
 The two differ where a sum is subnormal, which pfma flushes, in the signs of zeros, and in NaNs: pfma's keep payloads.
-What begins equal but for those stays so from step to step, as long as no sum is subnormal.
+What is equal but for those stays so in a step, and in an addition, as long as no sum is subnormal; so it does in every
+tree of additions whose leaves are steps, by induction over the tree.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.pfma import INVALID, flush
 from mmaformal.facts.protocol import LastAddition
 from mmaformal.formats import fp32
-from mmaformal.proof.kernel import NotProvedError, prove
+from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.solver.asking import Asker
+
+_TREES = (
+    "trees of additions: what is alike stays alike in a step and in an addition, so the results of two structures are "
+    "alike if they add what the steps give alone in the same tree"
+)
 
 TEXT = "d is c plus the d of c = 0, in fp32 by IEEE 754, but for signs of zeros and NaNs, while no sum is subnormal"
 
@@ -50,6 +56,22 @@ def prove_it(asker: Asker, spec: DotAdd) -> LastAddition | None:
     pairing.derive("accumulate", text, [link], [given, zero_added])
     pairing.conclude(text, link)
     try:
-        return LastAddition(TEXT, prove(asker, pairing))
+        return LastAddition(TEXT, by_rule(_TREES, prove(asker, _additions()), prove(asker, pairing)))
     except NotProvedError:
         return None
+
+
+def _additions() -> Pairing:
+    """Sums of totals that are alike are alike."""
+    pairing, bits = Pairing(), fp32.storage_bits
+    x, y, u, v = (z3.BitVec(name, bits) for name in ("x", "y", "u", "v"))
+    given = [
+        pairing.assume(f"{one} and {other} are totals that are alike", Link(like(*pair), pair))
+        for one, other, pair in (("x", "u", (x, u)), ("y", "v", (y, v)))
+    ]
+    sums = [ieee.add(one, other, IEEE_FP32, INVALID).result for one, other in ((x, y), (u, v))]
+    link = Link(like(*sums), ())
+    text = "sums of totals that are alike are alike"
+    pairing.derive("accumulate", text, [link], given)
+    pairing.conclude(text, link)
+    return pairing
