@@ -1058,11 +1058,16 @@ class DotAdd:
             object.__setattr__(self, "product_order", ())  # as they are numbered
 
     def __repr__(self) -> str:
-        p = self.parameters
-        order = f", products in the order {self.product_order}" if self.product_order else ""
-        return (
-            f"<DotAdd {clipped(f'{self.types}, K={self.k}, {p.algorithm} {p.describe()}{order}', 2 * LINE)}>"
+        return f"<DotAdd {clipped(f'{self.types}, K={self.k}, {self.text}', 2 * LINE)}>"
+
+    @property
+    def text(self) -> str:
+        """`fda F=24 L=8 ρ=RZ-FP32 e_zero=-132`: the algorithm, its parameters and the order of its products."""
+        told = f"{self.parameters.algorithm} {self.parameters.describe()}".rstrip()
+        order = (
+            f", products in the order {','.join(map(str, self.product_order))}" if self.product_order else ""
         )
+        return told + order
 
     @property
     def taken(self) -> list[int]:

@@ -36,16 +36,43 @@ def models(types: Types, k: int, algorithm: str) -> Iterator[DotAdd]:
 def details(spec: DotAdd) -> Iterator[DotAdd]:
     """The model with everything that it could do with zeros and special values; itself first."""
     yield spec
-    types = Types(spec.a_format, spec.b_format, spec.c_format, spec.d_format)
-    module = import_module(f"{__name__}.{spec.parameters.algorithm}")
+    types, module = Types.of(spec), import_module(f"{__name__}.{spec.parameters.algorithm}")
     for parameters in module.details(spec.parameters, types) if hasattr(module, "details") else ():
         if parameters != spec.parameters:
             yield from _specs(types, spec.k, parameters, spec.product_order)
 
 
+def variants(spec: DotAdd) -> Iterator[tuple[str, DotAdd]]:
+    """The models that differ from one in a single parameter, named, or in the order of its products."""
+    types, parameters = Types.of(spec), spec.parameters
+    module = import_module(f"{__name__}.{parameters.algorithm}")
+    near = [parameters, *module.choices(types, spec.k)]
+    if hasattr(module, "details"):
+        near += module.details(parameters, types)
+    for name in parameters:
+        for value in dict.fromkeys(each[name] for each in near):
+            if value != parameters[name]:
+                yield from ((name, each) for each in _changed(spec, name, value))
+    step = parameters.step_products
+    if getattr(module, "ORDERED", False) and step < spec.k and spec.scale_format is None:
+        natural = tuple(range(spec.k))
+        for order in (natural, *orders(spec.k, step)):
+            for each in _specs(types, spec.k, parameters, order):
+                if each.product_order != spec.product_order:
+                    yield "product_order", each
+
+
+def _changed(spec: DotAdd, name: str, value: object) -> Iterator[DotAdd]:
+    """With another value of a parameter, if that makes sense."""
+    try:
+        yield spec.replace(**{name: value})
+    except ValueError:
+        return
+
+
 def _specs(types: Types, k: int, parameters: Parameters, order: tuple[int, ...]) -> Iterator[DotAdd]:
     """The model, if the encodings hold it."""
     try:
-        yield DotAdd(k, *types, parameters, product_order=order)
+        yield types.model(k, parameters, order)
     except ValueError:
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from mmaformal.algorithms import CONVERSIONS, Conversion, Parameters, Rounding
+from mmaformal.algorithms import CONVERSIONS, Conversion, DotAdd, Parameters, Rounding
 from mmaformal.formats import Format
 
 P = TypeVar("P", bound=Parameters)
@@ -17,12 +17,28 @@ LOWEST = -4096
 
 
 class Types(NamedTuple):
-    """The formats of a dot product-add."""
+    """The formats of a dot product-add, and of its block scales, if it has any."""
 
     a: Format
     b: Format
     c: Format
     d: Format
+    scale: Format | None = None
+    scale_block: int = 0  #: products per pair of scales
+
+    @staticmethod
+    def of(spec: DotAdd) -> Types:
+        """Those of a model."""
+        formats = spec.a_format, spec.b_format, spec.c_format, spec.d_format
+        return Types(*formats, spec.scale_format, spec.scale_block)
+
+    def __str__(self) -> str:
+        scaled = f" (scales {self.scale}, one per {self.scale_block})" if self.scale else ""
+        return f"{self.a} × {self.b} + {self.c} → {self.d}{scaled}"
+
+    def model(self, k: int, parameters: Parameters, order: tuple[int, ...] = ()) -> DotAdd:
+        """Of k products.  Raises ValueError for what makes no sense or what the encodings do not hold."""
+        return DotAdd(k, *self[:4], parameters, self.scale, self.scale_block, product_order=order)
 
 
 def divisors(k: int) -> list[int]:

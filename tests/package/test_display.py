@@ -19,7 +19,7 @@ import z3
 from proofs import some_proof
 
 import mmaformal
-import mmaformal.queries.diagnose as queries_diagnose
+import mmaformal.queries.elimination as elimination
 from mmaformal import (
     ARCHITECTURES,
     PROPERTIES,
@@ -55,10 +55,11 @@ from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.compiled import Known
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.queries.classes import Explanation, RunNext
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
-from mmaformal.queries.diagnose import Diagnosis, Explanation, RunNext
+from mmaformal.queries.diagnose import Diagnosis
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
@@ -155,7 +156,7 @@ def of_products(path: Path) -> Iterator[Any]:
     )
     cases = generate(HMMA.spec, 3)
     explained = Explanation(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)
-    refuted = queries_diagnose.Miss(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
+    refuted = elimination.Miss(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
     types = Types(*(FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32")))
     tests = (RunNext(cases[0], (1,) * 99),) * 99
     yield Diagnosis((explained,) * 9, tests, (refuted,) * 9, types, 16, 10**9, 10**9, 10**9, 1.0)

@@ -36,8 +36,7 @@ from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
 
-#: the package has the function by this name
-module = importlib.import_module("mmaformal.queries.diagnose")
+module = importlib.import_module("mmaformal.queries.classes")
 
 RD_FP32 = Conversion.named("RD-FP32")
 
@@ -56,14 +55,10 @@ def recording(folder: Path, spec: DotAdd, rows: int = 900, **changes: Any) -> Pa
         "terms": spec.k,
     }
     for name, i in ((n, i) for arch in ARCHITECTURES.values() for n, i in arch.items()):
-        if (i.a_format, i.b_format, i.c_format, i.d_format) == (*types_of(spec),) and i.k >= spec.k:
+        if (i.a_format, i.b_format, i.c_format, i.d_format) == Types.of(spec)[:4] and i.k >= spec.k:
             meta |= {"architecture": i.architecture, "instruction": name}
             break
     return save(folder / "rows.npz", {"a": a, "b": b, "c": c, "d": d, "meta": meta} | changes)
-
-
-def types_of(spec: DotAdd) -> Types:
-    return Types(spec.a_format, spec.b_format, spec.c_format, spec.d_format)
 
 
 def made(parameters: Any, k: int, a: str = "fp16", d: str = "fp32", order: tuple[int, ...] = ()) -> DotAdd:
@@ -159,9 +154,8 @@ def test_what_only_a_solver_tells_apart_is_apart(tmp_path: Path, monkeypatch: py
 # ---- the space -------------------------------------------------------------------------------------------------------
 
 
-def test_every_algorithm_without_block_scales_has_a_space() -> None:
-    used = {i.algorithm for arch in ARCHITECTURES.values() for i in arch if i.spec.scale_format is None}
-    assert used <= set(algorithms())
+def test_every_algorithm_has_a_space() -> None:
+    assert {i.algorithm for arch in ARCHITECTURES.values() for i in arch} == set(algorithms())
 
 
 def test_every_model_of_the_registry_is_in_the_space() -> None:
@@ -177,7 +171,7 @@ def test_every_model_of_the_registry_is_in_the_space() -> None:
         seen.add(spec)
         near = [
             each
-            for each in models(types_of(spec), k, i.algorithm)
+            for each in models(Types.of(spec), k, i.algorithm)
             if getattr(each.parameters, "F", 0) == getattr(spec.parameters, "F", 0) and not each.product_order
         ]
         assert any(spec.parameters == each.parameters for x in near for each in details(x)), i.label

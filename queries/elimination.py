@@ -1,0 +1,195 @@
+"""Elimination: of all models there are for some types, those that explain every row, and the nearest of the others.
+
+Those that get too many of a few rows wrong, whatever zeros and special values do, are left out first; the rest, with
+everything that zeros and special values may do, has to reproduce every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.architectures.known import known_as
+from mmaformal.cases.codes import is_finite, is_nan, is_zero
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import results
+from mmaformal.display import ShortRepr
+from mmaformal.encodings import executable
+from mmaformal.recordings.check import row_sizes
+from mmaformal.recordings.read import Block
+from mmaformal.solver.pool import processes
+from mmaformal.spaces import details, models
+from mmaformal.spaces.common import Types
+
+#: A model that gets more than this part of the rows wrong, whatever its details, is none.
+_WRONG = 0.1
+#: How many rows a model is run on, one at a time, before it is run on more; most of them refute what is none.
+_FIRST, _SECOND = 5, 200
+#: How many details of a model that is refuted are tried, to tell how near it is.
+_LIKELY = 64
+#: How many parts the models of an algorithm are divided into, for worker processes.
+_PARTS = 8
+_NEAREST = 3
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Miss(ShortRepr):
+    """A model that some rows refute."""
+
+    model: DotAdd
+    wrong: int  #: rows of all
+    row: int  #: the smallest of them
+    gives: int  #: code
+    recorded: int  #: code
+
+
+@dataclass(frozen=True, repr=False)
+class Recorded(ShortRepr):
+    """Rows and what was recorded of them."""
+
+    rows: Rows
+    d: NDArray[np.uint64]
+    types: Types
+    k: int
+
+    @staticmethod
+    def of(block: Block, types: Types, k: int) -> Recorded:
+        none = np.empty((len(block.d), 0), np.uint64)
+        return Recorded(Rows(block.a, block.b, block.c, none, none), block.d.astype(np.uint64), types, k)
+
+    def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
+        """Of some rows, those that a model gets wrong."""
+        x = self.rows
+        some = Rows(x.a[where], x.b[where], x.c[where], x.scale_a[where], x.scale_b[where])
+        return differ(spec, results(spec, some.codes), self.d[where])
+
+    def one(self, row: int) -> tuple[Codes, int]:
+        """A row, in Python's integers."""
+        return self.rows[row], int(self.d[row])
+
+    def telling_first(self) -> NDArray[np.intp]:
+        """The rows in an order by chance, but those of the fewest zeros and special values first."""
+        x, t = self.rows, self.types
+        odd = np.zeros(len(self.d), np.int64)
+        for codes, fmt in ((x.a, t.a), (x.b, t.b), (x.c[:, None], t.c), (self.d[:, None], t.d)):
+            odd += np.asarray(is_zero(codes, fmt) | ~is_finite(codes, fmt)).sum(axis=1)
+        order = np.random.default_rng(0).permutation(len(self.d))
+        return order[np.argsort(odd[order], kind="stable")]
+
+
+@dataclass(frozen=True, repr=False)
+class Found(ShortRepr):
+    exact: list[
+        tuple[DotAdd, DotAdd]
+    ]  #: every row explained, details and all; and the model that it is a detail of
+    near: list[tuple[int, DotAdd]]  #: the fewest of some rows wrong
+    tried: int
+
+
+def search(rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> Found:
+    """All models of these algorithms, divided among processes."""
+    tasks = [(name, part) for name in names for part in range(_PARTS)]
+    found = []
+    for name, each in _done(rows, tasks, jobs):
+        found.append(each)
+        tried, exact = sum(each.tried for each in found), sum(len(each.exact) for each in found)
+        text = f"{tried:,} models tried, {exact:,} explain every row"
+        progress(f"{len(found)} of {len(tasks)} parts, the last of {name}: {text}")
+    near = sorted((x for each in found for x in each.near), key=lambda x: (x[0], x[1].text))
+    exact_ones = sorted(
+        (x for each in found for x in each.exact), key=lambda x: (not known_as(x[0]), _in_order(x[0]))
+    )
+    return Found(exact_ones, near[:_NEAREST], sum(each.tried for each in found))
+
+
+def _done(rows: Recorded, tasks: Sequence[tuple[str, int]], jobs: int) -> Iterator[tuple[str, Found]]:
+    """Parts as they are done, with the names of their algorithms."""
+    if jobs == 1:
+        yield from ((name, _searched(rows, name, part)) for name, part in tasks)
+        return
+    with processes(jobs) as executor:
+        running = {executor.submit(_searched, rows, name, part): name for name, part in tasks}
+        yield from ((running[future], future.result()) for future in as_completed(running))
+
+
+def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
+    """One part of one algorithm's models, in a worker process."""
+    order = rows.telling_first()
+    first, second = [rows.one(row) for row in order[:_FIRST]], order[:_SECOND]
+    exact, near, tried = [], [], 0
+    for spec in islice(models(rows.types, rows.k, algorithm), part, None, _PARTS):
+        tried += 1
+        if _mostly_wrong(spec, first):
+            continue
+        wrong = int(rows.differ(spec, second).sum())
+        near.append((wrong, spec))
+        if wrong <= max(_WRONG * len(second), 1):
+            for each in details(spec):
+                refuting = _refuting(rows, each, order)
+                if refuting is None:
+                    exact.append((each, spec))
+                else:  # it is likely to refute others
+                    order = np.concatenate([[refuting], order[order != refuting]])
+    return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
+
+
+def _mostly_wrong(spec: DotAdd, rows: Sequence[tuple[Codes, int]]) -> bool:
+    """Whether more than half of some rows refute a model."""
+    wrong = 0
+    for done, (codes, d) in enumerate(rows, 1):
+        result = int(executable.dot_add(spec, codes.a, codes.b, codes.c).result)
+        wrong += result != d and not (is_nan(result, spec.d_format) and is_nan(d, spec.d_format))
+        if 2 * wrong > len(rows):
+            return True
+        if 2 * (wrong + len(rows) - done) <= len(rows):
+            break
+    return False
+
+
+def _refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
+    """A row that refutes a model, looked for in this order; None if every row is explained."""
+    for low, high in ((0, 32), (32, 512), (512, len(order))):
+        where = order[low:high]
+        wrong = rows.differ(spec, where)
+        if wrong.any():
+            row: np.intp = where[wrong][0]
+            return row
+    return None
+
+
+def nearest_of(rows: Recorded, near: Sequence[tuple[int, DotAdd]]) -> Iterator[Miss]:
+    """The models that get the fewest rows wrong, with their likeliest details."""
+    for _, spec in near:
+        best = min(islice(details(spec), _LIKELY), key=lambda each: int(rows.differ(each).sum()))
+        wrong = np.nonzero(rows.differ(best))[0]
+        x = rows.rows
+        sizes = row_sizes(best, *(side[wrong].astype(np.int64) for side in (x.a, x.b, x.c)))
+        row = int(wrong[np.lexsort(sizes.T[::-1])[0]])
+        one = Rows(*(side[row : row + 1] for side in (x.a, x.b, x.c, x.scale_a, x.scale_b)))
+        (gives,) = results(best, one.codes)
+        yield Miss(best, len(wrong), row, gives=int(gives), recorded=int(rows.d[row]))
+
+
+def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Where results differ; NaNs are one where the model does not know theirs."""
+    different = x != y
+    if different.any() and not spec.nan_is_canonical:
+        nans = [np.asarray(is_nan(codes.astype(np.int64), spec.d_format)) for codes in (x, y)]
+        different &= ~(nans[0] & nans[1])
+    return np.asarray(different)
+
+
+def _in_order(spec: DotAdd) -> tuple[object, ...]:
+    """By the algorithm, then by values of parameters in their order."""
+    values = (spec.parameters[name] for name in spec.parameters)
+    return spec.parameters.algorithm, *(
+        (isinstance(x, int), x if isinstance(x, int) else str(x)) for x in values
+    )
