@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
     from mmaformal.queries.properties import PROPERTIES, prove
+    from mmaformal.recorder.units import record
     from mmaformal.recordings.report import check
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
     from mmaformal.structures import Structure, replay
@@ -78,6 +79,7 @@ __all__ = [
     "hopper",
     "matmul",
     "prove",
+    "record",
     "replay",
     "rtx_blackwell",
     "sapphire_rapids",
@@ -90,6 +92,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "prove": "mmaformal.queries.properties",
     "PROPERTIES": "mmaformal.queries.properties",
     "check": "mmaformal.recordings.report",
+    "record": "mmaformal.recorder.units",
     "matmul": "mmaformal.gemm",
     "diagnose": "mmaformal.queries.diagnose",
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",

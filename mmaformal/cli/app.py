@@ -13,6 +13,7 @@ from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.list import list_
 from mmaformal.cli.prove import prove
+from mmaformal.cli.record import record
 from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
 from mmaformal.cli.show import show
@@ -34,5 +35,18 @@ def app(context: click.Context) -> None:
         raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
 
 
-for _command in (diff, prove, list_, show, run, check, diagnose, diagnose_gemm, verify, amx, completion):
+for _command in (
+    diff,
+    prove,
+    list_,
+    show,
+    run,
+    record,
+    check,
+    diagnose,
+    diagnose_gemm,
+    verify,
+    amx,
+    completion,
+):
     app.add_command(_command)

@@ -214,6 +214,7 @@ SECONDS = _Number("seconds", "seconds", _MOST_SECONDS, whole=False)
 MEGABYTES = _Number("megabytes", "megabytes", _MOST_MEGABYTES)
 PRODUCTS = _Number("products", "products", MOST_PRODUCTS)
 PROCESSES = _Number("processes", "processes", _MOST_JOBS)
+ROWS = _Number("rows", "rows", _MOST)
 OUTPUT_FILE = _Writable()
 OUTPUT_FOLDER = _Writable(folder=True)
 

@@ -38,6 +38,7 @@ def test_everything_completes() -> None:
         "list",
         "show",
         "run",
+        "record",
         "check",
         "diagnose",
         "diagnose-gemm",

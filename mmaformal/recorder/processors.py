@@ -1,0 +1,126 @@
+"""Units of processors: C with intrinsics, compiled and run here; Arm's under QEMU where this is no Arm processor.
+
+Sources: as `mmaformal/intrinsics.py`; the processor's name: Intel's SDM, CPUID (leaves 80000002H to 80000004H), and
+Linux, Documentation/arch/arm64/cpu-feature-registers.rst (MIDR_EL1).
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from string import Template
+
+from mmaformal.instruction import Instruction
+from mmaformal.intrinsics import Unit, function, preamble
+from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
+from mmaformal.recorder.rows import Layout
+
+_COMPILERS = ("gcc", "cc", "clang")
+_CROSS, _QEMU = "aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "max")
+#: What Python calls processors that have a target's instructions.
+_MACHINES = {"__x86_64__": ("x86_64", "AMD64"), "__aarch64__": ("aarch64", "arm64")}
+_NAMES = {"__x86_64__": "an x86-64 processor", "__aarch64__": "an Arm processor (AArch64)"}
+
+_UNIT = Template("""\
+#ifndef $target
+#error "to be compiled for $processor"
+#endif
+
+$function
+
+$describe
+
+static const char *prepare(char *device, size_t size) {
+    if (!($has)) return "$label: this processor has no $flag";
+    describe(device, size);
+    return 0;
+}
+
+static const char *run(struct Row *rows, int n) {
+    for (int i = 0; i < n; ++i) rows[i].d = unit(rows[i].a, rows[i].b, rows[i].c);
+    return 0;
+}""")
+
+_DESCRIBE = {
+    "__x86_64__": """\
+static void describe(char *device, size_t size) {
+    unsigned name[13] = {0};
+    for (unsigned i = 0; i < 3; ++i)
+        __get_cpuid(0x80000002 + i, name + 4 * i, name + 4 * i + 1, name + 4 * i + 2, name + 4 * i + 3);
+    unsigned a = 0, b, c, d;
+    __get_cpuid(1, &a, &b, &c, &d);
+    unsigned family = a >> 8 & 15, model = (a >> 4 & 15) | (a >> 12 & 0xF0);
+    if (family == 15) family += a >> 20 & 255;
+    snprintf(device, size, "\\"device\\": \\"%s (family %u, model %u)\\"", (char *)name, family, model);
+}""",
+    "__aarch64__": """\
+static void describe(char *device, size_t size) {
+    unsigned long midr = 0;
+    if (getauxval(AT_HWCAP) >> 11 & 1) __asm__("mrs %0, midr_el1" : "=r"(midr));
+    snprintf(device, size, "\\"device\\": \\"Arm, MIDR_EL1 %#lx\\"", midr);
+}""",
+}
+
+
+def program(
+    instruction: Instruction, unit: Unit, compiler: str | None = None, *, here: bool = True
+) -> Program:
+    """The program of a processor's unit.
+
+    here: it is to run on this machine, so that the tools for that have to be found; else the compiler is as named, or
+    cc.  Raises RecorderError, one line, for what is missing.
+    """
+    if not here:
+        tools: tuple[tuple[str, ...], tuple[str, ...]] = ((compiler or "cc",), ())
+    elif platform.machine() in _MACHINES[unit.target]:
+        tools = (words_of(compiler) if compiler else (_native(instruction),), ())
+    elif unit.target == "__aarch64__":
+        tools = _emulated(instruction, compiler)
+    else:
+        raise RecorderError(
+            f"{instruction.label} needs {_NAMES[unit.target]}: this one is {platform.machine()}"
+        )
+    layout = Layout(instruction)
+    body = _UNIT.substitute(
+        target=unit.target,
+        processor=_NAMES[unit.target],
+        function=function(instruction, unit, "unit"),
+        describe=_DESCRIBE[unit.target],
+        has=unit.has,
+        flag=unit.flag,
+        label=instruction.label,
+    )
+    text = source(layout, headers=preamble([(instruction, unit)]), unit=body, block=4096)
+    flags = ("-O2", *(["-static"] if tools[1] else []))
+    return Program(text, ".c", *tools[:1], flags, tools[1])
+
+
+def emulator(program: Program) -> str | None:
+    """What the program's results are of, if no processor's."""
+    if not program.runner:
+        return None
+    said = subprocess.run(
+        [program.runner[0], "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    version = said.splitlines()[0] if said else program.runner[0]
+    return f"{version}, {' '.join(program.runner[1:])}: an emulator, not hardware"
+
+
+def _native(instruction: Instruction) -> str:
+    compiler = found(_COMPILERS)
+    if compiler is None:
+        raise RecorderError(
+            f"{instruction.label} needs a C compiler, and there is no {' or '.join(_COMPILERS)} here"
+        )
+    return compiler
+
+
+def _emulated(instruction: Instruction, compiler: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    missing = [tool for tool in ([] if compiler else [_CROSS]) + [_QEMU[0]] if shutil.which(tool) is None]
+    if missing:
+        raise RecorderError(
+            f"{instruction.label} needs {_NAMES['__aarch64__']}, or {_CROSS} and {_QEMU[0]}: "
+            f"no {' and no '.join(missing)} here (Debian: gcc-aarch64-linux-gnu, qemu-user)"
+        )
+    return (words_of(compiler) if compiler else (_CROSS,)), _QEMU

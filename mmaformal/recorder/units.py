@@ -1,0 +1,122 @@
+"""Recording an instruction: its program, built and run here, or carried to a machine that has the unit and back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmaformal import __version__
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.display import ShortRepr
+from mmaformal.instruction import Instruction
+from mmaformal.intrinsics import unit_of
+from mmaformal.recorder import processors
+from mmaformal.recorder.program import Program, Progress, RecorderError, execute
+from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
+from mmaformal.recorder.writing import replacing, write
+from mmaformal.recordings.read import Recording
+
+
+def record(
+    instruction: Instruction,
+    path: str | Path,
+    *,
+    rows: int = 100_000,
+    seed: int = 0,
+    compiler: str | None = None,
+    progress: Progress | None = None,
+) -> Recording:
+    """Record what this machine's own unit gives for random cases (`mmaformal.recorder.rows.stream`), as an `.npz`.
+
+    instruction: one of the tables.  compiler: in place of those that are looked for; with options, if need be.
+    The file appears when it is whole.  Raises RecorderError, a ValueError of one line, for what is missing: a program,
+    a compiler, the unit.
+    """
+    check_request(rows, seed)
+    path = _checked(path)
+    program = program_of(instruction, compiler)
+    layout = Layout(instruction)
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
+        outputs = Path(folder, "rows")
+        execute(program, stream(instruction, rows, seed), layout.dtype.itemsize, outputs, progress)
+        return _write(read_outputs(outputs), path, {"emulator": processors.emulator(program)})
+
+
+def from_outputs(outputs: str | Path, path: str | Path) -> Recording:
+    """The recording of what a program wrote elsewhere.  Raises RecordingError, one line, if that is damaged."""
+    return _write(read_outputs(Path(outputs)), _checked(path), {})
+
+
+@dataclass(frozen=True, repr=False)
+class Carried(ShortRepr):
+    """A program and its rows, to be carried to a machine that has the unit."""
+
+    source: Path
+    rows: Path
+    command: str  #: builds and runs it there, in the folder of both
+    outputs: str  #: the file that this writes
+
+
+def write_program(
+    instruction: Instruction,
+    folder: str | Path,
+    *,
+    rows: int = 100_000,
+    seed: int = 0,
+    compiler: str | None = None,
+) -> Carried:
+    """Write the program that `record` would run, and its rows, into a folder.  Needs no compiler here."""
+    check_request(rows, seed)
+    program = program_of(instruction, compiler, here=False)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    source, inputs = (folder / f"{instruction.name}{suffix}" for suffix in (program.suffix, ".rows"))
+    with replacing(source) as new_source, replacing(inputs) as new_inputs:
+        new_source.write_text(program.source, encoding="utf-8")
+        with new_inputs.open("wb") as file:
+            file.writelines(stream(instruction, rows, seed))
+    outputs = f"{instruction.name}.out"
+    return Carried(source, inputs, program.command_line(source.name, inputs.name, outputs), outputs)
+
+
+def program_of(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
+    """The program of an instruction, to run on this machine (`here`) or on another.  Raises RecorderError."""
+    tabled = instruction.architecture in ARCHITECTURES and ARCHITECTURES[instruction.architecture]
+    if not tabled or instruction.name not in tabled or tabled[instruction.name] != instruction:
+        raise RecorderError(
+            f"{instruction.label} is no instruction of the tables: nothing runs a hypothetical one, nor a chain at once"
+        )
+    unit = unit_of(instruction)
+    if unit is not None:
+        return processors.program(instruction, unit, compiler, here=here)
+    raise RecorderError(f"{instruction.label}: there is no program for it")
+
+
+def _checked(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise RecorderError(f"{path}: a recording is written as .npz")
+    return path
+
+
+def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recording:
+    i = outputs.layout.instruction
+    meta: dict[str, object] = {
+        "gpu": more.get("emulator") or outputs.ran_on.get("device"),
+        "architecture": i.architecture,
+        "instruction": i.name,
+        "ptx": next((name for name in i.aliases if name.startswith(("mma.", "wgmma.", "tcgen05."))), None),
+        **{f"{x}_format": str(getattr(i, f"{x}_format")) for x in "abcd"},
+        "output_format": str(i.d_format),
+        "terms": i.k,
+        **outputs.ran_on,
+        **outputs.asked,
+        "source": f"mmaformal {__version__}, record",
+    }
+    if i.a_format is i.b_format:
+        meta["input_format"] = str(i.a_format)
+    if i.spec.scale_format is not None:
+        meta |= {"scale_format": str(i.spec.scale_format), "scale_block": i.spec.scale_block}
+    return write(outputs, path, meta)
