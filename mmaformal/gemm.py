@@ -11,7 +11,6 @@ divide K among each other is an argument, since it changes the result.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +37,7 @@ from mmaformal.formats import Format, fp16, fp32, fp64
 from mmaformal.instruction import Instruction, Operand, kind_of, read_operand
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
+from mmaformal.kernels.rows import processors
 
 Codes = NDArray[Any]
 #: an array, numbers or lists of them, or a tensor of torch, which need not be there
@@ -141,12 +141,6 @@ def matmul(
         else:
             d = problem.streamed(stream_k, tile, promote_every, order, workers)
     return problem.give_back(d)
-
-
-def processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # ---- the problem -------------------------------------------------------------------------------------------

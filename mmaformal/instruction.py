@@ -16,6 +16,7 @@ from mmaformal.algorithms import DotAdd, Parameters, parameter_text, with_change
 from mmaformal.checked import integer, text
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
+from mmaformal.kernels import rows as kernels
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
 _CHUNK = 8192
@@ -415,12 +416,20 @@ def _dot_add(instruction: Instruction, given: Mapping[str, NDArray[Any]]) -> NDA
         for name, codes in vectors.items()
     }
     c_rows = np.broadcast_to(c_codes, shape).reshape(rows)
-    d = np.empty(rows, spec.d_format.word)
-    for start in range(0, rows, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        d[part] = _evaluate(spec, {name: x[part] for name, x in rows_of.items()}, c_rows[part])
+    d = _of_rows(spec, rows_of, c_rows)
     answer: NDArray[Any] = d.reshape(shape)[()]
     return answer
+
+
+def _of_rows(spec: DotAdd, vectors: Mapping[str, NDArray[Any]], c: NDArray[Any]) -> NDArray[Any]:
+    """The codes of d: many rows by a kernel, few on NumPy's lanes."""
+    if len(c) * spec.k >= kernels.MANY:
+        return kernels.dot_add(spec, c=c, **vectors, threads=kernels.processors())
+    d = np.empty(len(c), spec.d_format.word)
+    for start in range(0, len(c), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        d[part] = _evaluate(spec, {name: x[part] for name, x in vectors.items()}, c[part])
+    return d
 
 
 def _check_lengths(instruction: Instruction, vectors: Mapping[str, NDArray[Any]]) -> None:

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from mmaformal.display import HtmlText, ShortRepr, counted, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, fp64
-from mmaformal.gemm import Division, Matrix, as_operand, matmul, processors, values
+from mmaformal.gemm import Division, Matrix, as_operand, matmul, values
 from mmaformal.instruction import Instruction
+from mmaformal.kernels.rows import processors
 
 Floats = NDArray[np.float64]
 

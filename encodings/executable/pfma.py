@@ -123,7 +123,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd) -> Fma:
     number = encode(Rounded(rounded.sign, exponent, rounded.significand), RHO)
     number = where(tiny, rounded.sign << 31, number)
     code = select_special(special, number, RHO, INVALID)
-    result = first_nan([(x.nan, a << 16), (y.nan, b << 16), (z.nan, c)], code)
+    result = first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code)
     return Fma(
         x,
         y,
@@ -142,7 +142,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd) -> Fma:
 def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:
     """`x + y` of fp32 codes, and the code that it is in the end."""
     addition = ieee_add(without_subnormal(x), without_subnormal(y), RHO, INVALID)
-    nans = [(addition.x.nan, x), (addition.y.nan, y)]
+    nans = (addition.x.nan, x), (addition.y.nan, y)
     return addition, first_nan(nans, without_subnormal(addition.result))
 
 

@@ -15,6 +15,7 @@ from mmaformal.encodings import executable, smt
 from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.kernels.rows import dot_add as compiled_dot_add
 from mmaformal.witness import WitnessError, results_differ
 
 # ---- the executable wing -----------------------------------------------------------------------------------------
@@ -41,6 +42,15 @@ def as_codes(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
 def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
     """The codes of d that the executable wing gives for columns of codes."""
     return as_codes(run_trace(spec, codes).result, spec.d_format)
+
+
+def compiled_results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
+    """The same by compiled rows (`mmaformal.kernels.rows`): for many models, or many cases, not for a proof's witness."""
+    sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
+    a, b, *scales = (np.stack(side, axis=1) if side else None for side in sides)
+    assert a is not None
+    assert b is not None
+    return compiled_dot_add(spec, a, b, codes.c, *scales).astype(np.uint64)
 
 
 def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:

@@ -46,7 +46,7 @@ def diagnose(
 
     Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read.
     """
-    from mmaformal.gemm import processors
+    from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis
     from mmaformal.recordings.read import read
 

@@ -2,11 +2,11 @@
 
 A stage function is plain Python on lanes.  These make the same function compile for 64-bit lanes:
 
-- `where` and `bit_length` get a compiled form (a select, and a count of leading zeros), as do three functions that do
-  not compile as they stand: `sign_word`, and efda's `select` and `normalise`;
+- `where` and `bit_length` get a compiled form (a select, and a count of leading zeros), as do five functions that do
+  not compile as they stand: `sign_word`, efda's `select` and `normalise`, pfma's `operand` and `first_nan`;
 - the data that a stage is given — a `Conversion`, a `Format`, `Parameters`, a `Rounding` — is a constant of the
   compiled code, a type of its own with that one value (`Known`), so what depends on it alone is decided at compile
-  time;
+  time (in `rows` they are arguments: tuples of numbers with the same fields);
 - everything else is `register_jitable`, which leaves the function what it was.
 
 What is cached on disk is good for the sources it was made from only, which numba looks at one file at a time; the
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import EnumMeta
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -46,7 +46,7 @@ from numba.extending import (
 
 from mmaformal.algorithms import Conversion, Parameters, Rounding
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable import blocks, efda, fdrda, limbs
+from mmaformal.encodings.executable import blocks, efda, fdrda, gps, limbs, oddsum, pfma
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.identity import identity
@@ -60,7 +60,7 @@ def sources_digest() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parent
     executable = Path(blocks.__file__).resolve().parent
-    for path in (*sorted(package.glob("*.py")), *sorted(executable.glob("*.py"))):
+    for path in (*sorted(package.rglob("*.py")), *sorted(executable.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -174,6 +174,26 @@ def _is(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> N
     return ir.Constant(ir.IntType(1), x.value == y.value)
 
 
+#: A rounding that is an argument is its place here.
+ROUNDINGS = tuple(Rounding)
+
+
+@lower_builtin(operator.is_, types.Integer, Known)
+def _is_rounding(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
+    kind, known = signature.args
+    return builder.icmp_signed("==", arguments[0], context.get_constant(kind, ROUNDINGS.index(known.value)))
+
+
+@dataclass(frozen=True, repr=False)
+class Sources(ShortRepr):
+    """An argument that stands for these sources: what takes it is not found on disk once they are others."""
+
+    _numba_type_: ClassVar[Known] = Known("sources")
+
+
+SOURCES = Sources()
+
+
 # ---- lanes -------------------------------------------------------------------------------------------------
 
 
@@ -197,7 +217,12 @@ def _bit_length(x: Numba) -> Numba:
 
 @overload(blocks.sign_word, **_INLINED)
 def _sign_word(target: Numba) -> Numba:
-    word = blocks.sign_word(target.value)  # 1 << 63 would be a constant beyond the lane
+    if not isinstance(target, Known):
+        return lambda target: np.int64(1) << (target.storage_bits - 1)
+    if not isinstance(target, Known):
+        return lambda target: np.int64(1) << (target.storage_bits - 1)
+    known: Numba = target.value
+    word = blocks.sign_word(known)  # 1 << 63 would be a constant beyond the lane
     return lambda target: word
 
 
@@ -224,10 +249,46 @@ def _normalise(x: Numba, x_bits: Numba, bits: Numba, lowest: Numba) -> Numba:
     return compiled
 
 
-#: functions that have a compiled form of their own above
-_OWN = (blocks.where, blocks.bit_length, blocks.sign_word, efda.select, efda.normalise)
+@overload(pfma.operand, **_INLINED)
+def _operand(code: Numba, of: Numba) -> Numba:
+    Operand, where, decode = blocks.Operand, blocks.where, blocks.decode
 
-for _module in (blocks, limbs, fdrda, efda):
+    def compiled(code: Lane, of: Lane) -> Lane:
+        x = decode(code, of.layout)
+        significand = where(x.significand < 1 << of.fraction_bits, 0, x.significand)
+        return Operand(x.sign, x.exponent, significand, x.infinite, x.nan)
+
+    return compiled
+
+
+@overload(pfma.first_nan, **_INLINED)
+def _first_nan(operands: Numba, otherwise: Numba) -> Numba:
+    where = blocks.where
+
+    def two(operands: Lane, otherwise: Lane) -> Lane:
+        (x_nan, x), (y_nan, y) = operands
+        return where(x_nan, x | 0x00400000, where(y_nan, y | 0x00400000, otherwise))
+
+    def three(operands: Lane, otherwise: Lane) -> Lane:
+        (x_nan, x), (y_nan, y), (z_nan, z) = operands
+        last = where(z_nan, z | 0x00400000, otherwise)
+        return where(x_nan, x | 0x00400000, where(y_nan, y | 0x00400000, last))
+
+    return {2: two, 3: three}[len(operands)]
+
+
+#: functions that have a compiled form of their own above
+_OWN = (
+    blocks.where,
+    blocks.bit_length,
+    blocks.sign_word,
+    efda.select,
+    efda.normalise,
+    pfma.operand,
+    pfma.first_nan,
+)
+
+for _module in (blocks, limbs, fdrda, efda, gps, pfma, oddsum):
     for _function in vars(_module).values():
         if (
             isinstance(_function, FunctionType)
@@ -269,7 +330,7 @@ def vectorised(typing: Numba) -> Numba:
 
     def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         for argument in builder.function.args:
-            if _DATA.fullmatch(argument.name):
+            if _DATA.fullmatch(argument.name) and isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
         if llvm.get_host_cpu_features().get("avx512f"):
             set.add(

@@ -1,0 +1,134 @@
+"""Formats and roundings as arguments of compiled code: numbers in one array, which become tuples there.
+
+The tuples have the fields that the executable's stages read of a `Format` and a `Conversion`, so that the stages are
+compiled once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import Conversion, DotAdd
+from mmaformal.formats import Format, Layout
+from mmaformal.kernels.compiled import ROUNDINGS, inlined
+from mmaformal.kernels.kernel import Plane
+
+_FORMAT = 10  #: numbers that a format takes
+#: where the numbers of each begin
+_A, _B, _C, _D, _SCALE, _SCALE_BLOCK = (i * _FORMAT for i in range(6))
+OWN = _SCALE_BLOCK + 1  #: where those of the algorithm begin
+CONVERSION = 3  #: numbers that a conversion to a known format takes
+
+
+class GivenFormat(NamedTuple):
+    """What stages read of a `Format`."""
+
+    layout: Layout
+    storage_bits: int
+    exponent_bits: int
+    fraction_bits: int
+    min_exponent: int
+    max_exponent: int
+
+
+class GivenConversion(NamedTuple):
+    """What stages read of a `Conversion`."""
+
+    format: GivenFormat
+    fraction_bits: int
+    rounding: int  #: its place in `ROUNDINGS`
+    signed_zero: bool
+
+
+class Formats(NamedTuple):
+    """What stages read of a `DotAdd`."""
+
+    a_format: Format
+    b_format: Format
+    c_format: Format
+    d_format: Format
+
+
+def numbers(spec: DotAdd, *own: int | Conversion) -> NDArray[np.int64]:
+    """The formats of `spec`, then the algorithm's own parameters."""
+    of = spec.a_format, spec.b_format, spec.c_format, spec.d_format
+    return numbers_of(of, *own, scale_format=spec.scale_format, scale_block=spec.scale_block)
+
+
+def numbers_of(
+    of: Iterable[Format], *own: int | Conversion, scale_format: Format | None = None, scale_block: int = 0
+) -> NDArray[np.int64]:
+    """The same of formats of a, b, c, d."""
+    found: list[int] = []
+    for fmt in (*of, scale_format):
+        found += _of_format(fmt) if fmt is not None else (0,) * _FORMAT
+    found.append(scale_block)
+    for each in own:
+        found += _of_conversion(each) if isinstance(each, Conversion) else (each,)
+    return np.array(found, np.int64)
+
+
+@lru_cache(maxsize=256)
+def _of_format(fmt: Format) -> tuple[int, ...]:
+    return *map(int, fmt.layout), fmt.storage_bits, fmt.min_exponent, fmt.max_exponent
+
+
+@lru_cache(maxsize=256)
+def _of_conversion(rho: Conversion) -> tuple[int, ...]:
+    return rho.fraction_bits, ROUNDINGS.index(rho.rounding), int(rho.signed_zero)
+
+
+@inlined
+def _format(given: Plane, at: int, layout: Layout) -> Format:
+    lengths = given[at + 7], given[at], given[at + 1], given[at + 8], given[at + 9]
+    return GivenFormat(layout, *lengths)  # type: ignore[return-value]  # all that stages read of one
+
+
+@inlined
+def _number_format(given: Plane, at: int) -> Format:
+    """A format of numbers: that it has a sign and a zero is known, and need not be looked at for each."""
+    layout = Layout(
+        given[at], given[at + 1], given[at + 2], given[at + 3], given[at + 4], signed=True, has_zero=True
+    )
+    return _format(given, at, layout)
+
+
+@inlined
+def formats(given: Plane) -> DotAdd:
+    """The formats of a, b, c and d, which is all that stages read of a `DotAdd`."""
+    a, b = _number_format(given, _A), _number_format(given, _B)
+    c, d = _number_format(given, _C), _number_format(given, _D)
+    return Formats(a, b, c, d)  # type: ignore[return-value]
+
+
+@inlined
+def scale_format(given: Plane) -> Format:
+    at = _SCALE
+    layout = Layout(
+        given[at],
+        given[at + 1],
+        given[at + 2],
+        given[at + 3],
+        given[at + 4],
+        signed=given[at + 5] != 0,
+        has_zero=given[at + 6] != 0,
+    )
+    return _format(given, at, layout)
+
+
+@inlined
+def scale_block(given: Plane) -> int:
+    block: int = given[_SCALE_BLOCK]
+    return block
+
+
+@inlined
+def conversion(given: Plane, at: int, target: Format) -> Conversion:
+    """The conversion whose numbers begin at `at`."""
+    rounding, signed_zero = given[at + 1], given[at + 2] != 0
+    return GivenConversion(target, given[at], rounding, signed_zero)  # type: ignore[arg-type, return-value]

@@ -1,0 +1,16 @@
+"""Rows of wfma: factors converted by tables, then `sfma`."""
+
+from __future__ import annotations
+
+from mmaformal.algorithms import DotAdd, Sfma, Wfma
+from mmaformal.kernels.rows import sfma
+from mmaformal.kernels.rows.batch import Batch, converted
+
+
+def run(spec: DotAdd, rows: Batch) -> None:
+    p = spec.parameters
+    assert isinstance(p, Wfma)
+    target = p.rho.format
+    sfma.run(
+        spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho)), converted(rows, spec, target)
+    )

@@ -1,0 +1,182 @@
+"""Compiled rows are the executable, bit for bit, whatever the parameters, which compile nothing anew."""
+
+from __future__ import annotations
+
+import pkgutil
+import random
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_runs import near_one, random_codes
+from recorded import padded, real_files
+from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
+
+from mmaformal import Instruction, hopper, recordings, rtx_blackwell, sapphire_rapids
+from mmaformal.algorithms import DotAdd, Rounding
+from mmaformal.encodings import executable
+from mmaformal.formats import Specials
+from mmaformal.kernels import rows
+from mmaformal.kernels.rows import given as given_numbers
+
+#: block scales
+SCALED = rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"]
+
+
+def inputs(rng: np.random.Generator, i: Instruction, n: int, make: Any) -> dict[str, Any]:
+    spec = i.spec
+    found = {
+        "a": make(rng, i.a_format, (n, i.k)),
+        "b": make(rng, i.b_format, (n, i.k)),
+        "c": make(rng, i.c_format, (n,)),
+    }
+    if spec.scale_format is not None:
+        found |= {side: make(rng, spec.scale_format, (n, spec.scales)) for side in ("scale_a", "scale_b")}
+    return found
+
+
+def by_executable(i: Instruction, given: dict[str, Any]) -> Any:
+    """NumPy's lanes."""
+    lanes = {name: [x.astype(np.int64) for x in codes.T] for name, codes in given.items() if name != "c"}
+    result = executable.dot_add(i.spec, c=given["c"].astype(np.int64), **lanes).result
+    return np.asarray(result).astype(i.d_format.word)
+
+
+def assert_same(i: Instruction, given: dict[str, Any]) -> Any:
+    mine, theirs = rows.dot_add(i.spec, **given), by_executable(i, given)
+    wrong = np.flatnonzero(mine != theirs)
+    assert not len(wrong), f"{i}: {len(wrong)} of {len(mine)} rows; the first is {wrong[0]}"
+    return mine
+
+
+@pytest.mark.parametrize("i", [*WAYS, *HYPOTHETICAL, *MORE], ids=label)
+def test_rows_are_the_executable(i: Instruction) -> None:
+    rng = np.random.default_rng(list(i.label.encode()))
+    assert_same(i, inputs(rng, i, 700, random_codes))
+    found = assert_same(i, inputs(rng, i, 700, near_one))
+    if i.algorithm != "efda":
+        assert len(np.unique(found)) > 100  # the inputs do reach the arithmetic
+
+
+@pytest.mark.parametrize("i", [*WAYS, *HYPOTHETICAL, *MORE], ids=label)
+def test_rows_are_the_executable_on_zeros(i: Instruction) -> None:
+    """All products zero, of either sign, or all but one or two; c of any exponent, subnormal, or ±0."""
+    rng = np.random.default_rng(list(i.label.encode()))
+    given = inputs(rng, i, 600, near_one)
+    zero = np.where(
+        rng.random(given["a"].shape) < 1.5 / i.k, random_codes(rng, i.a_format, given["a"].shape), 0
+    )
+    zero[:200] = 0
+    signs = 0 if i.a_format.specials is Specials.FNUZ else i.a_format.sign_mask
+    given["a"] = np.where(zero == 0, np.where(rng.random(zero.shape) < 0.5, signs, 0), zero).astype(
+        i.a_format.word
+    )
+    c = random_codes(rng, i.c_format, (600,))
+    c[::5] = np.where(rng.random(120) < 0.5, i.c_format.sign_mask, 0)
+    small = (1 << (i.c_format.fraction_bits + 1)) - 1  # subnormals, and the least normal numbers
+    c[1::5] &= np.array(i.c_format.sign_mask | small, c.dtype)
+    assert_same(i, given | {"c": c})
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([*SEEDS]), st.integers(0, 10**9))
+def test_rows_of_any_parameters_are_the_executable(algorithm: str, seed: int) -> None:
+    i = any_unit(random.Random(f"{algorithm} {seed}"), algorithm)
+    rng = np.random.default_rng(seed)
+    for make in (random_codes, near_one):
+        assert_same(i, inputs(rng, i, 60, make))
+
+
+@real_files
+def test_rows_of_recordings(path: Path) -> None:
+    recording = recordings.read(path)
+    if recording.instruction is None:
+        pytest.skip("not modelled yet")
+    block, i = recording.load(), recording.instruction
+    d = rows.dot_add(i.spec, padded(block.a, i.k), padded(block.b, i.k), block.c)
+    if i.spec.nan_is_canonical:
+        assert (d == block.d).all()
+    else:
+        nan = np.array([i.d_format.is_nan(int(code)) for code in block.d])
+        assert (d[~nan] == block.d[~nan]).all()
+
+
+def test_every_algorithm_has_compiled_rows() -> None:
+    names = [each.name for each in pkgutil.iter_modules(executable.__path__)]
+    modules = {name: import_module(f"{executable.__name__}.{name}") for name in names}
+    assert rows.algorithms() == [name for name in names if hasattr(modules[name], "dot_add")]
+
+
+def test_no_parameters_are_compiled_anew() -> None:
+    """One function for all formats of up to 32 bits."""
+    run = import_module("mmaformal.kernels.rows.fda").run_rows
+    units = [hopper["HMMA.16816.F32"], hopper["QGMMA.64x8x32.F32.E4M3.E5M2"], SCALED]
+    units += [any_unit(random.Random(f"fda {seed}"), "fda") for seed in range(20)]
+    for i in units:
+        assert_same(i, inputs(np.random.default_rng(1), i, 5, near_one))
+    assert len(run.signatures) == 1
+
+
+def test_products_in_an_order() -> None:
+    i = hopper["HMMA.16816.F32"].replace(L=4)
+    spec = i.spec.replace(product_order=tuple(int(k) for k in np.random.default_rng(0).permutation(16)))
+    given = inputs(np.random.default_rng(1), i, 500, near_one)
+    lanes = {name: [x.astype(np.int64) for x in given[name].T] for name in "ab"}
+    expected = executable.dot_add(spec, c=given["c"].astype(np.int64), **lanes).result
+    found = rows.dot_add(spec, **given)
+    assert (found == expected.astype(np.uint32)).all()
+    assert (found != rows.dot_add(i.spec, **given)).any()
+
+
+def test_threads_and_words_make_no_difference() -> None:
+    i = hopper["HMMA.16816.F32"]
+    given = inputs(np.random.default_rng(1), i, 40000, near_one)
+    found = rows.dot_add(i.spec, **given)
+    assert (found == rows.dot_add(i.spec, **given, threads=3)).all()
+    wide = {name: np.asfortranarray(codes.astype(np.uint64)) for name, codes in given.items()}
+    assert (found == rows.dot_add(i.spec, **wide)).all()
+
+
+def test_no_rows() -> None:
+    i = hopper["HMMA.16816.F32"]
+    assert rows.dot_add(i.spec, **inputs(np.random.default_rng(1), i, 0, near_one)).shape == (0,)
+
+
+def test_another_rounding_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests above would notice if a number were another's."""
+    i = hopper["HMMA.16816.F16"]
+    given = inputs(np.random.default_rng(1), i, 2000, near_one)
+    right = rows.dot_add(i.spec, **given)
+    down = list(Rounding).index(Rounding.RD)
+    monkeypatch.setattr(given_numbers, "_of_conversion", lambda rho: (rho.fraction_bits, down, 0))
+    assert (right != rows.dot_add(i.spec, **given)).sum() > 300
+
+
+def test_converted_operands_are_those_of_the_executable() -> None:
+    """lowered and wfma convert by tables; tf32 has more codes than a table takes."""
+    i = hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].replace(a_format="tf32", operands="fp32", F=24)
+    assert_same(i, inputs(np.random.default_rng(2), i, 300, near_one))
+    assert_same(i, inputs(np.random.default_rng(3), i, 300, random_codes))
+
+
+def test_instructions_take_them_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = sapphire_rapids["TDPBF16PS"]
+    given = inputs(np.random.default_rng(4), i, 300, near_one)
+    expected = i.dot_add(**given)
+    calls: list[int] = []
+    whole = rows.dot_add
+
+    def counted(spec: DotAdd, **named: Any) -> Any:
+        calls.append(len(named["c"]))
+        return whole(spec, **named)
+
+    monkeypatch.setattr(rows, "MANY", 1000)
+    monkeypatch.setattr(rows, "dot_add", counted)
+    assert (i.dot_add(**given) == expected).all()
+    broadcast = i.dot_add(given["a"][:10, None], given["b"][:10], np.uint32(0))
+    assert calls == [300, 100]
+    assert (broadcast[3] == i.dot_add(given["a"][3], given["b"][:10], np.uint32(0))).all()
