@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from mmaformal.checked import integer, text, truth
@@ -190,11 +191,17 @@ def _settle(data: DataclassInstance) -> None:
 
     Raises TypeError, ValueError.
     """
-    for each in fields(data):
-        kind, _, optional = str(each.type).partition(" | ")
-        value = getattr(data, each.name)
+    for name, settled, optional in _kinds(type(data)):
+        value = getattr(data, name)
         if value is not None or not optional:
-            object.__setattr__(data, each.name, _KINDS[kind](value, each.name))
+            object.__setattr__(data, name, settled(value, name))
+
+
+@lru_cache(maxsize=64)
+def _kinds(of: type[DataclassInstance]) -> tuple[tuple[str, Callable[[object, str], object], bool], ...]:
+    """Of each field its name, what makes a value of its type, and whether it may be None."""
+    told = ((each.name, *str(each.type).partition(" | ")) for each in fields(of))
+    return tuple((name, _KINDS[kind], bool(optional)) for name, kind, _, optional in told)
 
 
 def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:

@@ -18,7 +18,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import results
+from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import executable
 from mmaformal.recordings.check import row_sizes

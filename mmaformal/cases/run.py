@@ -45,7 +45,7 @@ def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
 
 
 def compiled_results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
-    """The same by compiled rows (`mmaformal.kernels.rows`): for many models, or many cases, not for a proof's witness."""
+    """The same by compiled rows (`mmaformal.kernels.rows`), for many models or many cases."""
     sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
     a, b, *scales = (np.stack(side, axis=1) if side else None for side in sides)
     assert a is not None

@@ -132,6 +132,17 @@ def test_products_in_an_order() -> None:
     assert (found != rows.dot_add(i.spec, **given)).any()
 
 
+def test_an_algorithm_without_a_file_is_run_on_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    cases = [(i, inputs(rng, i, 50, near_one)) for i in (SCALED, hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"])]
+    expected = [rows.dot_add(i.spec, **given) for i, given in cases]
+    monkeypatch.setattr(rows, "algorithms", list)
+    rows._runner.cache_clear()
+    found = [rows.dot_add(i.spec, **given) for i, given in cases]
+    rows._runner.cache_clear()
+    assert all((x == y).all() for x, y in zip(expected, found, strict=True))
+
+
 def test_threads_and_words_make_no_difference() -> None:
     i = hopper["HMMA.16816.F32"]
     given = inputs(np.random.default_rng(1), i, 40000, near_one)

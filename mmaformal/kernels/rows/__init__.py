@@ -81,5 +81,16 @@ def dot_add(
 
 @lru_cache(maxsize=32)
 def _runner(algorithm: str) -> Callable[[DotAdd, Batch], None]:
+    """What runs a batch: the function of the algorithm's file; without one, the executable on NumPy's lanes."""
+    if algorithm not in algorithms():
+        return _on_lanes
     run: Callable[[DotAdd, Batch], None] = import_module(f"{__name__}.{algorithm}").run
     return run
+
+
+def _on_lanes(spec: DotAdd, rows: Batch) -> None:
+    from mmaformal.encodings import executable
+
+    sides = (rows.a, rows.b, rows.scale_a, rows.scale_b)
+    a, b, scale_a, scale_b = ([lane.astype(np.int64) for lane in side.T] for side in sides)
+    rows.d[:] = executable.dot_add(spec.in_order, a, b, rows.c, scale_a, scale_b).result
