@@ -59,7 +59,7 @@ class Fragment(ShortRepr):
 _GROUP = "lane >> 2"  # the PTX ISA's groupID; lane & 3 is its threadID_in_group
 
 #: A and B by how many elements one register holds; the m8 shape of fp64 is the same with i = 0.
-_A = {
+A_FRAGMENTS = {
     1: Fragment("(lane >> 2) + 8 * (i & 1)", "(lane & 3) + 4 * (i >> 1)"),
     2: Fragment("(lane >> 2) + 8 * ((i >> 1) & 1)", "2 * (lane & 3) + (i & 1) + 8 * (i >> 2)"),
     4: Fragment("(lane >> 2) + 8 * ((i >> 2) & 1)", "4 * (lane & 3) + (i & 3) + 16 * (i >> 3)"),
@@ -114,7 +114,7 @@ class Registers(ShortRepr):
         return f"{array}[i / {self.per_register}] >> ({self.bits} * (i % {self.per_register}))"
 
 
-_REGISTERS = {
+REGISTERS = {
     "fp64": Registers("double", "d", from_bits="__longlong_as_double", to_bits="__double_as_longlong"),
     "fp32": Registers("float", "f", from_bits="__uint_as_float", to_bits="__float_as_uint"),
     "tf32": Registers("uint32_t", "r"),
@@ -184,7 +184,7 @@ class Mma(ShortRepr):
             c, d = _QUADPAIR_C[self.c.name], _QUADPAIR_C[self.d.name]
         else:
             per_register = self.registers("a").per_register
-            a, b, c, d = _A[per_register], _B[per_register], _C, _C
+            a, b, c, d = A_FRAGMENTS[per_register], _B[per_register], _C, _C
         threads = 8 if self.by_quadpair else 32
         fragments = {
             "a": (a, self.m * self.k // threads),
@@ -209,7 +209,7 @@ class Mma(ShortRepr):
             return _SCALES
         if operand in ("a", "b") and self.k == 64:
             return _NIBBLES
-        return _REGISTERS[self.format(operand).name]
+        return REGISTERS[self.format(operand).name]
 
     @property
     def sections(self) -> list[str]:
@@ -303,21 +303,30 @@ def mma_of(instruction: Instruction) -> Mma:
     A hypothetical instruction (`replace`) is found by its shape and types, as every other.  Raises
     CudaUnavailableError if there is none.
     """
-    reason = _elsewhere(instruction)
-    if not reason:
-        same_types = _of_types(instruction)
-        for mma in same_types:
-            if mma.k * instruction.issues == instruction.k:
-                return mma
-        shape = f"m{instruction.m}n{instruction.n}k{instruction.k}"
-        reason = f"no warp-level mma.sync has shape {shape} and types {instruction.spec.types}"
-        if same_types:
-            have = " and ".join(f"k{mma.k}" for mma in same_types)
-            reason += f" (there is {have}: a longer product is .chained(K) from one of these)"
+    mma, why = mma_or_why_not(instruction)
+    if mma is not None:
+        return mma
     raise CudaUnavailableError(
-        f"no CUDA program for {instruction.label}: {reason}.  "
+        f"no CUDA program for {instruction.label}: {why}.  "
         "A witness's matrices() gives A, B and C to put through a kernel of your own"
     )
+
+
+def mma_or_why_not(instruction: Instruction) -> tuple[Mma | None, str]:
+    """The `mma.sync` that this instruction, or each link of this chain, is, and otherwise why it is none."""
+    why = _elsewhere(instruction)
+    if why:
+        return None, why
+    same_types = _of_types(instruction)
+    for mma in same_types:
+        if mma.k * instruction.issues == instruction.k:
+            return mma, ""
+    shape = f"m{instruction.m}n{instruction.n}k{instruction.k}"
+    why = f"no warp-level mma.sync has shape {shape} and types {instruction.spec.types}"
+    if same_types:
+        have = " and ".join(f"k{mma.k}" for mma in same_types)
+        why += f" (there is {have}: a longer product is .chained(K) from one of these)"
+    return None, why
 
 
 def _of_types(instruction: Instruction) -> list[Mma]:
@@ -411,6 +420,7 @@ def cuda_source(
     newest = max((mma for mma, _ in programs), key=lambda mma: mma.first)
     return _PROGRAM.substitute(
         target=newest.target,
+        checks=CHECKS,
         has="\n".join(f"//     {mma.ptx}\n//         {mma.needs}" for mma, _ in programs),
         types=spec.types,
         sizes=f"enum {{ K = {spec.k}" + (f", SCALES = {spec.scales}" if spec.scales else "") + " };",
@@ -434,8 +444,26 @@ def cuda_source(
     )
 
 
-def kernel_source(mma: Mma, issues: int = 1, namespace: str = "mma_0") -> str:
-    """The kernel, in a namespace of its own, that runs a chain of `issues` of one instruction on one warp."""
+@dataclass(frozen=True, repr=False)
+class Memory(ShortRepr):
+    """Where a kernel finds its operands, as C in `lane`, `i` and the functions a_row(lane, i), a_col(lane, i), …"""
+
+    parameters: str
+    a: str  #: the code of an element of A, k being the products before this issue
+    b: str
+    c: str
+    scale_a: str
+    scale_b: str
+    store: str  #: a statement, `%s` being the code of an element of D
+    begin: str = ""  #: statements before all others
+
+
+def kernel_source(mma: Mma, issues: int = 1, namespace: str = "mma_0", memory: Memory | None = None) -> str:
+    """The kernel, in a namespace of its own, that runs a chain of `issues` of one instruction on one warp.
+
+    Its operands are whole matrices, unless `memory` says otherwise.
+    """
+    memory = memory or _matrices(mma)
     registers = {name: mma.registers(name) for name in mma.fragments}
     elements = {name: count for name, (_, count) in mma.fragments.items()}
     size = {name: -(-count // registers[name].per_register) for name, count in elements.items()}
@@ -460,18 +488,18 @@ def kernel_source(mma: Mma, issues: int = 1, namespace: str = "mma_0") -> str:
     )
     sizes = f"enum {{ M = {mma.m}, N = {mma.n}, K = {mma.k * issues} }};"
     inputs = [
-        fill("a", "A[a_row(lane, i) * K + k + a_col(lane, i)]"),
-        fill("b", "B[(k + b_row(lane, i)) * N + b_col(lane, i)]"),
+        fill("a", memory.a),
+        fill("b", memory.b),
     ]
     if mma.scale:
         sizes += f"\nenum {{ BLOCK = {mma.scale_block}, SCALES = K / BLOCK }};"
-        inputs.append(fill("scale_a", "SA[scale_a_row(lane, i) * SCALES + k / BLOCK + scale_a_col(lane, i)]"))
-        inputs.append(fill("scale_b", "SB[(k / BLOCK + scale_b_row(lane, i)) * N + scale_b_col(lane, i)]"))
+        inputs.append(fill("scale_a", memory.scale_a))
+        inputs.append(fill("scale_b", memory.scale_b))
 
     numbers = iter(range(sum(size.values())))
     d, a, b, c = ("{" + ", ".join(f"%{next(numbers)}" for _ in range(size[name])) + "}" for name in "dabc")
     store = f"for (int i = 0; i < {elements['d']}; ++i)\n"
-    store += f"    D[d_row(lane, i) * N + d_col(lane, i)] = {registers['d'].store('d')};"
+    store += f"    {memory.store % registers['d'].store('d')}"
     if mma.by_quadpair:
         store = f"if (((lane >> 2) & 3) == 0)\n{indent(store, '    ')}"
     return _KERNEL.substitute(
@@ -483,9 +511,10 @@ def kernel_source(mma: Mma, issues: int = 1, namespace: str = "mma_0") -> str:
         sizes=sizes,
         step=mma.k,
         positions=positions,
-        parameters=_parameters(mma),
+        parameters=memory.parameters,
         guard=mma.guard,
-        fill_c=indent(fill("c", "C[c_row(lane, i) * N + c_col(lane, i)]"), " " * 4),
+        begin=indent(memory.begin, " " * 4),
+        fill_c=indent(fill("c", memory.c), " " * 4),
         result=f"{registers['d'].type} d[{size['d']}]",
         fill_inputs=indent("\n".join(inputs), " " * 8),
         d=d,
@@ -526,6 +555,19 @@ def _codes(
     if codes.shape != shape:
         raise ValueError(f"{instruction.label} needs {name} of shape {shape} here, not {codes.shape}")
     return codes
+
+
+def _matrices(mma: Mma) -> Memory:
+    """Whole matrices, row by row."""
+    return Memory(
+        parameters=_parameters(mma),
+        a="A[a_row(lane, i) * K + k + a_col(lane, i)]",
+        b="B[(k + b_row(lane, i)) * N + b_col(lane, i)]",
+        c="C[c_row(lane, i) * N + c_col(lane, i)]",
+        scale_a="SA[scale_a_row(lane, i) * SCALES + k / BLOCK + scale_a_col(lane, i)]",
+        scale_b="SB[(k / BLOCK + scale_b_row(lane, i)) * N + scale_b_col(lane, i)]",
+        store="D[d_row(lane, i) * N + d_col(lane, i)] = %s;",
+    )
 
 
 def _parameters(mma: Mma) -> str:
@@ -588,6 +630,7 @@ ${quadpairs}\
 __global__ void kernel($parameters) {
 #if $guard
     const int lane = threadIdx.x;
+$begin\
 $fill_c
     $result;
     for (int k = 0; k < K; k += STEP) {
@@ -606,6 +649,33 @@ $store
 
 }  // namespace $namespace
 """)
+
+#: What to do about a call of CUDA that failed.
+CHECKS = """\
+static const char *advice(cudaError_t error) {
+    switch (error) {
+    case cudaErrorNoDevice:
+        return "No NVIDIA GPU is visible: look at nvidia-smi and at CUDA_VISIBLE_DEVICES.";
+    case cudaErrorInsufficientDriver:
+        return "The NVIDIA driver is missing or older than this nvcc: update it, or use an older nvcc.";
+    case cudaErrorNoKernelImageForDevice:
+        return "This build is for other GPUs: compile again with this one's -arch (for 7.5, sm_75).";
+    case cudaErrorMemoryAllocation:
+        return "The GPU has no memory left: wait, or choose another one with CUDA_VISIBLE_DEVICES.";
+    default:
+        return "See whether nvidia-smi works and names a CUDA version no older than nvcc's, then run again.";
+    }
+}
+
+static void check(cudaError_t error, const char *call) {
+    if (error == cudaSuccess) return;
+    fflush(stdout);
+    fprintf(stderr, "%s failed: %s (%s)\\n", call, cudaGetErrorString(error), cudaGetErrorName(error));
+    fprintf(stderr, "%s\\n", advice(error));
+    exit(2);
+}
+#define CHECK(call) check(call, #call)
+"""
 
 _PLACE_SCALES = """
     for (int i = 0; i < SCALES; ++i) {
@@ -661,30 +731,7 @@ static const Model models[] = {
 $models
 };
 
-static const char *advice(cudaError_t error) {
-    switch (error) {
-    case cudaErrorNoDevice:
-        return "No NVIDIA GPU is visible: look at nvidia-smi and at CUDA_VISIBLE_DEVICES.";
-    case cudaErrorInsufficientDriver:
-        return "The NVIDIA driver is missing or older than this nvcc: update it, or use an older nvcc.";
-    case cudaErrorNoKernelImageForDevice:
-        return "This build is for other GPUs: compile again with this one's -arch (for 7.5, sm_75).";
-    case cudaErrorMemoryAllocation:
-        return "The GPU has no memory left: wait, or choose another one with CUDA_VISIBLE_DEVICES.";
-    default:
-        return "See whether nvidia-smi works and names a CUDA version no older than nvcc's, then run again.";
-    }
-}
-
-static void check(cudaError_t error, const char *call) {
-    if (error == cudaSuccess) return;
-    fflush(stdout);
-    fprintf(stderr, "%s failed: %s (%s)\\n", call, cudaGetErrorString(error), cudaGetErrorName(error));
-    fprintf(stderr, "%s\\n", advice(error));
-    exit(2);
-}
-#define CHECK(call) check(call, #call)
-
+$checks
 template <typename T>
 static T *on_gpu(const std::vector<T> &host) {
     T *gpu = nullptr;

@@ -1,0 +1,159 @@
+"""Units of NVIDIA's GPUs: CUDA with inline PTX.  One warp, or warpgroup, computes one row.
+
+Row r stands at element (i, j) of a matrix D, i and j going through all of them as r grows; all other elements are +0.
+So a unit whose elements were not alike would be seen.
+
+Sources: as `mmaformal/cuda.py`; the compute capabilities of architectures: CUDA C++ Programming Guide, "Compute
+Capabilities".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+
+from mmaformal.cuda import CHECKS, Memory, kernel_source, mma_or_why_not
+from mmaformal.display import ShortRepr
+from mmaformal.instruction import Instruction
+from mmaformal.recorder import wgmma
+from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
+from mmaformal.recorder.rows import Layout
+
+#: Rows that are on the GPU at a time.
+_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, repr=False)
+class Generation(ShortRepr):
+    """Which GPUs are of an architecture, by compute capability: 80 is 8.0."""
+
+    first: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        ends = [f"{x // 10}.{x % 10}" for x in dict.fromkeys((self.first, self.last))]
+        return f"compute capability {' to '.join(ends)}"
+
+
+GENERATIONS = {
+    "volta": Generation(70, 70),
+    "turing": Generation(75, 75),
+    "ampere": Generation(80, 88),
+    "ada": Generation(89, 89),
+    "hopper": Generation(90, 90),
+    "blackwell": Generation(100, 103),
+    "rtx_blackwell": Generation(120, 121),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Kernel(ShortRepr):
+    """The part of a program that runs on the GPU."""
+
+    text: str
+    name: str
+    threads: int  #: of a block, which computes one row
+    suffix: str  #: of the target: "a" where the instruction is of one generation only
+
+
+def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
+    """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
+    if instruction.architecture not in GENERATIONS:
+        raise RecorderError(f"{instruction.label}: no GPU of NVIDIA's is known to be of that architecture")
+    generation = GENERATIONS[instruction.architecture]
+    kernel = kernel_of(instruction)
+    unit = _UNIT.substitute(
+        kernel=kernel.text,
+        checks=CHECKS,
+        name=kernel.name,
+        threads=kernel.threads,
+        label=instruction.label,
+        architecture=instruction.architecture,
+        generation=generation.text,
+        first=generation.first,
+        last=generation.last,
+        suffix=kernel.suffix,
+    )
+    tools = (compiler or "nvcc",)
+    if here:
+        tools = words_of(compiler) if compiler else (_nvcc(instruction),)
+    text = source(Layout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
+    return Program(text, ".cu", tools, ("-O2", f"-arch=sm_{generation.first}{kernel.suffix}"))
+
+
+def kernel_of(instruction: Instruction) -> Kernel:
+    """What runs the instruction: `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
+    mma, why = mma_or_why_not(instruction)
+    if mma is not None:
+        return Kernel(kernel_source(mma, memory=_ROW), "mma_0::kernel", 32, mma.suffix)
+    unit = wgmma.wgmma_of(instruction)
+    if unit is None:
+        raise RecorderError(f"{instruction.label}: there is no program for it: {why}")
+    return Kernel(wgmma.kernel_source(unit), "kernel", 128, "a")
+
+
+def _nvcc(instruction: Instruction) -> str:
+    compiler = found(("nvcc",))
+    if compiler is None:
+        raise RecorderError(
+            f"{instruction.label} needs an NVIDIA GPU and nvcc, and there is no nvcc here: --source writes the program"
+        )
+    return compiler
+
+
+#: A row as the only one of its matrices that is not zero.
+_ROW = Memory(
+    parameters="struct Row *rows, int *ran",
+    a="a_row(lane, i) == at_i ? row.a[k + a_col(lane, i)] : 0",
+    b="b_col(lane, i) == at_j ? row.b[k + b_row(lane, i)] : 0",
+    c="c_row(lane, i) == at_i && c_col(lane, i) == at_j ? row.c : 0",
+    scale_a="scale_a_row(lane, i) == at_i ? row.scale_a[k / BLOCK + scale_a_col(lane, i)] : 0",
+    scale_b="scale_b_col(lane, i) == at_j ? row.scale_b[k / BLOCK + scale_b_row(lane, i)] : 0",
+    store="if (d_row(lane, i) == at_i && d_col(lane, i) == at_j) row.d = %s;",
+    begin="struct Row &row = rows[blockIdx.x];\nconst int at_i = blockIdx.x % M, at_j = blockIdx.x / M % N;\n",
+)
+
+_HEADERS = """\
+#include <cstdlib>
+
+#include <cuda_runtime.h>"""
+
+_UNIT = Template("""\
+$kernel
+$checks
+
+static struct Row *gpu_rows;
+static int *gpu_ran;
+
+static const char *prepare(char *device, size_t size) {
+    static char why[512];
+    static const int not_yet = 0;
+    int driver = 0;
+    cudaDeviceProp gpu;
+    CHECK(cudaGetDeviceProperties(&gpu, 0));
+    const int capability = 10 * gpu.major + gpu.minor;
+    if (capability < $first || capability > $last) {
+        snprintf(why, sizeof why, "$label: this GPU (%s, compute capability %d.%d) is no $architecture ($generation)",
+                 gpu.name, gpu.major, gpu.minor);
+        return why;
+    }
+    CHECK(cudaDriverGetVersion(&driver));
+    snprintf(device, size, "\\"device\\": \\"%s\\", \\"compute_capability\\": \\"%d.%d\\", \\"cuda\\": \\"%d.%d\\"",
+             gpu.name, gpu.major, gpu.minor, driver / 1000, driver % 1000 / 10);
+    CHECK(cudaMalloc(&gpu_rows, ROWS * sizeof *gpu_rows));
+    CHECK(cudaMalloc(&gpu_ran, sizeof *gpu_ran));
+    CHECK(cudaMemcpy(gpu_ran, &not_yet, sizeof not_yet, cudaMemcpyHostToDevice));
+    return 0;
+}
+
+static const char *run(struct Row *rows, int n) {
+    int ran = 0;
+    CHECK(cudaMemcpy(gpu_rows, rows, n * sizeof *rows, cudaMemcpyHostToDevice));
+    $name<<<n, $threads>>>(gpu_rows, gpu_ran);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(rows, gpu_rows, n * sizeof *rows, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(&ran, gpu_ran, sizeof ran, cudaMemcpyDeviceToHost));
+    return ran ? 0 : "this build has no code for this GPU: compile again with its own -arch (for 12.1, sm_121$suffix)";
+}""")
