@@ -59,6 +59,7 @@ def check(
                 architecture=arch.name if arch else None,
                 instruction=instruction,
                 replace=dict(changes),
+                reading=progress.reading,
                 progress=progress,
             )
         outcomes.append(outcome)
@@ -89,6 +90,9 @@ def _text(outcome: Outcome, name: str) -> str:
     return "\n".join([line, *(f"  {x}".rstrip() for x in lines)])
 
 
+_BAR = 20  #: characters
+
+
 class _Progress:
     """Rows done, on one line of a terminal that is wiped in the end; silent for what takes under a second."""
 
@@ -98,9 +102,18 @@ class _Progress:
         self._width = 0
 
     def __call__(self, done: int, rows: int) -> None:
+        """Rows checked."""
+        self._show(done, rows, "rows")
+
+    def reading(self, done: int, rows: int) -> None:
+        """Rows that are known to be sound."""
+        self._show(done, rows, "rows read")
+
+    def _show(self, done: int, rows: int, what: str) -> None:
         if not sys.stderr.isatty() or time.monotonic() - self._start < 1:
             return
-        line = f"{self._name}: {done:,} of {rows:,} rows"
+        filled = _BAR * done // max(rows, 1)
+        line = f"{self._name}: [{'=' * filled}{' ' * (_BAR - filled)}] {done:,} of {rows:,} {what}"
         self._width = max(self._width, len(line))
         print(f"\r{line.ljust(self._width)}", end="", file=sys.stderr, flush=True)
 

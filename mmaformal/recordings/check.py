@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
 
@@ -15,8 +16,12 @@ from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.kernels import rows as kernels
 from mmaformal.recordings.archive import RecordingError
-from mmaformal.recordings.read import Block, Recording, read, require_fit
+from mmaformal.recordings.read import Block, Progress, Recording, read, require_fit
+
+#: Of formats of so many bits the parts of every code are kept.
+_TABLE_BITS = 16
 
 
 class NotModelledError(LookupError):
@@ -173,7 +178,6 @@ class Failure(HtmlText):
 
 
 Outcome = CheckReport | NotModelled | Failure
-Progress = Callable[[int, int], None]
 
 
 def check(
@@ -193,12 +197,15 @@ def check(
         raise NotModelledError(f"{recording.path}: {recording.label} is not modelled yet")
     require_fit(recording, instruction)
 
+    evaluate = instruction.dot_add
+    if recording.rows * instruction.k >= kernels.MANY:
+        evaluate = partial(kernels.dot_add, instruction.spec, threads=kernels.processors())
     done, mismatches, first_row = 0, 0, None
     smallest: Mismatch | None = None
     least: tuple[int, ...] = ()
     for block in recording.blocks():
         block = _padded(block, instruction.k)
-        modelled = instruction.dot_add(block.a, block.b, block.c)
+        modelled = evaluate(block.a, block.b, block.c)
         wrong = np.flatnonzero(_differ(block.d, modelled, instruction.spec))
         if wrong.size:
             sizes = row_sizes(instruction.spec, block.a[wrong], block.b[wrong], block.c[wrong])
@@ -230,15 +237,16 @@ def check_file(
     architecture: str | None = None,
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
+    reading: Progress | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Read and check one file; whatever is wrong with it is the outcome, not an exception.
 
     architecture, instruction: as for `read`.  replace: parameters of the algorithm to change, as a
-    hypothesis to test (`{"F": 23}`).
+    hypothesis to test (`{"F": 23}`).  reading: called as the file is gone through, before rows are checked.
     """
     try:
-        recording = read(path, architecture=architecture, instruction=instruction)
+        recording = read(path, architecture=architecture, instruction=instruction, progress=reading)
         if recording.instruction is None:
             return NotModelled(recording)
         model = _hypothesis(recording.instruction, replace or {})
@@ -323,6 +331,9 @@ class _Parts(NamedTuple):
 
 
 def _parts(codes: NDArray[Any], fmt: Format) -> _Parts:
+    if fmt.storage_bits <= _TABLE_BITS and codes.size > fmt.codes:
+        nonzero, finite, bits, exponent = _table(fmt)
+        return _Parts(nonzero.take(codes), finite.take(codes), bits.take(codes), exponent.take(codes))
     operand = decode(codes.astype(np.int64), fmt.layout)
     trailing = codes.astype(np.uint64) >> np.uint64(fmt.ignored_low_bits)
     bits = np.zeros(codes.shape, np.int64)
@@ -331,6 +342,11 @@ def _parts(codes: NDArray[Any], fmt: Format) -> _Parts:
     finite = ~(operand.infinite | operand.nan)
     nonzero = ~finite | (operand.significand != 0)
     return _Parts(nonzero, finite, bits, nonzero * np.abs(operand.exponent))
+
+
+@lru_cache(maxsize=16)
+def _table(fmt: Format) -> _Parts:
+    return _parts(np.arange(fmt.codes), fmt)
 
 
 def _differ(recorded: NDArray[Any], modelled: NDArray[Any], spec: DotAdd) -> NDArray[np.bool_]:

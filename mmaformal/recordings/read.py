@@ -16,7 +16,7 @@ ever unpickled, sizes are judged before anything is read, and the arrays are rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +127,16 @@ class Recording:
         }
 
 
-def read(path: str | Path, *, architecture: str | None = None, instruction: str | None = None) -> Recording:
+Progress = Callable[[int, int], None]  #: called with rows done and rows in all
+
+
+def read(
+    path: str | Path,
+    *,
+    architecture: str | None = None,
+    instruction: str | None = None,
+    progress: Progress | None = None,
+) -> Recording:
     """Read and verify a recording; see the module's docstring for the layout.
 
     The whole file is gone through once, so that what `read` returns is sound: checksums, lengths, and codes
@@ -138,8 +147,9 @@ def read(path: str | Path, *, architecture: str | None = None, instruction: str 
     the arrays.
 
     `Recording.instruction` is None for an instruction that no table has yet; how that is told from a wrong
-    name is `names.look_up`'s to say.  Raises RecordingError for everything else that keeps a file from being
-    checked.
+    name is `names.look_up`'s to say.  progress: called as the file is gone through.
+
+    Raises RecordingError for everything else that keeps a file from being checked.
     """
     path = Path(path)
     with reading(path) as archive:
@@ -182,8 +192,11 @@ def read(path: str | Path, *, architecture: str | None = None, instruction: str 
     _verify_headers(recording, headers)
     if model is not None:
         require_fit(recording, model)
-    for _ in recording.blocks():
-        pass
+    done = 0
+    for block in recording.blocks():
+        done += len(block.d)
+        if progress is not None:
+            progress(done, recording.rows)
     return recording
 
 

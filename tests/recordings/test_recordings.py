@@ -813,10 +813,10 @@ def test_progress_is_shown_on_a_terminal_after_a_while(
     monkeypatch.setattr(sys, "stderr", screen)
     with _Progress("x.npz") as progress:
         progress._start -= seconds
-        progress(16384, 3_000_000)
+        progress(1_500_000, 3_000_000)
         shown = screen.getvalue()
     if terminal and seconds:
-        assert shown == "\rx.npz: 16,384 of 3,000,000 rows"
+        assert shown == f"\rx.npz: [{'=' * 10}{' ' * 10}] 1,500,000 of 3,000,000 rows"
         assert screen.getvalue() == shown + "\r" + " " * (len(shown) - 1) + "\r"
     else:
         assert screen.getvalue() == ""
