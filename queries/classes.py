@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, parameter_text
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
@@ -139,6 +139,19 @@ def _split(part: Sequence[int], gives: Sequence[int]) -> list[list[int]]:
     for i in part:
         by_code.setdefault(gives[i], []).append(i)
     return list(by_code.values())
+
+
+def values_text(values: Sequence[object]) -> str:
+    """Each value once; of integers, ranges."""
+    texts = dict.fromkeys(parameter_text(x) for x in values if not isinstance(x, int))
+    numbers = sorted({x for x in values if isinstance(x, int)})
+    ranges: list[list[int]] = []
+    for x in numbers:
+        if ranges and x == ranges[-1][-1] + 1:
+            ranges[-1].append(x)
+        else:
+            ranges.append([x])
+    return ", ".join([*texts, *(str(r[0]) if len(r) == 1 else f"{r[0]} … {r[-1]}" for r in ranges)])
 
 
 def as_instruction(spec: DotAdd) -> Instruction:

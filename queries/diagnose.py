@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mmaformal.algorithms import DotAdd, parameter_text
+from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr, counted
-from mmaformal.queries.classes import Classes, Explanation, RunNext
+from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Progress, Recorded, nearest_of, search
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces import algorithms
@@ -141,7 +141,7 @@ def _family_lines(classes: Sequence[Explanation]) -> list[str]:
         )
     members = [spec for each in classes for spec in each.members]
     undecided = [
-        f"{name} ({_values_text([spec.parameters[name] for spec in members])})"
+        f"{name} ({values_text([spec.parameters[name] for spec in members])})"
         for name in classes[0].model.parameters
         if len({spec.parameters[name] for spec in members}) > 1
     ]
@@ -153,19 +153,6 @@ def _family_lines(classes: Sequence[Explanation]) -> list[str]:
         )
         lines.append(f"{of}; {counted(len(classes), 'function')} that some input tells apart")
     return lines
-
-
-def _values_text(values: Sequence[object]) -> str:
-    """Each value once; of integers, ranges."""
-    texts = dict.fromkeys(parameter_text(x) for x in values if not isinstance(x, int))
-    numbers = sorted({x for x in values if isinstance(x, int)})
-    ranges: list[list[int]] = []
-    for x in numbers:
-        if ranges and x == ranges[-1][-1] + 1:
-            ranges[-1].append(x)
-        else:
-            ranges.append([x])
-    return ", ".join([*texts, *(str(r[0]) if len(r) == 1 else f"{r[0]} … {r[-1]}" for r in ranges)])
 
 
 def _test_lines(test: RunNext) -> list[str]:

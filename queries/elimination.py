@@ -62,14 +62,33 @@ class Recorded(ShortRepr):
 
     @staticmethod
     def of(block: Block, types: Types, k: int) -> Recorded:
+        """The rows of a block; products that were not recorded are of +0."""
         none = np.empty((len(block.d), 0), np.uint64)
-        return Recorded(Rows(block.a, block.b, block.c, none, none), block.d.astype(np.uint64), types, k)
+        missing = ((0, 0), (0, k - block.a.shape[1]))
+        a, b = (np.pad(side.astype(np.uint64), missing) for side in (block.a, block.b))
+        rows = Rows(a, b, block.c.astype(np.uint64), none, none)
+        return Recorded(rows, block.d.astype(np.uint64), types, k)
+
+    @staticmethod
+    def join(parts: Sequence[Recorded]) -> Recorded:
+        """All of several, of which there is one at least."""
+        sides = ("a", "b", "c", "scale_a", "scale_b")
+        rows = Rows(*(np.concatenate([getattr(part.rows, side) for part in parts]) for side in sides))
+        return Recorded(rows, np.concatenate([part.d for part in parts]), parts[0].types, parts[0].k)
+
+    def __len__(self) -> int:
+        return len(self.d)
+
+    def at(self, where: NDArray[np.intp] | slice) -> Recorded:
+        """Some of the rows."""
+        x = self.rows
+        rows = Rows(x.a[where], x.b[where], x.c[where], x.scale_a[where], x.scale_b[where])
+        return Recorded(rows, self.d[where], self.types, self.k)
 
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
         """Of some rows, those that a model gets wrong."""
-        x = self.rows
-        some = Rows(x.a[where], x.b[where], x.c[where], x.scale_a[where], x.scale_b[where])
-        return differ(spec, results(spec, some.codes), self.d[where])
+        some = self.at(where)
+        return differ(spec, results(spec, some.rows.codes), some.d)
 
     def one(self, row: int) -> tuple[Codes, int]:
         """A row, in Python's integers."""

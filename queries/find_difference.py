@@ -21,8 +21,10 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Found, Places, Progress
+from mmaformal.cases.run import run, smt_result
+from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.encodings import smt
 from mmaformal.facts import orders
@@ -37,7 +39,7 @@ from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
-from mmaformal.witness import Witness, WitnessError
+from mmaformal.witness import Witness, WitnessError, results_differ
 
 #: Seconds that the first solver has a question for itself: a race ends with the loser killed and started anew.
 _HEAD_START = 1.0
@@ -58,6 +60,7 @@ def find_difference(
     other: str | None = None,
     *,
     where: Constraint | str | Iterable[Constraint | str] = (),
+    known: Codes | None = None,
     timeout: float = 120.0,
     backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
@@ -69,6 +72,8 @@ def find_difference(
     other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
     that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
+    known: an input on which they differ, if one is known (not together with `where`): there is an answer at once, and
+    what is asked is whether it is the smallest.  Of chains of many steps it is not used.
     timeout: seconds for everything; memory: megabytes per solver process; backends: solvers to use, by default all
     that are installed; progress: called with a line of text as the work goes on.
 
@@ -79,6 +84,8 @@ def find_difference(
     that no input satisfies is one), WitnessError if a solver's model does not hold when it is re-run.
     """
     checked_timeout(timeout)
+    if known is not None and where:
+        raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
     left, right = _instruction(x, instruction), _instruction(y, instruction if other is None else other)
     if other is not None:
         left, right = (each.chained(math.lcm(left.k, right.k)) for each in (left, right))
@@ -107,6 +114,8 @@ def find_difference(
                 answer = chains.lift(answer, "the time given was used up")
         else:
             search = _Search(left, right, constraints, asker, progress)
+            if known is not None:
+                search.start_from(known)
             answer = asker.within(search.question, search.answer)
         if isinstance(answer, Equal) and left.spec != right.spec:
             # One function is equal to itself, in any encoding.
@@ -221,6 +230,7 @@ class _Search(Search):
         self._laws = Laws(asker)
         self._idle: dict[DotAdd, bool] = {}
         self._best: Found | None = None
+        self._start: Found | None = None
         self.question = _question(x, y, constraints)
 
     # ---- which cases are alike --------------------------------------------------------------------------------
@@ -319,6 +329,21 @@ class _Search(Search):
 
     # ---- the search -------------------------------------------------------------------------------------------
 
+    def start_from(self, known: Codes) -> None:
+        """Search from an input on which they differ.  Raises ValueError if they do not."""
+
+        def shows(cases: Sequence[Codes]) -> Iterable[bool]:
+            x, y = (run(i, cases) for i in (self.x, self.y))
+            return [results_differ(self.x.spec, self.y.spec, *each) for each in zip(x, y, strict=True)]
+
+        (differs,) = shows([known])
+        if not differs:
+            raise ValueError(f"{self.x.label} and {self.y.label} do not differ on {known}")
+        codes = shrink(self.spec, known, shows)
+        seen = tuple(smt_result(i.spec, codes) for i in (self.x, self.y))
+        self._start = self.at_places(Found(codes, (), seen))
+        self.note(self._start)
+
     def answer(self) -> Answer:
         answer = self._answer()
         if isinstance(answer, Equal) and self.constraints and self._nothing_is_allowed():
@@ -337,6 +362,10 @@ class _Search(Search):
         return self.asker.satisfy(name, name, allowed, inputs.constants()).verdict == "unsat"
 
     def _answer(self) -> Answer:
+        if self._start is not None:
+            products = self.products(self._start)
+            found = self._fewer_products(self._start, range(len(self.forced), products))
+            return self._different(self.shrink(self._settle_products(*found)))
         equal = self._prove_equal_quickly()
         if equal is not None:
             return equal
@@ -349,7 +378,8 @@ class _Search(Search):
                 return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
-            found, products = self._fewer_products(found)
+            most = self.products(found)
+            found, products = self._fewer_products(found, range(len(self.forced) + _SPARSE + 1, most))
         return self._different(self.shrink(self._settle_products(found, products)))
 
     def _prove_equal_quickly(self) -> Equal | None:
@@ -386,10 +416,10 @@ class _Search(Search):
                 return found, count
         return None, 0
 
-    def _fewer_products(self, found: Found) -> tuple[Found, int]:
-        """From a witness with many products to one with as few as the time allows."""
+    def _fewer_products(self, found: Found, counts: Iterable[int]) -> tuple[Found, int]:
+        """From a witness to one with one of fewer numbers of products, the first that the time allows."""
         have = self.products(found)
-        for count in range(len(self.forced) + _SPARSE + 1, have):
+        for count in counts:
             better = self._with_products(count, share=0.7)
             if better is not None:
                 return better, count

@@ -40,6 +40,7 @@ def test_everything_completes() -> None:
         "run",
         "record",
         "check",
+        "mismatches",
         "diagnose",
         "diagnose-gemm",
         "verify",

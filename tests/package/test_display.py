@@ -61,6 +61,7 @@ from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.diagnose import Diagnosis
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
+from mmaformal.queries.mismatches import Group, Mismatches
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
@@ -159,6 +160,10 @@ def of_products(path: Path) -> Iterator[Any]:
     refuted = elimination.Miss(HMMA.spec, 10**9, 10**9, gives=1, recorded=2)
     types = Types(*(FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32")))
     tests = (RunNext(cases[0], (1,) * 99),) * 99
+    group = Group(LONG, 10**9, Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5), ("F", 24))
+    formats = (FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32"))
+    recording = Recording(path, LONG, "hopper", LONG, LONG, HMMA, *formats, 10**9, 16, {"x": LONG})
+    yield Mismatches(recording, HMMA, 10**9, (group,) * 9, HMMA, (("F", 24),) * 99, 1.0)
     yield Diagnosis((explained,) * 9, tests, (refuted,) * 9, types, 16, 10**9, 10**9, 10**9, 1.0)
     array = np.ones((99, 99), np.uint16)
     yield RecordedProduct(path, array, array, array, bf16, bf16, bf16, {"x": LONG})

@@ -53,7 +53,9 @@ from mmaformal.algorithms import (
 )
 from mmaformal.cases import smallest
 from mmaformal.cases.alike import symmetry_classes
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes as Case
+from mmaformal.cases.inputs import symbolic_inputs, zeros
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts.fda.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
@@ -62,7 +64,7 @@ from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, 
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
-from mmaformal.witness import WitnessError, case_size
+from mmaformal.witness import WitnessError, case_size, full_size
 
 Codes = NDArray[np.int64]
 
@@ -778,3 +780,46 @@ def test_no_memory_is_unknown() -> None:
     assert isinstance(answer, Unknown)
     assert "z3" in answer.why
     assert "bitwuzla" in answer.why
+
+
+# ---- from an input that is known -------------------------------------------------------------------------------------
+
+
+def known_difference(x: Instruction, y: Instruction) -> Case:
+    """The first of some random cases on which they differ."""
+    rows = generate(x.spec, 2000, seed=3)
+    one, other = (i.dot_add(rows.a, rows.b, rows.c) for i in (x, y))
+    return rows[int(np.nonzero(one != other)[0][0])]
+
+
+def test_a_known_input_is_made_the_smallest() -> None:
+    x = volta["HMMA.884.F32.F32"]
+    y = x.replace(F=24)
+    known = known_difference(x, y)
+    answer, without = find_difference(x, y, known=known), find_difference(x, y)
+    assert isinstance(answer, Different)
+    assert isinstance(without, Different)
+    assert case_size_of(answer) == case_size_of(without)
+    assert all("proved minimal" in each for each in answer.minimality)
+
+
+def case_size_of(answer: Different) -> tuple[int, ...]:
+    w = answer.witness
+    return full_size(w.x.spec, w.a.tolist(), w.b.tolist(), int(w.c))
+
+
+def test_a_known_input_is_an_answer_where_there_is_no_time() -> None:
+    x = hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"]
+    y = x.replace(order=tuple(range(32)))
+    answer = find_difference(x, y, known=known_difference(x, y), timeout=1)
+    assert isinstance(answer, Different)
+    assert any("best found" in each for each in answer.minimality)
+    assert case_size_of(answer)[0] <= 4
+
+
+def test_what_is_said_to_be_known_is_checked() -> None:
+    x = volta["HMMA.884.F32.F32"]
+    with pytest.raises(ValueError, match="do not differ on"):
+        find_difference(x, x.replace(F=24), known=zeros(x.spec))
+    with pytest.raises(ValueError, match="leave out either"):
+        find_difference(x, x.replace(F=24), known=zeros(x.spec), where="c = 0")

@@ -1,0 +1,86 @@
+"""`mmaformal mismatches`: in which stage a model differs from a recording, by the smallest examples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
+from mmaformal.cli.terminal import Status
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--arch",
+    type=options.ARCHITECTURE,
+    metavar="A",
+    help="The architecture, in place of the one in the file.",
+)
+@click.option(
+    "--instruction", type=options.INSTRUCTION, metavar="NAME", help="The instruction, in place of the file's."
+)
+@options.replace
+@options.model
+@options.timeout(120.0, "for the smallest inputs")
+@options.json
+@click.option(
+    "--cuda",
+    type=options.OUTPUT_FILE,
+    metavar="FILE",
+    help="Write the first smallest input as a CUDA program.",
+)
+@click.option(
+    "--c", "c_file", type=options.OUTPUT_FILE, metavar="FILE", help="Write it as a C program (Intel, Arm)."
+)
+def mismatches(
+    file: Path,
+    arch: Architecture | None,
+    instruction: str | None,
+    changes: tuple[options.Change, ...],
+    timeout: float,
+    as_json: bool,
+    cuda: Path | None,
+    c_file: Path | None,
+) -> int:
+    """Say in which stage a model differs from the recording FILE, and by which smallest input.
+
+    The rows that the model gets wrong are grouped by the change of one parameter that explains them; for each change
+    the smallest input is found on which it shows, and proved to be the smallest. If the changes together explain every
+    row, that model is named.
+
+    Exit status: 0 if no row is wrong, 1 if some are, 2 if the file could not be read or has no model.
+    """
+    from mmaformal.queries.mismatches import explain_mismatches
+    from mmaformal.recordings.check import NotModelledError
+    from mmaformal.recordings.read import read
+    from mmaformal.solver.answers import Different
+
+    with Status() as status:
+        recording = read(file, architecture=arch.name if arch else None, instruction=instruction)
+        model = recording.instruction
+        if model is not None and changes:
+            try:
+                model = model.replace(**dict(changes))
+            except (TypeError, ValueError) as error:
+                raise UsageError(str(error)) from None
+        try:
+            found = explain_mismatches(recording, model, timeout=timeout, progress=status.show)
+        except NotModelledError as error:
+            raise UsageError(f"{error}: `mmaformal diagnose` needs no model") from None
+    text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
+    code = answered(text, REFUTED if found else SETTLED)
+    witness = next((g.answer.witness for g in found.groups if isinstance(g.answer, Different)), None)
+    for out, kind in ((cuda, "CUDA"), (c_file, "C")):
+        if out is not None and witness is not None:
+            try:
+                out.write_text(witness.to_cuda() if kind == "CUDA" else witness.to_c(), encoding="utf-8")
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+        elif out is not None:
+            click.echo(f"mmaformal: no smallest input, so no {kind} program was written", err=True)
+    return code

@@ -1,0 +1,187 @@
+"""Wrong models put in on purpose are caught, grouped rightly, and told by the smallest input; noise is told as such."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded import SHARED, save
+from recorded import meta as meta_of
+from slow import slow
+
+from mmaformal import ARCHITECTURES, cli, explain_mismatches
+from mmaformal.algorithms import Rounding
+from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.run import results
+from mmaformal.instruction import Instruction
+from mmaformal.queries.mismatches import STAGES, Mismatches
+from mmaformal.recordings.check import NotModelledError
+from mmaformal.recordings.read import read
+from mmaformal.solver.answers import Different
+
+
+def recording(folder: Path, true: Instruction, rows: int = 3000, **changes: Any) -> Path:
+    """Rows of every mood, as a unit would give them that is this model."""
+    spec = true.spec
+    x = generate(spec, rows, seed=1, moods=(*MOODS, "edge"))
+    sides = zip((x.a, x.b, x.c), (spec.a_format, spec.b_format, spec.c_format), strict=True)
+    a, b, c = (codes.astype(fmt.word) for codes, fmt in sides)
+    d = results(spec, x.codes).astype(spec.d_format.word)
+    return save(
+        folder / "rows.npz", {"a": a, "b": b, "c": c, "d": d, "meta": meta_of(true, spec.k)} | changes
+    )
+
+
+def instruction(label: str) -> Instruction:
+    arch, name = label.split()
+    return ARCHITECTURES[arch][name]
+
+
+LOWERED = "hopper mma.m16n8k32.f32.e4m3.e4m3.f32"
+
+#: a unit, the wrong value of a parameter, and the kind of mismatch that shows
+WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
+    "F": ("volta HMMA.884.F32.F32", {"F": 24}, "alignment: bits kept"),
+    "e_zero as in the paper": ("volta HMMA.884.F32.F32", {"e_zero": None}, "alignment: exponent of zero"),
+    "RNE for RZ": ("volta HMMA.884.F32.F32", {"rho": "RNE-FP32"}, "output rounding"),
+    "32 bits for 31": ("cdna3 v_mfma_f32_32x32x8_f16", {"sum_bits": 32}, "sum with c: bits kept"),
+    "31 bits for 32": ("cdna3 v_mfma_f32_32x32x8_f16", {"dot_bits": 31}, "sum of products: bits kept"),
+    "a cut toward zero": (
+        "cdna3 v_mfma_f32_32x32x8_f16",
+        {"cut": Rounding.RZ},
+        "alignment: how bits are cut off",
+    ),
+    "a NaN": ("sapphire_rapids VFMADD231PH", {"nan": "DEFAULT"}, "special values: which NaN"),
+    "groups": ("cdna2 v_mfma_f32_32x32x8f16", {"G": 2}, "products of a group"),
+    "steps": ("turing HMMA.1688.F32", {"L": 4}, "products of a step"),
+    "other products first": (LOWERED, {"order": tuple(range(32))}, "order of products"),
+}
+
+
+#: searches that take longer than a minute; of the others all of the minimality is proved
+LONG = {"e_zero as in the paper", "steps", "other products first", "groups"}
+
+
+@pytest.mark.parametrize("name", slow(WRONG, {*WRONG} - {"F", "a NaN"}))
+def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Path) -> None:
+    label, change, kind = WRONG[name]
+    true = instruction(label)
+    found = explain_mismatches(recording(tmp_path, true), true.replace(**change), timeout=100)
+    ((parameter, _),) = change.items()
+    assert [(group.kind, group.change) for group in found.groups] == [
+        (kind, (parameter, true.spec.parameters[parameter]))
+    ]
+    assert found.candidate is not None
+    assert found.candidate.spec == true.spec
+    (group,) = found.groups
+    assert isinstance(group.answer, Different)
+    wrong, changed = group.answer.witness.results
+    assert wrong != changed
+    if name not in LONG:
+        assert all("proved minimal" in each for each in group.answer.minimality)
+
+
+def test_the_smallest_of_a_group_is_a_row_that_it_explains(tmp_path: Path) -> None:
+    true = instruction("volta HMMA.884.F32.F32")
+    wrong = true.replace(F=24)
+    path = recording(tmp_path, true)
+    (group,) = explain_mismatches(path, wrong, timeout=1).groups
+    block, row = read(path).load(), group.smallest
+    assert (row.a, row.b) == (tuple(map(int, block.a[row.row])), tuple(map(int, block.b[row.row])))
+    assert row.recorded == int(block.d[row.row])
+    assert row.modelled == int(wrong.dot_add(block.a[row.row], block.b[row.row], block.c[row.row]))
+    assert group.rows == int((wrong.dot_add(block.a, block.b, block.c) != block.d).sum())
+
+
+def test_two_wrong_parameters_are_two_groups(tmp_path: Path) -> None:
+    true = instruction("volta HMMA.884.F32.F32")
+    found = explain_mismatches(recording(tmp_path, true), true.replace(F=24, rho="RNE-FP32"), timeout=1)
+    kinds = {group.kind for group in found.groups}
+    assert kinds == {"alignment: bits kept", "output rounding", "several of these together"}
+    assert found.candidate is not None
+    assert found.candidate.spec == true.spec
+    assert found.count == sum(group.rows for group in found.groups)
+
+
+def test_noise_is_explained_by_nothing(tmp_path: Path) -> None:
+    true = instruction("volta HMMA.884.F32.F32")
+    d = read(recording(tmp_path, true)).load().d.copy()
+    ordinary = np.nonzero(((d & 0x7F800000) != 0x7F800000) & ((d & 0x7F800000) != 0))[0]
+    d[ordinary[7]] ^= 1
+    d[ordinary[8]] ^= 1 << 20
+    found = explain_mismatches(recording(tmp_path, true, d=d), true, timeout=1)
+    assert found.candidate is None
+    assert [(group.kind, group.rows, group.smallest.row) for group in found.groups] == [
+        ("unexplained: one unit in the last place", 1, ordinary[7]),
+        ("unexplained: more than one unit in the last place", 1, ordinary[8]),
+    ]
+    assert "`mmaformal diagnose` tries all models" in str(found)
+
+
+def test_a_model_that_is_right_has_no_mismatches(tmp_path: Path) -> None:
+    true = instruction("volta HMMA.884.F32.F32")
+    found = explain_mismatches(recording(tmp_path, true))
+    assert not found
+    assert str(found) == "volta HMMA.884.F32.F32 explains all of 3,000 rows"
+
+
+def test_every_parameter_has_a_stage() -> None:
+    used = {name for arch in ARCHITECTURES.values() for i in arch for name in i.parameters}
+    assert used == set(STAGES) - {"product_order"}
+
+
+def test_what_no_table_has_is_told(tmp_path: Path) -> None:
+    path = recording(tmp_path, instruction("volta HMMA.884.F32.F32"))
+    given = read(path)
+    object.__setattr__(given, "instruction", None)
+    with pytest.raises(NotModelledError, match="is not modelled yet"):
+        explain_mismatches(given)
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_groups_and_writes_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, program = recording(tmp_path, instruction("volta HMMA.884.F32.F32")), tmp_path / "test.cu"
+    assert cli.main(["mismatches", str(path)]) == 0
+    assert "explains all of 3,000 rows" in capsys.readouterr().out
+    words = ["mismatches", str(path), "--replace", "F=24", "--cuda", str(program)]
+    assert cli.main(words) == 1
+    assert "1. alignment: bits kept, F = 23, not 24" in capsys.readouterr().out
+    assert "mma.sync" in program.read_text(encoding="utf-8")
+    assert cli.main([*words[:4], "--timeout", "1", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["groups"][0]["change"] == {"F": "23"}
+    assert "volta HMMA.884.F32.F32" in told["known_as"]
+
+
+@pytest.mark.parametrize(
+    "words", [["nothing.npz"], ["rows.npz", "--replace", "G=2"], ["rows.npz", "--replace", "F=99"]]
+)
+def test_wrong_use_is_told_in_a_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording(tmp_path, instruction("volta HMMA.884.F32.F32"), 20)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["mismatches", *words]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no ../shared/recordings beside this checkout")
+def test_recorded_outputs_name_the_right_parameter() -> None:
+    """What a real V100, and Arm's instruction under QEMU, gave."""
+
+    def told(name: str, **change: object) -> Mismatches:
+        given = read(SHARED / f"{name}.npz")
+        assert given.instruction is not None
+        return explain_mismatches(given, given.instruction.replace(**change), timeout=1)
+
+    v100 = told("v100_fp16_fp32", F=24)
+    bfdot = told("processors/qemu_bfdot", rho="RZ-FP32±0")
+    for found, value in ((v100, "F=23"), (bfdot, "RO-FP32±0")):
+        assert found.candidate is not None
+        assert value in found.candidate.spec.text
+        assert len(found.groups) == 1
