@@ -364,8 +364,8 @@ class _Search(Search):
     def _answer(self) -> Answer:
         if self._start is not None:
             products = self.products(self._start)
-            found = self._fewer_products(self._start, range(len(self.forced), products))
-            return self._different(self.shrink(self._settle_products(*found)))
+            fewest = self._fewer_products(self._start, range(len(self.forced), products))
+            return self._different(self.shrink(self._settle_products(*fewest)))
         equal = self._prove_equal_quickly()
         if equal is not None:
             return equal

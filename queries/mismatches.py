@@ -31,8 +31,8 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import values_text
 from mmaformal.queries.elimination import Recorded, differ
 from mmaformal.queries.find_difference import find_difference
-from mmaformal.recordings.check import Mismatch, NotModelledError, require_fit, row_sizes
-from mmaformal.recordings.read import Recording, read
+from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
+from mmaformal.recordings.read import Recording, read, require_fit
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.spaces import variants
 from mmaformal.spaces.common import Types
