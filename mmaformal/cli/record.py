@@ -70,8 +70,8 @@ def record(
     """Record what this machine's unit of INSTRUCTION gives, row by row, for random cases.
 
     A small program with the instruction in it is compiled and run: C with intrinsics for processors, Arm's under QEMU
-    where this is none; CUDA for NVIDIA's GPUs. --source DIR writes it instead, for another machine; of what it writes
-    there, --from makes a recording.
+    where this is none; CUDA for NVIDIA's GPUs, HIP for AMD's. --source DIR writes it instead, for another machine; of
+    what it writes there, --from makes a recording.
 
     Exit status: 0, or 2 if something is missing: a compiler, the unit.
     """

@@ -12,7 +12,7 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import unit_of
-from mmaformal.recorder import nvidia, processors
+from mmaformal.recorder import amd, nvidia, processors
 from mmaformal.recorder.program import Program, Progress, RecorderError, execute
 from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
 from mmaformal.recorder.writing import replacing, write
@@ -93,6 +93,8 @@ def program_of(instruction: Instruction, compiler: str | None = None, *, here: b
         return processors.program(instruction, unit, compiler, here=here)
     if instruction.architecture in nvidia.GENERATIONS:
         return nvidia.program(instruction, compiler, here=here)
+    if instruction.architecture in amd.TARGETS:
+        return amd.program(instruction, compiler, here=here)
     raise RecorderError(f"{instruction.label}: there is no program for it")
 
 
