@@ -14,12 +14,14 @@ signs, is in `exact_terms`.  With u the last place,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
@@ -70,17 +72,10 @@ class Sticky:
     invariants: tuple[z3.BoolRef, ...]  #: of the terms, proved before
 
 
-def prove_step(proving: Composing, spec: DotAdd) -> None:
-    """Prove that each step of a model of sfma or efda is correctly rounded.  Raises NotProvedError."""
-    numbers = prove_claims(proving, spec)
-    prove_chain(proving, spec)
-    proving.rests_on(FIXED_POINT)
-    proving.conclude_all(numbers)
-
-
-def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
-    """The same of one step; returns that every input is a number."""
-    p, inputs = spec.parameters, symbolic_inputs(one_step(spec))
+def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) -> z3.BoolRef:
+    """Prove that a step of a model of sfma or efda, on these inputs or any, is correctly rounded; returns that every
+    input is a number.  Raises NotProvedError."""
+    p, inputs = spec.parameters, given or symbolic_inputs(one_step(spec))
     assert isinstance(p, (Sfma, Efda))
     step = step_of(spec, inputs)
     prove_specials(proving, spec, inputs, step)
@@ -96,9 +91,21 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
 
 
-def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
-    """That each step of sfma or efda rounds its exact sum, always.  Raises NotProvedError."""
-    numbers, claims = claims_of(proving, lambda: prove_claims(proving, spec))
+#: Proves that one step is correctly rounded, as `prove_claims` does.
+Claims: TypeAlias = Callable[[Composing, DotAdd], z3.BoolRef]
+
+
+def prove_step(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> None:
+    """The same of each step of a chain, if `prove` proves it of one.  Raises NotProvedError."""
+    numbers = prove(proving, spec)
+    prove_chain(proving, spec)
+    proving.rests_on(FIXED_POINT)
+    proving.conclude_all(numbers)
+
+
+def rounded_once(proving: Composing, spec: DotAdd, prove: Claims = prove_claims) -> Exact:
+    """That each step rounds its exact sum, always, if `prove` proves it of one.  Raises NotProvedError."""
+    numbers, claims = claims_of(proving, lambda: prove(proving, spec))
     off = prove_off(proving, 4 << spec.d_format.exponent_bits)
     rho = spec.parameters.last_rounding
     own = prove_own_numbers(proving, rho)
@@ -110,12 +117,12 @@ def rounded_once(proving: Composing, spec: DotAdd) -> Exact:
     return Exact(numbers, z3.BoolVal(True), z3.And(claims, off, own), (), text)
 
 
-def error_bound(instruction: Instruction, proving: Composing) -> Answer:
+def error_bound(instruction: Instruction, proving: Composing, prove: Claims = prove_claims) -> Answer:
     """n = 0: each rounding is of an exact sum."""
     n = Number("n", 0, "what a sum is off before it is rounded")
     question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
     try:
-        prove_step(proving, instruction.spec)
+        prove_step(proving, instruction.spec, prove)
     except NotProvedError as error:
         return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
     return Holds(question, proving.proof(), proving.asker.elapsed, (n,))

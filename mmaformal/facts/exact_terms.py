@@ -257,7 +257,7 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     claims = []
     for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         code = z3.BitVec("code", fmt.storage_bits)
-        claims.append(_prove_conversion(proving, code, fmt, p.operands))
+        claims.append(prove_conversion(proving, code, fmt, p.operands))
         for converted, k in zip(mine, p.order, strict=True):
             same = converted == ieee.convert(codes[k], fmt, p.operands)
             text = "the steps take converted operands in their order"
@@ -270,7 +270,7 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     return [*claims, proving.claim("c last", text, step.result == total, (), [step.dot])]
 
 
-def _prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
+def prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
     x, y = decode(code, source), decode(ieee.convert(code, source, target), target)
     bits = (
         max(source.exponent_bits, target.exponent_bits) + max(source.fraction_bits, target.fraction_bits) + 4

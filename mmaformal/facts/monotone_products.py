@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import z3
 
 from mmaformal.algorithms import DotAdd, Sfma
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.out_of_order import not_below, order
 from mmaformal.encodings.smt import sfma
@@ -40,7 +40,6 @@ from mmaformal.facts.exact_steps import sfma_terms
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.monotone_steps import (
     Neighbours,
-    OneStep,
     any_special,
     flags,
     links_of,
@@ -48,7 +47,7 @@ from mmaformal.facts.monotone_steps import (
     prove_outcome,
     same_results,
 )
-from mmaformal.facts.monotone_sticky import Pair, prove_in_order, prove_pair_in_order, sticky_step
+from mmaformal.facts.monotone_sticky import Pair, prove_pair_in_order, prove_step_in_c
 from mmaformal.facts.ordered_rounding import not_above
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.larger_products import LargerProduct, Number, larger_product, number, product
@@ -790,26 +789,41 @@ def _prove_specials(
 # ---- the chain -------------------------------------------------------------------------------------------------------
 
 
-def prove_in_products(theory: Theory, spec: DotAdd) -> None:
+@dataclass(frozen=True)
+class Taken:
+    """How the steps of a model are those of `inner`, one of sfma: on the codes that `codes` makes of its inputs.
+
+    `larger` proves, of a product that is not smaller, that it is not so as it is taken.
+    """
+
+    inner: DotAdd
+    codes: Callable[[Inputs], Inputs] = lambda x: x
+    larger: Callable[[Theory, LargerProduct, z3.BoolRef], None] | None = None
+
+
+def prove_in_products(theory: Theory, spec: DotAdd, taken: Taken | None = None) -> None:
     """`larger_product(spec, k).statement` of each k.  Raises NotProvedError."""
-    alone = larger_product(one_step(spec), 0)
-    theorem = prove_step(theory, spec)
-    inputs = symbolic_inputs(one_step(spec))
-    one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
-    grows = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    by = taken or Taken(spec)
+    alone = larger_product(one_step(by.inner), 0)
+    theorem = prove_step(theory, by.inner)
+    one, grows = prove_step_in_c(theory, by.inner)
     for k in range(spec.k):
         runs = larger_product(spec, k)
         first, second = (trace.steps for trace in runs.traces)
+        x, y = by.codes(runs.x), by.codes(runs.y)
         c = first[k - 1].result if k else runs.x.c
         own = [alone.x.a[0], alone.x.b[0], alone.y.a[0], alone.y.b[0], alone.x.c]
-        mine = [runs.x.a[k], runs.x.b[k], runs.y.a[k], runs.y.b[k], c]
+        mine = [x.a[k], x.b[k], y.a[k], y.b[k], c]
         said = instance(theory, theorem, list(zip(own, mine, strict=True)))
         said_of = tuple(z3.substitute(t.result, *zip(own, mine, strict=True)) for t in alone.traces)
         start = first[k].result, second[k].result
         text = "a step of the chain is a step of its own, whose c is the result before"
         same_results(theory, f"product {k}", text, start, said_of, spec.d_format)
-        assert said.arg(0).eq(z3.And(runs.premises))
-        prove_chain(theory, one, grows, start, links_of(spec, first, second, k + 1))
+        if by.larger is None:
+            assert said.arg(0).eq(z3.And(runs.premises))
+        else:
+            by.larger(theory, runs, said.arg(0))
+        prove_chain(theory, one, grows, start, links_of(spec, first, second, k + 1, by.codes, by.inner))
         ends = tuple(trace.result for trace in runs.traces)
         text = "the result is the last step's"
         same_results(theory, f"result, {k}", text, ends, (first[-1].result, second[-1].result), spec.d_format)

@@ -23,7 +23,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
 from mmaformal.cases.out_of_order import TwoRuns, not_below, order
 from mmaformal.facts.exact_terms import scales_of_step
@@ -227,9 +227,18 @@ def prove_steps(theory: Theory, runs: TwoRuns, step: OneStep[Rounds], theorem: z
     conclude_steps(theory, runs, step, theorem, runs.c, links)
 
 
-def links_of(spec: DotAdd, first: Sequence[AnyStep], second: Sequence[AnyStep], start: int = 0) -> list[Link]:
-    """Of the steps of two runs, from one on."""
-    alone, x, L = symbolic_inputs(one_step(spec)), symbolic_inputs(spec), spec.parameters.step_products
+def links_of(
+    spec: DotAdd,
+    first: Sequence[AnyStep],
+    second: Sequence[AnyStep],
+    start: int = 0,
+    taken: Callable[[Inputs], Inputs] = lambda x: x,
+    inner: DotAdd | None = None,
+) -> list[Link]:
+    """Of the steps of two runs, from one on; each is a step of `inner`, if that is another model, on the codes that
+    `taken` makes of the inputs."""
+    alone, L = symbolic_inputs(one_step(inner or spec)), spec.parameters.step_products
+    x = taken(symbolic_inputs(spec))
     links: list[Link] = []
     for i, pair in list(enumerate(zip(first, second, strict=True)))[start:]:
         k = slice(i * L, (i + 1) * L)

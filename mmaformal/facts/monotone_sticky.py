@@ -84,10 +84,14 @@ def frame_of(spec: DotAdd) -> int:
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """`two_runs(spec).statement`.  Raises NotProvedError."""
+    prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
+
+
+def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[sfma.Step | efda.FixedStep], z3.BoolRef]:
+    """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
-    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
-    prove_steps(theory, two_runs(spec), one, theorem)
+    return one, one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
 
 
 @dataclass(frozen=True)

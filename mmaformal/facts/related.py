@@ -58,7 +58,8 @@ def _unless_nan(step: Step[Classifies]) -> Link:
     left, right, argument = step.left, step.right, step.argument
     pairs = [(left.c, right.c)]
     if step.runs.nans_keep_sign:
-        pairs += [(left.a[i], right.a[j]) for j, i in enumerate(step.order)]
+        factors, others = ([x.a] if isinstance(x.a, Operand) else x.a for x in (left, right))
+        pairs += [(factors[i], others[j]) for j, i in enumerate(step.order)]
     flags = [x.nan for x, _ in pairs if not z3.is_false(x.nan)]
     some, none = Link(any_of(flags), ()), Link(all_of([z3.Not(flag) for flag in flags]), ())
     argument.split("there is a NaN or not", [some, none], terms=flags)

@@ -359,7 +359,8 @@ class Step(Generic[StepT]):
     ) -> Link:
         return self.argument.derive(stage, text, [link], given, inputs)[0]
 
-    def _number(self, x: Operand) -> list[Link]:
+    def number(self, x: Operand) -> list[Link]:
+        """That an operand is no NaN, where that is told apart."""
         return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
 
     # ---- products of the first run only
@@ -415,7 +416,7 @@ class Step(Generic[StepT]):
     def operand_c(self: Step[AddsC]) -> Link:
         text = "c is decoded to related operands"
         return self.derive(
-            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self._number(self.left.c)]
+            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self.number(self.left.c)]
         )
 
     def factors(self: Step[Decodes]) -> list[Link]:
@@ -427,7 +428,7 @@ class Step(Generic[StepT]):
             mine, other = self.left.a[i], self.right.a[j]
             link, codes = self.kind.operand(mine, other), operand_codes(mine, other)
             text = "negated codes are decoded to related operands"
-            links.append(self.derive("decode", text, link, self._number(mine), codes))
+            links.append(self.derive("decode", text, link, self.number(mine), codes))
         return links
 
     def special(self: Step[Judged], given: Sequence[Link], *inputs: Terms) -> Link:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import z3
+from slow import slow
 
 from mmaformal.algorithms import IEEE_FP16
 from mmaformal.apple import AmxState, execute, terms
@@ -19,6 +20,7 @@ from mmaformal.cli import main
 from mmaformal.cli.amx import CLAIM_NAMES
 from mmaformal.encodings.executable import amx as executable
 from mmaformal.encodings.smt import amx as smt
+from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.amx_alu import argue
 from mmaformal.facts.amx_claims import CLAIMS, Claim
 from mmaformal.lanes import Tracer
@@ -101,6 +103,53 @@ def test_an_operation_that_is_not_the_table_s_is_shown(monkeypatch: pytest.Monke
     assert execute(witness.state, "fma16", witness.operand) != execute_terms(
         witness.state, "fma16", witness.operand
     )
+
+
+def _other_lanes_of_x(pairs: list[list[smt.Element]]) -> list[list[smt.Element]]:
+    """Rows of even lanes of X have odd ones, and the other way round."""
+    return [
+        [each._replace(x=other.x) for each, other in zip(row, pairs[r ^ 1], strict=True)]
+        for r, row in enumerate(pairs)
+    ]
+
+
+def _half(term: Term) -> Term:
+    return term._replace(significand=z3.LShR(term.significand, 1))
+
+
+class Broken(NamedTuple):
+    """A function of the SMT wing with a defect that one claim is about, and what is said then."""
+
+    claim: str
+    name: str
+    function: str
+    change: Callable[[Callable[..., Any]], Callable[..., Any]]
+    note: str
+
+
+BROKEN = (
+    Broken("disabled-lanes", "fma64", "enable_mask", lambda right: lambda *given: right(*given) | 1,
+           "disabled lanes of row 0 keep their bytes"),
+    Broken("matrix-mode", "fma64", "row_mask", lambda right: lambda operand, stride: right(operand, stride // 2),
+           "rows that are not congruent to z_row modulo 8 are kept"),
+    Broken("interleaved", "fma16", "_pairs", lambda right: lambda *given: _other_lanes_of_x(right(*given)),
+           "lanes i of X and j of Y make what is at the place of (i, j)"),
+    Broken("ignored-bits", "fma64", "skips", lambda right: lambda operand: right(operand)
+           | z3.ZeroExt(2, smt.field(operand, 26, 1)),
+           "Z does not depend on them"),
+    Broken("additions", "fma16", "_alone", lambda right: lambda *given: _half(right(*given)),
+           "element 0 of row 0 becomes"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", slow(BROKEN, BROKEN[1:4]), ids=lambda broken: broken.claim)
+def test_each_claim_is_seen_to_fail(broken: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smt, broken.function, broken.change(getattr(smt, broken.function)))
+    witness = shown(of_terms(broken.claim, broken.name))
+    assert broken.note in str(witness)
+    if broken.claim != "interleaved":  # which is about lanes; what they make may be the same
+        after = execute(witness.state, broken.name, witness.operand)
+        assert after != execute_terms(witness.state, broken.name, witness.operand)
 
 
 def test_wings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ def derive(step: Step[sfma.Step]) -> Link:
     if isinstance(step.kind, Opposite):
         codes = operand_codes(left.a, right.a)
         text = "negated codes are decoded to related operands"
-        given.append(step.derive("decode", text, step.kind.operand(left.a, right.a), [], codes))
+        link = step.kind.operand(left.a, right.a)
+        given.append(step.derive("decode", text, link, step.number(left.a), codes))
     operands = [left.a, left.b, right.a, right.b]
     product = step.product(left.product, right.product, operands, given)
     special = step.special([c, *given, product], operands)

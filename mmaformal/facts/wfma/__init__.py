@@ -6,16 +6,29 @@ from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd, NanRule, Wfma
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.smt import wfma as smt_wfma
+from mmaformal.facts import exact_steps, related
+from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.protocol import Facts
-from mmaformal.facts.sfma import related
+from mmaformal.facts.sfma import scaled
 from mmaformal.facts.sfma.equal import fma
 from mmaformal.facts.sums import Sum, sum_of_two
+from mmaformal.facts.wfma import monotonicity
+from mmaformal.facts.wfma.widened import prove_claims, widened
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.encoding_links import inputs, same_code
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Opposite
+from mmaformal.proof.related_runs import Runs
 from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
 
 Step: TypeAlias = smt_wfma.Step
 
@@ -35,13 +48,38 @@ class WfmaFacts(Facts[Step]):
 
     def related(self, step: RelatedStep[Step]) -> Link:
         """A converted factor is a function of its code, and so are its operands: the rest is sfma's."""
-        if isinstance(step.kind, Opposite):
-            self.lack("why negated inputs have opposite results")  # settled as a whole
-        left, right = step.left.fma, step.right.fma
-        return related.derive(RelatedStep(step.argument, step.runs, left, right, step.c, step.order))
+        runs, inner = step.runs, widened(one_step(step.runs.left_spec))
+        fmas = [step.left.fma], [step.right.fma]
+        alone = Runs(
+            runs.kind, inner, inner, *fmas, match=step.order, dropped=step.dropped, nans_keep_sign=True
+        )
+        return related.chain(step.argument, alone, step.c)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        """What doubling does to a factor's operand is asked of its own code; the rest is sfma's."""
+        steps = two.left.fma, two.right.fma
+        return scaled.doubled(Two(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec, prove_claims)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving, prove_claims)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_product(theory, instruction.spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec, prove_claims)
 
 
 FACTS = WfmaFacts("wfma")

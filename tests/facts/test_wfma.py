@@ -1,0 +1,176 @@
+"""wfma: what is known of sfma is known of its converted factors, and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeAlias
+
+import pytest
+import z3
+from settling import settled
+from slow import slow
+
+from mmaformal import apple_amx
+from mmaformal.algorithms import DotAdd
+from mmaformal.encodings.smt import ieee, sfma, wfma
+from mmaformal.facts.exact_steps import prove_step, rounded_once
+from mmaformal.facts.wfma import monotonicity
+from mmaformal.facts.wfma.widened import prove_claims
+from mmaformal.formats import Format, bf16
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
+from mmaformal.proof.rules import Theory
+from mmaformal.queries import power_of_two_scaling, sign_symmetry
+from mmaformal.queries.properties import PROPERTIES
+from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Portfolio
+
+FMA = apple_amx["fma16.F32"]
+SPEC = FMA.spec
+
+
+@pytest.fixture
+def theory() -> Iterator[Theory]:
+    with Portfolio(["bitwuzla"]) as portfolio:
+        yield Theory(Asker(portfolio, 120.0))
+
+
+BitVec: TypeAlias = z3.BitVecRef
+Convert: TypeAlias = Callable[[BitVec, Format, Format], BitVec]
+
+
+def one_off(right: Convert) -> Convert:
+    """The next number."""
+    return lambda code, *formats: right(code, *formats) ^ 1
+
+
+def without_sign(right: Convert) -> Convert:
+    return lambda code, *formats: right(code, *formats) & 0x7FFFFFFF
+
+
+def flushed(right: Convert) -> Convert:
+    """Subnormal numbers are zero."""
+    return lambda code, *formats: z3.If(
+        z3.Extract(14, 10, code) == 0, z3.BitVecVal(0, 32), right(code, *formats)
+    )
+
+
+def quieted(right: Convert) -> Convert:
+    """Infinities are NaNs."""
+    return lambda code, *formats: z3.If(
+        z3.Extract(14, 0, code) == 0x7C00, z3.BitVecVal(0x7FC00000, 32), right(code, *formats)
+    )
+
+
+CONVERSIONS = (one_off, without_sign, flushed, quieted)
+
+
+def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> wfma.Step:
+    """A step that squares a."""
+    return RIGHT_STEP(spec, a, a, c)
+
+
+def factors_as_they_are(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> wfma.Step:
+    """A step whose factors are the upper halves of fp32 codes."""
+    x, y = (z3.Concat(code, z3.BitVecVal(0, 16)) for code in (a, b))
+    return wfma.Step(x, y, sfma.step(spec.parameters.last_rounding, x, y, c))
+
+
+RIGHT_STEP = wfma.step
+STEPS = (first_twice, factors_as_they_are)
+
+
+@pytest.mark.parametrize("change", CONVERSIONS)
+def test_factors_that_are_other_numbers_are_not_rounded_once(
+    change: Callable[[Convert], Convert], theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ieee, "convert", change(ieee.convert))
+    with pytest.raises(NotProvedError, match="converted to fp32 exactly does not hold"):
+        prove_step(theory, SPEC, prove_claims)
+
+
+@pytest.mark.parametrize("change", STEPS)
+def test_a_step_that_is_another_fma_is_not_rounded_once(
+    change: Callable[..., wfma.Step], theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wfma, "step", change)
+    with pytest.raises(NotProvedError, match="an fma of the converted factors does not hold"):
+        rounded_once(theory, SPEC, prove_claims)
+
+
+@pytest.mark.parametrize("change", CONVERSIONS)
+def test_factors_that_are_other_numbers_are_in_another_order(
+    change: Callable[[Convert], Convert], theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ieee, "convert", change(ieee.convert))
+    with pytest.raises(NotProvedError, match=r"shifted to the left does not hold"):
+        monotonicity.prove_in_product(theory, SPEC)
+
+
+@pytest.mark.parametrize("change", [one_off, flushed])
+def test_factors_that_are_other_numbers_do_not_scale(
+    change: Callable[[Convert], Convert], theory: Theory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for flushed ones: subnormal factors are out of range."""
+    monkeypatch.setattr(ieee, "convert", change(ieee.convert))
+    argument = partial(power_of_two_scaling.argument, SPEC)
+    if change is flushed:
+        assert prove(theory.asker, argument())
+        return
+    with pytest.raises((NotProvedError, ArgumentError)):
+        prove(theory.asker, argument())
+
+
+def test_factors_without_a_sign_are_not_symmetric(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ieee, "convert", without_sign(ieee.convert))
+    with pytest.raises(NotProvedError):
+        prove(theory.asker, sign_symmetry.argument(sign_symmetry.relation(SPEC)))
+
+
+@pytest.mark.parametrize("name", ["power-of-two-scaling", "sign-symmetry"])
+def test_two_runs(name: str) -> None:
+    assert isinstance(settled(PROPERTIES[name], FMA), Holds)
+
+
+# ---- long ones -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", STEPS)
+@pytest.mark.parametrize("prove_order", [monotonicity.prove_in_c, monotonicity.prove_in_product])
+def test_a_step_that_is_another_fma_is_not_proved_monotone(
+    prove_order: Callable[[Theory, DotAdd], None],
+    change: Callable[..., wfma.Step],
+    theory: Theory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The theorem is of a step of sfma; that the chain has it is asked last."""
+    monkeypatch.setattr(wfma, "step", change)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_order(theory, SPEC)
+
+
+NUMERICAL = (
+    "monotonicity-in-c",
+    "monotonicity-in-a-product",
+    "exactness",
+    "error-bound",
+    "lossless-width",
+    "correct-rounding-of-each-step",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NUMERICAL)
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("fmt", [SPEC.a_format, bf16], ids=str)
+def test_what_is_known_of_sfma_is_known_of_it(fmt: Format, k: int, name: str) -> None:
+    assert isinstance(settled(PROPERTIES[name], FMA.replace(k=k, a_format=fmt), 600.0), Holds)
+
+
+@pytest.mark.parametrize("k", slow([1, 3], [1]))
+@pytest.mark.parametrize("name", ["correct-rounding", "faithful-rounding"])
+def test_one_step_is_correctly_rounded_and_a_chain_is_not(name: str, k: int) -> None:
+    answer = settled(PROPERTIES[name], FMA.replace(k=k))
+    assert isinstance(answer, Holds if k == 1 else Fails)
