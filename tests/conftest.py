@@ -26,6 +26,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("parquet"):
+        pytest.importorskip("pyarrow")
+
+
 def solver_processes(parent: int) -> list[int]:
     """The ids of the running solver processes that were started for `parent`, which may be gone (Linux)."""
     found = []

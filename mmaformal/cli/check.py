@@ -43,8 +43,15 @@ def check(
 ) -> int:
     """Check recorded hardware outputs against the models.
 
-    The model of the recorded instruction is evaluated on every row of each FILE (.npz), and the rows are reported where
-    hardware and model differ, the smallest of them explained stage by stage.
+    The model of the recorded instruction is evaluated on every row of each FILE, and the rows are reported where
+    hardware and model differ, the smallest of them explained stage by stage.  FILE is .npz, .parquet or .csv, or a
+    folder of text files of one operand each; docs/recordings.md has the layouts.
+
+    \b
+    mmaformal check recordings/*.npz
+    mmaformal check rows.csv --arch ampere --instruction HMMA.16816.F32
+    mmaformal check model_validation/A100/fp16 --instruction HMMA.16816.F32
+    mmaformal check rows.parquet --replace F=23       would another parameter explain it?
 
     Exit status: 0 if every file that has a model matches it (instructions not modelled yet are named), 1 if some rows
     do not match, 2 if a file could not be checked.
@@ -85,7 +92,7 @@ def _text(outcome: Outcome, name: str) -> str:
     from mmaformal.explain import explain_case
 
     row, instruction = outcome.smallest, outcome.instruction
-    trace = explain_case(instruction, row.a, row.b, row.c)
+    trace = explain_case(instruction, row.a, row.b, row.c, row.scale_a, row.scale_b)
     lines = [*row.text(instruction).splitlines(), "the model, stage by stage:", *trace.splitlines()]
     return "\n".join([line, *(f"  {x}".rstrip() for x in lines)])
 

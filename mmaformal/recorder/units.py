@@ -15,8 +15,9 @@ from mmaformal.intrinsics import unit_of
 from mmaformal.recorder import amd, nvidia, processors
 from mmaformal.recorder.program import Program, Progress, RecorderError, execute
 from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
-from mmaformal.recorder.writing import replacing, write
+from mmaformal.recorder.writing import write
 from mmaformal.recordings.read import Recording
+from mmaformal.recordings.write import replacing
 
 
 def record(

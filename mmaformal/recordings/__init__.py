@@ -15,6 +15,7 @@ from mmaformal.recordings.check import (
     row_sizes,
 )
 from mmaformal.recordings.read import Block, Recording, read
+from mmaformal.recordings.write import write
 
 __all__ = [
     "Block",
@@ -32,4 +33,5 @@ __all__ = [
     "exit_code",
     "read",
     "row_sizes",
+    "write",
 ]

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from mmaformal.formats import Format
 
 _META_BYTES = 1 << 20
+#: What meta has to say of a recording, unless the caller does.
+META_FIELDS = ("architecture", "instruction", "input_format", "output_format", "terms")
 #: What np.save writes for plain arrays; in the longer headers of later ones a small file can claim gigabytes.
 _NPY_VERSION = (1, 0)
 _MESSAGE_CHARACTERS = 600
@@ -43,17 +45,10 @@ class RecordingError(ValueError):
         super().__init__(f"{path}: {self.reason}")
 
 
-def meta_of(
-    archive: zipfile.ZipFile, path: Path, fields: tuple[str, ...], *, required: bool
-) -> dict[str, object]:
-    """The JSON object `meta`; `fields` are those it is told to have.  {} where there is none and none is `required`."""
+def meta_of(archive: zipfile.ZipFile, path: Path) -> dict[str, object] | None:
+    """The JSON object `meta`; None where there is none."""
     if "meta.npy" not in archive.namelist():
-        if not required:
-            return {}
-        raise RecordingError(
-            path,
-            "no array 'meta', the JSON that says what was recorded: add it, or give --arch and --instruction",
-        )
+        return None
     with array_of(archive, "meta", path) as (stream, header):
         refuse_objects(header, "meta", path)
         if header.dtype.kind not in "US" or math.prod(header.shape) != 1:
@@ -68,11 +63,22 @@ def meta_of(
         data = take(stream, header.bytes, "meta", path)
     try:
         item = np.frombuffer(data, header.dtype)[0] if data else ""
-        meta = json.loads(item.decode() if isinstance(item, bytes) else str(item))
+        text = item if isinstance(item, bytes) else str(item).encode()
+    except ValueError as error:
+        raise RecordingError(path, f"meta is not JSON ({error}): save json.dumps(meta)") from None
+    return meta_from(text, path)
+
+
+def meta_from(text: bytes, path: Path) -> dict[str, object]:
+    """A JSON object as it stands in a file."""
+    try:
+        meta = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise RecordingError(path, f"meta is not JSON ({error}): save json.dumps(meta)") from None
     if not isinstance(meta, dict):
-        raise RecordingError(path, f"meta is the JSON {short(meta)}, not an object with {', '.join(fields)}")
+        raise RecordingError(
+            path, f"meta is the JSON {short(meta)}, not an object with {', '.join(META_FIELDS)}"
+        )
     return meta
 
 

@@ -38,6 +38,8 @@ class Mismatch(ShortRepr):
     c: int
     recorded: int
     modelled: int
+    scale_a: tuple[int, ...] = ()
+    scale_b: tuple[int, ...] = ()
 
     def text(self, instruction: Instruction) -> str:
         """Several lines: the row in hexadecimal, both results also as exact values."""
@@ -52,6 +54,7 @@ class Mismatch(ShortRepr):
                 "a = " + " ".join(_hex(x, spec.a_format) for x in self.a),
                 "b = " + " ".join(_hex(x, spec.b_format) for x in self.b),
                 f"c = {_hex(self.c, spec.c_format)}",
+                *(f"{name} = {' '.join(codes)}" for name, codes in self._scales(spec).items()),
                 *results,
             ]
         )
@@ -66,7 +69,15 @@ class Mismatch(ShortRepr):
             "c": _hex(self.c, spec.c_format),
             "recorded": _hex(self.recorded, spec.d_format),
             "modelled": _hex(self.modelled, spec.d_format),
-        }
+        } | self._scales(spec)
+
+    def _scales(self, spec: DotAdd) -> dict[str, list[str]]:
+        """The codes of block scales, if there are any."""
+        if spec.scale_format is None:
+            return {}
+        fmt = spec.scale_format
+        sides = {"scale_a": self.scale_a, "scale_b": self.scale_b}
+        return {name: [_hex(x, fmt) for x in codes] for name, codes in sides.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,7 +216,8 @@ def check(
     least: tuple[int, ...] = ()
     for block in recording.blocks():
         block = _padded(block, instruction.k)
-        modelled = evaluate(block.a, block.b, block.c)
+        scales = {} if block.scale_a is None else {"scale_a": block.scale_a, "scale_b": block.scale_b}
+        modelled = evaluate(block.a, block.b, block.c, **scales)
         wrong = np.flatnonzero(_differ(block.d, modelled, instruction.spec))
         if wrong.size:
             sizes = row_sizes(instruction.spec, block.a[wrong], block.b[wrong], block.c[wrong])
@@ -221,6 +233,7 @@ def check(
                     c=int(block.c[i]),
                     recorded=int(block.d[i]),
                     modelled=int(modelled[i]),
+                    **{name: tuple(map(int, each[i])) for name, each in scales.items() if each is not None},
                 )
             if first_row is None:
                 first_row = done + int(wrong[0])

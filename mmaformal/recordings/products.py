@@ -66,7 +66,9 @@ def read_product(path: str | Path) -> RecordedProduct:
     """
     path = Path(path)
     with reading(path) as archive:
-        meta = meta_of(archive, path, _FIELDS, required=True)
+        meta = meta_of(archive, path)
+        if meta is None:
+            raise RecordingError(path, f"no array 'meta', the JSON that has {', '.join(_FIELDS)}: add it")
         formats = {name: _format(meta, name, path) for name in _FIELDS}
         arrays = {}
         for name in "ABD":

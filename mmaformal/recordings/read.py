@@ -1,51 +1,39 @@
-"""Reading a file of recorded hardware outputs.
+"""Reading a file of recorded hardware outputs, whichever way it is stored (`mmaformal.recordings.layouts`).
 
-A recording is an `.npz` of one dot product-add per row:
+A recording has one dot product-add per row:
 
-- `a`, `b`: (rows, terms), bit patterns in the input format, as its unsigned words (uint16 for fp16);
+- `a`, `b`: (rows, terms), bit patterns in the input format;
 - `c`, `d`: (rows,), bit patterns in the output format (c in the instruction's c format where that differs);
+- `scale_a`, `scale_b`: (rows, K / block), for an instruction with block scales;
 - `meta`: a JSON object with `architecture`, `instruction` (null: the `ptx` name says which), `input_format`,
-  `output_format`, `terms`; `ptx`, `gpu` and anything else are optional.
+  `output_format`, `terms`; `ptx`, `gpu` or `device`, `driver`, `source` and anything else are optional.  `a_format` and
+  `b_format` stand in place of `input_format` where they differ, and `c_format` where c has another than d;
+  `scale_format` and `scale_block` are those of the instruction, if it is modelled.
 
-There is no place in it for block scales, nor for two input formats (a recording of an instruction with
-two leaves `input_format` out, and is checked by naming the instruction).
-
-Positions of the instruction beyond `terms` were +0.  Files come from strangers and may be large: nothing is
-ever unpickled, sizes are judged before anything is read, and the arrays are read in blocks of rows.
+Positions of the instruction beyond `terms` were +0.  Files come from strangers and may be large: rows are read in
+blocks, and what is wrong is told with the number of its row, from 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.display import html_table, html_title, short_repr, short_text
-from mmaformal.formats import FORMATS, Format
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.recordings.archive import (
-    Header,
-    RecordingError,
-    array_of,
-    column,
-    meta_of,
-    reading,
-    require_codes,
-    short,
-)
-from mmaformal.recordings.names import look_up
+from mmaformal.recordings.archive import RecordingError, short
+from mmaformal.recordings.layouts import ARRAYS, SCALES, Arrays, Description, Wanted, layout, layout_of
+from mmaformal.recordings.schema import formats_of, instruction_of, lacking, text_of
 
 _BLOCK_ROWS = 1 << 14
 _MOST_TERMS = 256  # no matrix instruction, sparse ones included, has a longer K
-#: An array stored column by column has to be held whole to be read by rows.
-_COLUMN_ORDER_BYTES = 1 << 28
 
-_META_FIELDS = ("architecture", "instruction", "input_format", "output_format", "terms")
+Progress = Callable[[int, int], None]  #: called with rows done and rows in all
 
 
 class Block(NamedTuple):
@@ -55,6 +43,8 @@ class Block(NamedTuple):
     b: NDArray[Any]
     c: NDArray[Any]
     d: NDArray[Any]
+    scale_a: NDArray[Any] | None = None  #: (rows, K / block), if there are block scales
+    scale_b: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -77,6 +67,9 @@ class Recording:
     rows: int
     terms: int  #: recorded products per row; positions of the instruction beyond them were +0
     meta: Mapping[str, object] = field(repr=False)
+    layout: str = "npz"  #: how it is stored
+    scale_format: Format | None = None  #: of block scales, if it has them
+    scales: int = 0  #: how many a row has of each side
 
     @property
     def name(self) -> str:
@@ -104,30 +97,29 @@ class Recording:
 
         Raises RecordingError if the file has changed since it was read.
         """
-        with reading(self.path) as archive, ExitStack() as stack:
-            columns = []
-            for name, (shape, fmt) in self._layout().items():
-                stream, header = stack.enter_context(array_of(archive, name, self.path))
-                if header.shape != shape:
-                    raise RecordingError(self.path, f"{name} has changed while it was read: read it again")
-                columns.append(column(stream, header, name, fmt, rows, self.path))
-            yield from map(Block._make, zip(*columns, strict=True))
+        return (Block(**arrays) for arrays in self.arrays(rows))
+
+    def arrays(self, rows: int = _BLOCK_ROWS) -> Iterator[Arrays]:
+        """The same as arrays by their names."""
+        return layout(self.layout).pieces(self.path, self.wanted, rows)
 
     def load(self) -> Block:
         """All rows at once; takes as much memory as the arrays do.  Raises as `blocks`."""
         return next(self.blocks(self.rows))
 
-    def _layout(self) -> dict[str, tuple[tuple[int, ...], Format]]:
+    @property
+    def wanted(self) -> dict[str, Wanted]:
+        """What each of its arrays is."""
         products, single = (self.rows, self.terms), (self.rows,)
-        return {
-            "a": (products, self.a_format),
-            "b": (products, self.b_format),
-            "c": (single, self.c_format),
-            "d": (single, self.d_format),
+        found = {
+            "a": Wanted(products, self.a_format),
+            "b": Wanted(products, self.b_format),
+            "c": Wanted(single, self.c_format),
+            "d": Wanted(single, self.d_format),
         }
-
-
-Progress = Callable[[int, int], None]  #: called with rows done and rows in all
+        if self.scale_format is not None:
+            found |= {name: Wanted((self.rows, self.scales), self.scale_format) for name in SCALES}
+        return found
 
 
 def read(
@@ -137,7 +129,7 @@ def read(
     instruction: str | None = None,
     progress: Progress | None = None,
 ) -> Recording:
-    """Read and verify a recording; see the module's docstring for the layout.
+    """Read and verify a recording; see the module's docstring for what it has.
 
     The whole file is gone through once, so that what `read` returns is sound: checksums, lengths, and codes
     of formats that do not fill their words.
@@ -152,57 +144,72 @@ def read(
     Raises RecordingError for everything else that keeps a file from being checked.
     """
     path = Path(path)
-    with reading(path) as archive:
-        headers = {}
-        for name in ("a", "b", "c", "d"):
-            with array_of(archive, name, path) as (_, headers[name]):
-                pass
-        meta = meta_of(archive, path, _META_FIELDS, required=architecture is None or instruction is None)
-    if architecture is not None:
-        meta["architecture"] = architecture
-    if instruction is not None:
-        meta["instruction"] = instruction
-
-    missing = [name for name in _META_FIELDS if name not in meta]
-    vouched = {"input_format", "output_format", "terms"} if instruction is not None else set()
-    if lacking := [name for name in missing if name not in vouched]:
-        hint = {
-            "architecture": "--arch names it for this run",
-            "instruction": "--instruction names it for this run; null means that ptx does",
-        }.get(lacking[0], "add it to the JSON")
-        raise RecordingError(path, f"meta lacks {', '.join(map(repr, lacking))}: {hint}")
-    model = _resolve(meta, path, overridden=instruction is not None)
-    a_format, b_format, c_format, d_format = _formats(meta, model, path)
-
+    kind = layout_of(path)
+    told = layout(kind).describe(path)
+    meta = _meta(told, kind, path, architecture, instruction)
+    model = instruction_of(meta, path, overridden=instruction is not None)
+    formats = formats_of(meta, model, path)
+    scaled = any(name in told.shapes for name in SCALES)
     recording = Recording(
         path=path,
-        gpu=_text(meta, "gpu", path),
-        architecture=_text(meta, "architecture", path) or "",
-        instruction_name=_text(meta, "instruction", path),
-        ptx=_text(meta, "ptx", path),
+        gpu=text_of(meta, "gpu", path) or text_of(meta, "device", path),
+        architecture=text_of(meta, "architecture", path) or "",
+        instruction_name=text_of(meta, "instruction", path),
+        ptx=text_of(meta, "ptx", path),
         instruction=model,
-        a_format=a_format,
-        b_format=b_format,
-        c_format=c_format,
-        d_format=d_format,
-        rows=headers["d"].shape[0] if headers["d"].shape else 0,
-        terms=headers["a"].shape[-1] if headers["a"].shape else 0,
+        a_format=formats.a,
+        b_format=formats.b,
+        c_format=formats.c,
+        d_format=formats.d,
+        rows=told.shapes["d"][0] if told.shapes["d"] else 0,
+        terms=told.shapes["a"][-1] if told.shapes["a"] else 0,
         meta=meta,
+        layout=kind,
+        scale_format=formats.scale if scaled else None,
+        scales=(told.shapes.get("scale_a") or (0,))[-1],
     )
-    _verify_headers(recording, headers)
+    if scaled and formats.scale is None:
+        hint = f"{model.label} takes none" if model is not None else "meta lacks 'scale_format'"
+        raise RecordingError(path, f"there are block scales, but {hint}: remove them or correct meta")
+    _verify_shapes(recording, told.shapes)
     if model is not None:
         require_fit(recording, model)
     done = 0
-    for block in recording.blocks():
-        done += len(block.d)
+    for arrays in recording.arrays():
+        done += len(arrays["d"])
         if progress is not None:
             progress(done, recording.rows)
     return recording
 
 
+def _meta(
+    told: Description, kind: str, path: Path, architecture: str | None, instruction: str | None
+) -> dict[str, object]:
+    """What the file says of itself, and the caller in its place."""
+    if told.meta is None and (architecture is None or instruction is None):
+        raise RecordingError(
+            path,
+            f"no {layout(kind).META}, the JSON that says what was recorded: add it, or give --arch and --instruction",
+        )
+    meta = dict(told.meta or {})
+    if architecture is not None:
+        meta["architecture"] = architecture
+    if instruction is not None:
+        meta["instruction"] = instruction
+    for name in ("driver", "source"):
+        text_of(meta, name, path)
+    vouched = {"input_format", "output_format", "terms"} if instruction is not None else set()
+    if missing := lacking(meta, vouched):
+        hint = {
+            "architecture": "--arch names it for this run",
+            "instruction": "--instruction names it for this run; null means that ptx does",
+        }.get(missing[0], "add it to the JSON")
+        raise RecordingError(path, f"meta lacks {', '.join(map(repr, missing))}: {hint}")
+    return meta
+
+
 def require_fit(recording: Recording, instruction: Instruction) -> None:
-    """Raises RecordingError unless the recording has the instruction's types and at most its K terms, and the
-    instruction takes no block scales."""
+    """Raises RecordingError unless the recording has the instruction's types, at most its K terms, and its scales."""
     for what in ("a", "b", "c", "d"):
         recorded: Format = getattr(recording, f"{what}_format")
         modelled: Format = getattr(instruction, f"{what}_format")
@@ -212,137 +219,53 @@ def require_fit(recording: Recording, instruction: Instruction) -> None:
                 f"{what} is recorded as {recorded}, but {instruction.label} takes {instruction.spec.types}: "
                 "correct the formats or the instruction in meta",
             )
-    if instruction.spec.scale_format is not None:
-        raise RecordingError(
-            recording.path, f"{instruction.label} takes block scales, for which a recording has no place"
-        )
     if recording.terms > instruction.k:
         raise RecordingError(
             recording.path,
             f"{recording.terms} terms per row, but {instruction.label} has K = {instruction.k}: record one "
             f"instruction per row, or name the one that was issued",
         )
-
-
-# ---- meta --------------------------------------------------------------------------------------------------
-
-
-def _text(meta: Mapping[str, object], name: str, path: Path) -> str | None:
-    value = meta.get(name)
-    if value is not None and not isinstance(value, str):
-        raise RecordingError(path, f"meta has {name!r}: {short(value)}, which is not a string")
-    return value
-
-
-def _resolve(meta: Mapping[str, object], path: Path, *, overridden: bool) -> Instruction | None:
-    """The model of the instruction that meta names; None where there is none yet."""
-    architecture_name = _text(meta, "architecture", path)
-    if architecture_name is None or architecture_name not in ARCHITECTURES:
+    spec = instruction.spec
+    if recording.scale_format is not spec.scale_format:
+        there = f"are {recording.scale_format}" if recording.scale_format is not None else "are not there"
+        takes = "takes none"
+        if spec.scale_format is not None:
+            takes = f"takes {spec.scale_format}, one per {spec.scale_block} products"
         raise RecordingError(
-            path, f"no architecture {short(architecture_name)}; there are {', '.join(ARCHITECTURES)}"
+            recording.path,
+            f"block scales {there}, and {instruction.label} {takes}: scale_a and scale_b are (rows, {spec.scales})",
         )
-    architecture = ARCHITECTURES[architecture_name]
-    sass, ptx = _text(meta, "instruction", path), _text(meta, "ptx", path)
-    name = ptx if sass is None else sass
-    if name is None:
-        raise RecordingError(path, "meta has a null instruction and no 'ptx' to go by: give one of them")
-    if candidates := architecture.of_opcode(name):
-        name = _with_types(name, candidates, meta, path)
-    try:
-        instruction = look_up(architecture, name)
-    except UnknownInstructionError as error:
-        raise RecordingError(path, str(error)) from None
-    if instruction is None or overridden or ptx is None or ptx not in architecture:
-        return instruction
-    if architecture[ptx] != instruction:
+    if recording.scales != spec.scales:
         raise RecordingError(
-            path,
-            f"meta contradicts itself: instruction is {instruction.name}, but ptx is that of "
-            f"{architecture[ptx].name}; correct one of them",
+            recording.path,
+            f"{recording.scales} block scales per row, but {instruction.label} has {spec.scales} of each side, one per "
+            f"{spec.scale_block} products of its {spec.k}",
         )
-    return instruction
 
 
-def _with_types(
-    opcode: str, candidates: tuple[Instruction, ...], meta: Mapping[str, object], path: Path
-) -> str:
-    """The name of the one instruction of this opcode that has the formats of meta, without block scales."""
-    fits = [
-        each.name
-        for each in candidates
-        if each.spec.scale_format is None
-        and each.a_format.name == each.b_format.name == meta.get("input_format")
-        and each.d_format.name == meta.get("output_format")
-    ]
-    if len(fits) != 1:
-        shown = ", ".join(each.name for each in candidates[:4])
-        raise RecordingError(
-            path,
-            f"{opcode} takes its types from a descriptor, and meta's formats do not say which it is: name it "
-            f"with its types, as in {shown}",
-        )
-    return fits[0]
-
-
-def _formats(
-    meta: Mapping[str, object], instruction: Instruction | None, path: Path
-) -> tuple[Format, Format, Format, Format]:
-    """The formats of a, b, c, d.  c is of d's type, unless the instruction is known to differ."""
-    named: dict[str, Format] = {}
-    for name in ("input_format", "output_format"):
-        if name in meta:
-            text = meta[name]
-            if not isinstance(text, str) or text not in FORMATS:
-                raise RecordingError(
-                    path, f"meta has {name!r}: {short(text)}; formats are {', '.join(FORMATS)}"
-                )
-            named[name] = FORMATS[text]
-    if instruction is None:
-        if len(named) < 2:
-            raise RecordingError(
-                path, "meta lacks its formats, and the instruction is not modelled yet: add them"
-            )
-        given, result = named["input_format"], named["output_format"]
-        return given, given, result, result
-    d_format = named.get("output_format", instruction.d_format)
-    return (
-        named.get("input_format", instruction.a_format),
-        named.get("input_format", instruction.b_format),
-        instruction.c_format if d_format is instruction.d_format else d_format,
-        d_format,
-    )
-
-
-def _verify_headers(recording: Recording, headers: Mapping[str, Header]) -> None:
+def _verify_shapes(recording: Recording, shapes: Mapping[str, tuple[int, ...]]) -> None:
     path, rows, terms = recording.path, recording.rows, recording.terms
-    for name, (shape, fmt) in recording._layout().items():
-        header = headers[name]
-        require_codes(header, name, fmt, path)
-        if len(header.shape) != len(shape):
-            wanted = "(rows, terms)" if len(shape) == 2 else "(rows,)"
-            raise RecordingError(path, f"{name} has shape {header.shape}, but needs {wanted}")
+    wanted = recording.wanted
+    for name, (shape, _) in wanted.items():
+        if name not in shapes:
+            raise RecordingError(path, f"no {name}, but there is its other side: add it")
+        if len(shapes[name]) != len(shape):
+            each = (
+                "(rows,)" if len(shape) == 1 else "(rows, terms)" if name in ARRAYS else "(rows, K / block)"
+            )
+            raise RecordingError(path, f"{name} has shape {shapes[name]}, but needs {each}")
     if rows == 0:
         raise RecordingError(path, "no rows, so nothing that could be checked")
-    for name, (shape, _) in recording._layout().items():
-        if headers[name].shape != shape:
+    for name, (shape, _) in wanted.items():
+        if shapes[name] != shape:
             raise RecordingError(
                 path,
-                f"{name} has shape {headers[name].shape}, but with d {headers['d'].shape} and "
-                f"a {headers['a'].shape} it needs {shape}",
+                f"{name} has shape {shapes[name]}, but with d {shapes['d']} and a {shapes['a']} it needs {shape}",
             )
     if not 1 <= terms <= _MOST_TERMS:
         raise RecordingError(
-            path, f"a has shape {headers['a'].shape}, (rows, terms): {terms} terms are no instruction's K"
+            path, f"a has shape {shapes['a']}, (rows, terms): {terms} terms are no instruction's K"
         )
     declared = recording.meta.get("terms", terms)
     if declared != terms:
-        raise RecordingError(
-            path, f"meta has 'terms': {short(declared)}, but a has shape {headers['a'].shape}"
-        )
-    for name in ("a", "b"):
-        if headers[name].by_columns and headers[name].bytes > _COLUMN_ORDER_BYTES:
-            raise RecordingError(
-                path,
-                f"{name} is stored column by column, too large to be read by rows: "
-                f"save np.ascontiguousarray({name})",
-            )
+        raise RecordingError(path, f"meta has 'terms': {short(declared)}, but a has shape {shapes['a']}")

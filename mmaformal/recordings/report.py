@@ -10,6 +10,9 @@ from typing import overload
 from mmaformal.display import Tabular, counted, html_folded, html_table, html_text, html_title
 from mmaformal.recordings.check import CheckReport, Failure, NotModelled, Outcome, check_files, exit_code
 
+#: Of files that hold a recording each.
+_SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
+
 
 class Checks(Sequence[Outcome], Tabular):
     """What checking some recordings found, in the order of the files."""
@@ -86,7 +89,7 @@ def check(
 ) -> Checks:
     """Recorded hardware outputs against the models: `check("recordings/*.npz")`.
 
-    `paths`: a file, a folder (its `*.npz`), a pattern as a shell has them, or several of these.  The other arguments
+    `paths`: a file, a folder (its recordings), a pattern as a shell has them, or several of these.  The other arguments
     are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, parameters to change.  What is
     wrong with a file is its outcome, not an exception.
 
@@ -99,9 +102,11 @@ def check(
 
 def _files(path: str | Path) -> list[Path]:
     if Path(path).is_dir():
-        found = sorted(Path(path).glob("*.npz"))
+        found = sorted(each for each in Path(path).iterdir() if each.suffix in _SUFFIXES)
+        if not found and any(Path(path).glob("d_*.txt")):
+            return [Path(path)]
         if not found:
-            raise FileNotFoundError(f"the folder {path} has no recordings (*.npz)")
+            raise FileNotFoundError(f"the folder {path} has no recordings ({', '.join(_SUFFIXES)})")
         return found
     if Path(path).exists() or not glob.has_magic(str(path)):
         return [Path(path)]
