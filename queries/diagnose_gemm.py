@@ -251,8 +251,8 @@ class _Search:
         K = self.a.shape[1]
         steps = -(-K // i.k)
         end = None if i.d_format == self.d_format else self.d_format
-        yield [Structure(i, d_format=end)]
         total = fp32 if holds(fp32, i.d_format) else fp64
+        yield [Structure(i, total=total, d_format=end)]
         cuts = [(each * i.k, 1) for each in range(1, steps)] + [(None, n) for n in LANES if n < steps]
         for block, lanes in cuts:
             two = (lanes if block is None else -(-K // block)) == 2

@@ -1,8 +1,9 @@
-"""`mmaformal record`: a recording from this machine's own unit, or from one that a program was carried to."""
+"""`mmaformal record`: a recording from this machine's own unit or library, or from what a program wrote elsewhere."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,25 @@ from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
+    from mmaformal.recordings.products import RecordedProduct
     from mmaformal.recordings.read import Recording
+
+
+class _Shape(options.Kind):
+    name = "shape"
+
+    def convert(
+        self,
+        value: str | tuple[int, int, int],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[int, int, int]:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(\d{1,9})[x,×](\d{1,9})[x,×](\d{1,9})", value.strip())
+        if found is None:
+            raise UsageError(f"--shape is M,K,N, as in 64,1024,64, not {value!r}", ctx)
+        return int(found[1]), int(found[2]), int(found[3])
 
 
 @click.command()
@@ -55,6 +74,30 @@ if TYPE_CHECKING:
     metavar="OUTPUT",
     help="Make the recording of what such a program wrote.",
 )
+@click.option(
+    "--library", type=click.Choice(["torch", "numpy"]), help="Record a product of matrices by a library."
+)
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["bf16", "fp16", "fp32", "fp64"]),
+    default="bf16",
+    help="Of the matrices (default bf16).",
+)
+@click.option(
+    "--shape",
+    type=_Shape(),
+    default=(64, 1024, 64),
+    metavar="M,K,N",
+    help="Of the product (default 64,1024,64).",
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 1024), metavar="N", help="Of the library (default: as it is set)."
+)
+@click.option(
+    "--by-columns", type=click.Choice(["a", "b", "ab"]), help="Which matrices are stored column by column."
+)
+@click.option("--device", default="cpu", metavar="D", help="Of torch: cpu (default) or cuda.")
 @options.json
 def record(
     name: str | None,
@@ -65,37 +108,50 @@ def record(
     compiler: str | None,
     source: Path | None,
     outputs: Path | None,
+    library: str | None,
+    kind: str,
+    shape: tuple[int, int, int],
+    threads: int | None,
+    by_columns: str | None,
+    device: str,
     as_json: bool,
 ) -> int:
     """Record what this machine's unit of INSTRUCTION gives, row by row, for random cases.
 
     A small program with the instruction in it is compiled and run: C with intrinsics for processors, Arm's under QEMU
     where this is none; CUDA for NVIDIA's GPUs, HIP for AMD's. --source DIR writes it instead, for another machine; of
-    what it writes there, --from makes a recording.
+    what it writes there, --from makes a recording. --library records a whole product, for diagnose-gemm.
 
-    Exit status: 0, or 2 if something is missing: a compiler, the unit.
+    Exit status: 0, or 2 if something is missing: a compiler, the unit, the library.
     """
-    from mmaformal.recorder import from_outputs, write_program
+    from mmaformal.recorder import from_outputs, record_product
     from mmaformal.recorder import record as record_unit
 
+    asked = {"INSTRUCTION": name, "--from": outputs, "--library": library}
+    if len(given := [what for what, value in asked.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(given)}: one of them says what to record")
+    if source is not None and name is None:
+        raise UsageError("--source DIR needs an INSTRUCTION")
+    if library is not None:
+        layouts = {f"{x}_layout": "column-major" if x in (by_columns or "") else "row-major" for x in "ab"}
+        product = record_product(
+            library,
+            _required(out),
+            type=kind,
+            shape=shape,
+            threads=threads,
+            device=device,
+            seed=seed,
+            **layouts,
+        )
+        return _product_told(product, as_json)
     if outputs is not None:
-        if name is not None or source is not None:
-            raise UsageError(
-                "--from OUTPUT says itself what it is of: no INSTRUCTION and no --source with it"
-            )
         return _told(from_outputs(outputs, _required(out)), as_json)
     if name is None:
         raise UsageError("which INSTRUCTION? `mmaformal list` shows those there are")
     instruction = _instruction(name, arch)
     if source is not None:
-        carried = write_program(instruction, source, rows=rows, seed=seed, compiler=compiler)
-        back = f"mmaformal record --from {shlex.quote(carried.outputs)} --out {shlex.quote(f'{instruction.name}.npz')}"
-        lines = [
-            f"wrote {carried.source} and {carried.rows}: {rows:,} rows of {instruction.label}",
-            f"there:  {carried.command}",
-            f"here:   {back}",
-        ]
-        return answered("\n".join(lines), SETTLED)
+        return _written(instruction, source, rows, seed, compiler)
     with Status(f"{instruction.label}: compiling") as status:
         found = record_unit(
             instruction,
@@ -106,6 +162,20 @@ def record(
             progress=lambda done: status.show(f"{instruction.label}: {done:,} of {rows:,} rows"),
         )
     return _told(found, as_json)
+
+
+def _written(instruction: Instruction, folder: Path, rows: int, seed: int, compiler: str | None) -> int:
+    """The program and its rows, and what to do with them."""
+    from mmaformal.recorder import write_program
+
+    carried = write_program(instruction, folder, rows=rows, seed=seed, compiler=compiler)
+    recording = shlex.quote(f"{instruction.name}.npz")
+    lines = [
+        f"wrote {carried.source} and {carried.rows}: {rows:,} rows of {instruction.label}",
+        f"there:  {carried.command}",
+        f"here:   mmaformal record --from {shlex.quote(carried.outputs)} --out {recording}",
+    ]
+    return answered("\n".join(lines), SETTLED)
 
 
 def _required(out: Path | None) -> Path:
@@ -141,3 +211,12 @@ def _told(recording: Recording, as_json: bool) -> int:
         return answered(json.dumps(told), SETTLED)
     text = f"{recording.path}: {recording.rows:,} rows of {recording.label}, from {recording.gpu}"
     return answered(text, SETTLED)
+
+
+def _product_told(product: RecordedProduct, as_json: bool) -> int:
+    m, k, n = product.A.shape[0], product.A.shape[1], product.B.shape[1]
+    if as_json:
+        told = {"file": str(product.path), "shape": [m, k, n], "origin": product.origin}
+        return answered(json.dumps(told), SETTLED)
+    types = f"{product.a_format} × {product.b_format} → {product.d_format}"
+    return answered(f"{product.path}: {m}×{k} by {k}×{n}, {types}, by {product.origin}", SETTLED)

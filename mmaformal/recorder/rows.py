@@ -112,6 +112,11 @@ def check_request(rows: int, seed: int) -> None:
     """Raise ValueError unless so many rows can be drawn from this seed."""
     if not 1 <= rows <= MOST_ROWS:
         raise ValueError(f"rows is {rows}; 1 to {MOST_ROWS:,} can be recorded")
+    check_seed(seed)
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError unless random numbers can be drawn from it."""
     if not 0 <= seed < _LARGEST_SEED:
         raise ValueError(f"seed is {seed}; it is 0 or more, and below 2^63")
 

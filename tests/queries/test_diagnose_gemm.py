@@ -13,18 +13,20 @@ import z3
 from numpy.typing import NDArray
 from recorded import SHARED, save
 
-from mmaformal import Structure, cli, diagnose_gemm, hopper, replay, sapphire_rapids
+from mmaformal import Structure, ampere, cli, diagnose_gemm, hopper, replay, sapphire_rapids
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.facts.pfma import last_addition
-from mmaformal.formats import bf16
+from mmaformal.formats import bf16, fp64
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.diagnose_gemm import LANES, ORDERS, additions
+from mmaformal.recorder.library import Call, factors
 from mmaformal.recordings.products import read_product
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, recording
 
 AMX = sapphire_rapids["TDPBF16PS"]
 HMMA = hopper["HMMA.16816.F32.BF16"]
+DMMA = ampere["DMMA.884"]
 TYPES = {"a_format": "bf16", "b_format": "bf16"}
 
 
@@ -69,6 +71,14 @@ def test_what_made_it_is_found(structure: Structure) -> None:
     assert kept == structure or structure in [each.structure for each in found.same]
     assert all(each.proof is not None for each in found.same)
     assert (replay(a, b, kept) == d).all()
+
+
+def test_sums_of_fp64_are_added_in_fp64() -> None:
+    a, b = factors(Call(fp64, (6, 24, 6)), np.random.default_rng(0))
+    for structure in (Structure(DMMA, total=fp64), Structure(DMMA, 8, total=fp64)):
+        d = replay(a, b, structure)
+        found = diagnose_gemm(a, b, d, a_format="fp64", b_format="fp64", d_format="fp64", instructions=[DMMA])
+        assert {(each.block, each.total) for each in found.structures} == {(structure.block, fp64)}
 
 
 def test_one_wrong_element_is_explained_by_nothing_and_named() -> None:

@@ -342,7 +342,7 @@ def test_the_command_writes_a_program_and_reads_its_output(
         (["BFDOT"], "--out FILE.npz says where"),
         ([], "which INSTRUCTION"),
         (["HMMA.16816.F32", "--out", "x.npz"], "is on ampere, ada, hopper, .*--arch A says which"),
-        (["BFDOT", "--from", "x"], "says itself what it is of"),
+        (["BFDOT", "--from", "x"], "INSTRUCTION and --from: one of them"),
         (["BFDOT", "--rows", "0"], "of 1 or more"),
     ],
 )
