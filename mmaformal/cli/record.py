@@ -43,7 +43,9 @@ class _Shape(options.Kind):
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="The architecture, where several have it."
 )
-@click.option("--out", type=options.OUTPUT_FILE, metavar="FILE", help="The recording to write (.npz).")
+@click.option(
+    "--out", type=options.OUTPUT_FILE, metavar="FILE", help="The recording to write: .npz, .parquet or .csv."
+)
 @click.option(
     "--rows",
     type=options.ROWS,

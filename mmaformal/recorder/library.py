@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from mmaformal.display import ShortRepr
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32, fp64
 from mmaformal.recorder.program import RecorderError
 from mmaformal.recorder.rows import check_seed
-from mmaformal.recorder.writing import Column, replacing, write_archive
+from mmaformal.recordings.layouts.npz import Column, write_archive
 from mmaformal.recordings.products import RecordedProduct, read_product
+from mmaformal.recordings.write import replacing
 
 Words = NDArray[Any]
 
@@ -136,15 +137,39 @@ def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Wor
 _TYPES = {bf16: "bfloat16", fp16: "float16", fp32: "float32", fp64: "float64"}
 
 
+class _Tensor(Protocol):
+    """What is asked of a tensor of torch, which need not be here to be typed."""
+
+    def view(self, dtype: object) -> _Tensor: ...
+    def to(self, device: str) -> _Tensor: ...
+    def t(self) -> _Tensor: ...
+    def contiguous(self) -> _Tensor: ...
+    def cpu(self) -> _Tensor: ...
+    def numpy(self) -> Words: ...
+
+
+class _Torch(Protocol):
+    """What is asked of torch."""
+
+    __version__: str
+
+    def from_numpy(self, x: Words) -> _Tensor: ...
+    def matmul(self, a: _Tensor, b: _Tensor) -> _Tensor: ...
+    def get_num_threads(self) -> int: ...
+    def set_num_threads(self, n: int) -> None: ...
+    def get_float32_matmul_precision(self) -> str: ...
+
+
 def _by_torch(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, object]]:
     try:
-        torch = importlib.import_module("torch")
+        module = importlib.import_module("torch")
     except ImportError as error:
         raise RecorderError(f"no torch here ({error}): pip install torch") from None
+    torch = cast(_Torch, module)
     signed = np.dtype(f"int{call.fmt.word_bits}")
 
-    def tensor(words: Words, layout: str) -> Any:
-        found = torch.from_numpy(words.view(signed).copy()).view(getattr(torch, _TYPES[call.fmt]))
+    def tensor(words: Words, layout: str) -> _Tensor:
+        found = torch.from_numpy(words.view(signed).copy()).view(getattr(module, _TYPES[call.fmt]))
         found = found.to(call.device)
         return found if layout == LAYOUTS[0] else found.t().contiguous().t()
 
@@ -153,18 +178,18 @@ def _by_torch(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, objec
             d = torch.matmul(tensor(A, call.a_layout), tensor(B, call.b_layout))
     except (RuntimeError, AssertionError) as error:
         raise RecorderError(f"torch: {' '.join(str(error).split())[:300]}") from None
-    found = d.cpu().contiguous().view(getattr(torch, signed.name)).numpy().view(call.fmt.word)
-    parts = re.search(r"(?:oneDNN|MKL-DNN) v([\d.]+)", torch.__config__.show())
+    found = d.cpu().contiguous().view(getattr(module, signed.name)).numpy().view(call.fmt.word)
+    parts = re.search(r"(?:oneDNN|MKL-DNN) v([\d.]+)", module.__config__.show())
     told = {"library": f"PyTorch {torch.__version__}{f' (oneDNN {parts[1]})' if parts else ''}, torch.matmul"}
     if not call.device.startswith("cpu"):
-        told |= {"gpu": torch.cuda.get_device_name(call.device)}
+        told |= {"gpu": module.cuda.get_device_name(call.device)}
     if call.fmt is fp32:
         told |= {"float32_matmul_precision": torch.get_float32_matmul_precision()}
     return found, told
 
 
 @contextmanager
-def _threads(torch: Any, threads: int | None) -> Iterator[None]:
+def _threads(torch: _Torch, threads: int | None) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:

@@ -16,6 +16,7 @@ from mmaformal.recorder import amd, nvidia, processors
 from mmaformal.recorder.program import Program, Progress, RecorderError, execute
 from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
 from mmaformal.recorder.writing import write
+from mmaformal.recordings.layouts import saver
 from mmaformal.recordings.read import Recording
 from mmaformal.recordings.write import replacing
 
@@ -100,10 +101,9 @@ def program_of(instruction: Instruction, compiler: str | None = None, *, here: b
 
 
 def _checked(path: str | Path) -> Path:
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise RecorderError(f"{path}: a recording is written as .npz")
-    return path
+    """A path whose suffix is that of a layout; said before the work starts."""
+    saver(Path(path))
+    return Path(path)
 
 
 def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recording:

@@ -354,5 +354,5 @@ def test_wrong_use(words: list[str], why: str) -> None:
 def test_other_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(mmaformal.UnknownInstructionError, match="no architecture has an instruction 'NONE'"):
         command.main(["NONE"], standalone_mode=False)
-    with pytest.raises(RecorderError, match=r"written as \.npz"):
-        command.main(["BFDOT", "--out", str(tmp_path / "x.csv")], standalone_mode=False)
+    with pytest.raises(ValueError, match=r"written as \.npz, \.parquet or \.csv, not x\.h5"):
+        command.main(["BFDOT", "--out", str(tmp_path / "x.h5")], standalone_mode=False)
