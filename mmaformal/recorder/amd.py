@@ -84,7 +84,7 @@ def mfma_of(instruction: Instruction) -> Mfma:
 def program(instruction: Instruction, compiler: str | None = None, *, here: bool = True) -> Program:
     """The program of a GPU's unit.  Raises RecorderError, one line, for what is missing."""
     target = TARGETS[instruction.architecture]
-    tools = (compiler or "hipcc",)
+    tools: tuple[str, ...] = (compiler or "hipcc",)
     if here:
         tools = words_of(compiler) if compiler else (_hipcc(instruction),)
     unit = _UNIT.substitute(

@@ -82,7 +82,7 @@ def record_product(
         raise RecorderError(f"products are recorded of {' and '.join(LIBRARIES)}, not of {library!r}")
     if type not in FORMATS or FORMATS[type] not in _TYPES:
         raise RecorderError(f"products are recorded of {', '.join(map(str, _TYPES))}, not of {type!r}")
-    call = Call(FORMATS[type], tuple(shape), threads, a_layout, b_layout, device)
+    call = Call(FORMATS[type], shape, threads, a_layout, b_layout, device)
     call.check()
     check_seed(seed)
     path = Path(path)
@@ -128,7 +128,8 @@ def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Wor
     exponent = rng.integers(fmt.bias - _SPREAD, fmt.bias + _SPREAD, shape, np.uint64, endpoint=True)
     sign = rng.integers(0, 2, shape, np.uint64) * np.uint64(fmt.sign_mask)
     fraction = rng.integers(0, 1 << fmt.fraction_bits, shape, np.uint64)
-    return (sign | exponent << np.uint64(fmt.fraction_bits) | fraction).astype(fmt.word)
+    codes: Words = (sign | exponent << np.uint64(fmt.fraction_bits) | fraction).astype(fmt.word)
+    return codes
 
 
 # ---- libraries -----------------------------------------------------------------------------------------------
@@ -203,9 +204,9 @@ def _by_numpy(call: Call, A: Words, B: Words) -> tuple[Words, Mapping[str, objec
         raise RecorderError(f"numpy multiplies fp32 and fp64 by a BLAS, not {call.fmt}")
     if call.device != "cpu" or call.threads is not None:
         raise RecorderError("numpy's BLAS runs on the cpu, and takes its threads from OMP_NUM_THREADS")
-    orders = {LAYOUTS[0]: "C", LAYOUTS[1]: "F"}
+    floats = np.dtype(f"float{call.fmt.word_bits}")
     a, b = (
-        np.array(x.view(call.fmt.dtype), order=orders[layout])  # type: ignore[call-overload]
+        x.view(floats) if layout == LAYOUTS[0] else np.asfortranarray(x.view(floats))
         for x, layout in ((A, call.a_layout), (B, call.b_layout))
     )
     threads = os.environ.get("OMP_NUM_THREADS")
@@ -226,11 +227,9 @@ def processor() -> str:
     """What this machine's processor is called."""
     info = Path("/proc/cpuinfo")
     if sys.platform == "linux" and info.exists():
-        fields = dict(
-            (part.strip() for part in line.split(":", 1))
-            for line in info.read_text(encoding="utf-8", errors="replace").split("\n\n")[0].splitlines()
-            if ":" in line
-        )
+        first = info.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+        pairs = (line.partition(":") for line in first.splitlines())
+        fields = {key.strip(): value.strip() for key, _, value in pairs}
         if name := fields.get("model name"):
             return f"{name} (family {fields.get('cpu family')}, model {fields.get('model')})"
     return platform.processor() or platform.machine()

@@ -75,7 +75,7 @@ def program(instruction: Instruction, compiler: str | None = None, *, here: bool
         last=generation.last,
         suffix=kernel.suffix,
     )
-    tools = (compiler or "nvcc",)
+    tools: tuple[str, ...] = (compiler or "nvcc",)
     if here:
         tools = words_of(compiler) if compiler else (_nvcc(instruction),)
     text = source(Layout(instruction), headers=_HEADERS, unit=unit, block=_ROWS)
