@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.diagnose import diagnose
     from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
+    from mmaformal.queries.identify import identify
     from mmaformal.queries.mismatches import explain_mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
     from mmaformal.recorder.units import record
@@ -79,6 +80,7 @@ __all__ = [
     "explain_mismatches",
     "find_difference",
     "hopper",
+    "identify",
     "matmul",
     "prove",
     "record",
@@ -98,6 +100,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "matmul": "mmaformal.gemm",
     "diagnose": "mmaformal.queries.diagnose",
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
+    "identify": "mmaformal.queries.identify",
     "explain_mismatches": "mmaformal.queries.mismatches",
     "Structure": "mmaformal.structures",
     "replay": "mmaformal.structures",

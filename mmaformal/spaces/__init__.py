@@ -4,6 +4,8 @@
   value each.
 - `details(parameters, types)`: the same parameters with every value of the rest, the ones likely on ordinary numbers
   first.
+- `sure(products, c)` (optional): by the exponents of nonzero finite products (cases × K) and of c, the cases on which
+  details do not show, but in the sign of a zero; in default of it, all.
 - `ORDERED` (optional): whether which products form a step matters, so that other orders of K are tried.
 """
 
@@ -12,6 +14,9 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Parameters
 from mmaformal.spaces.common import Types, orders
@@ -40,6 +45,12 @@ def details(spec: DotAdd) -> Iterator[DotAdd]:
     for parameters in module.details(spec.parameters, types) if hasattr(module, "details") else ():
         if parameters != spec.parameters:
             yield from _specs(types, spec.k, parameters, spec.product_order)
+
+
+def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of cases whose inputs are neither zero nor special, those on which details of an algorithm do not show."""
+    module = import_module(f"{__name__}.{algorithm}")
+    return np.asarray(module.sure(products, c) if hasattr(module, "sure") else np.ones(len(c), np.bool_))
 
 
 def variants(spec: DotAdd) -> Iterator[tuple[str, DotAdd]]:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mmaformal.algorithms import IEEE_FP32, RZ_FP32, Fdrda, Gfdrda, Rounding
 from mmaformal.spaces.common import Types, divisors, valid
 
@@ -30,3 +33,8 @@ def details(parameters: F, types: Types) -> Iterator[F]:
     for skip in (True, False):
         for first in (False, True):
             yield replace(parameters, skip_zero_products=skip, inputs_first=first)
+
+
+def sure(products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Nothing is near the largest number: an infinity is a special value to the next step."""
+    return np.asarray((products.max(axis=1) < 100) & (c < 100))

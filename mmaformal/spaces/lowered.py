@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mmaformal.algorithms import Conversion, Lowered, Rounding
 from mmaformal.formats import fp16, fp32
 from mmaformal.spaces.common import Types, conversions, divisors, orders, signed_zeros, valid, zero_exponents
@@ -28,3 +31,8 @@ def details(parameters: Lowered, types: Types) -> Iterator[Lowered]:
     for e_zero in zero_exponents(types):
         for rho in signed_zeros(parameters.rho):
             yield replace(parameters, rho=rho, e_zero=e_zero)
+
+
+def sure(products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """An inner step begins with a zero: no product is below the largest exponent that it may have."""
+    return np.asarray((products > 0).all(axis=1))

@@ -1,0 +1,201 @@
+"""A black box is identified as the model that it is; one that lies is told as such."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from slow import slow
+
+from mmaformal import ARCHITECTURES, identify
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.run import results
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+from mmaformal.queries import identify as module
+from mmaformal.spaces import algorithms, details, models
+from mmaformal.spaces.common import Types
+
+Codes = NDArray[Any]
+Unit = Callable[[Codes, Codes, Codes], Codes]
+GPS, PFMA = ARCHITECTURES["cdna2"]["v_mfma_f32_16x16x8bf16"], ARCHITECTURES["sapphire_rapids"]["TDPBF16PS"]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A space of some algorithms alone, so that it is quick."""
+    monkeypatch.setattr(module, "algorithms", lambda: ["gps", "pfma", "efda", "oddsum", "ffma", "sfma"])
+    module._everything.cache_clear()
+    yield
+    module._everything.cache_clear()
+
+
+def unit(one: Instruction, other: Instruction | None = None, part: float = 0.5, seed: int = 0) -> Unit:
+    """A model, or two mixed by chance."""
+    rng = np.random.default_rng(seed)
+
+    def asked(a: Codes, b: Codes, c: Codes) -> Codes:
+        d = one.dot_add(a, b, c)
+        return d if other is None else np.where(rng.random(len(d)) < part, other.dot_add(a, b, c), d)
+
+    return asked
+
+
+BF16: dict[str, Any] = {"a_format": "bf16", "c_format": "fp32", "k": 8, "timeout": 5.0, "confirm": 1500}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_black_box_is_what_it_is() -> None:
+    found = identify(unit(GPS), **BF16)
+    assert found
+    assert found.verdict == "one"
+    assert GPS.spec in found.classes[0].members
+    assert found.chosen <= 12
+    assert found.calls == found.chosen + 1
+    assert len(found.d) == found.chosen + 1500
+    assert np.array_equal(results(GPS.spec, found.rows.codes), found.d)
+    assert "cdna2 v_mfma_f32_16x16x8bf16" in str(found)
+    assert json.loads(json.dumps(found.to_json()))["verdict"] == "one"
+
+
+@pytest.mark.usefixtures("few")
+def test_a_unit_that_has_noise_is_named_so() -> None:
+    rng = np.random.default_rng(3)
+
+    def noisy(a: Codes, b: Codes, c: Codes) -> Codes:
+        d = GPS.dot_add(a, b, c).copy()
+        d[rng.random(len(d)) < 2e-3] ^= 8
+        return d
+
+    found = identify(noisy, **BF16)
+    assert not found
+    assert found.verdict == "noise"
+    assert found.classes[0].model == GPS.spec
+    assert len(found.repeated) == len(found.wrong) > 0
+    assert found.summary.startswith("noise: gps G=")
+
+
+@pytest.mark.usefixtures("few")
+def test_a_unit_that_is_two_models_mixed_is_named_so() -> None:
+    other = PFMA.configured(8)
+    found = identify(unit(GPS, other), **BF16)
+    assert found.verdict == "mixture"
+    assert {each.model for each in found.classes} == {GPS.spec, other.spec}
+    assert len(found.repeated) > 0
+
+    def by_input(a: Codes, b: Codes, c: Codes) -> Codes:
+        return np.where(c & 1, GPS.dot_add(a, b, c), other.dot_add(a, b, c))
+
+    found = identify(by_input, **BF16)
+    assert found.verdict == "mixture"
+    assert {each.model for each in found.classes} == {GPS.spec, other.spec}
+    assert len(found.repeated) == 0
+
+
+@pytest.mark.usefixtures("few")
+def test_a_unit_with_exceptions_is_not_the_model() -> None:
+    def odd(a: Codes, b: Codes, c: Codes) -> Codes:
+        return GPS.dot_add(a, b, c) ^ (c % 211 == 7).astype(np.uint32)
+
+    found = identify(odd, **BF16)
+    assert (found.verdict, len(found.repeated)) == ("exceptions", 0)
+    assert found.classes[0].model == GPS.spec
+
+
+@pytest.mark.usefixtures("few")
+def test_what_no_model_is_is_none() -> None:
+    found = identify(lambda a, b, c: c ^ np.uint32(12345), **BF16)
+    assert found.verdict == "none"
+    assert "the nearest, " in found.summary
+
+
+@pytest.mark.usefixtures("few")
+def test_only_what_is_given_is_told_apart() -> None:
+    others = [GPS, GPS.replace(G=4), PFMA.configured(8)]
+    found = identify(unit(GPS.replace(G=4)), among=others, **BF16)
+    assert found.classes[0].model == others[1].spec
+    assert (found.models, found.chosen) == (3, 1)
+    with pytest.raises(ValueError, match="takes other inputs than"):
+        identify(unit(GPS), among=[PFMA], **BF16)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda n: np.zeros(n + 1, np.uint32), r"of shape \(2,\) for 1 rows"),
+        (lambda n: np.zeros(n, np.float32), "float32 of shape"),
+        (lambda n: np.full(n, 1 << 40, np.uint64), "is no code of fp32"),
+    ],
+)
+@pytest.mark.usefixtures("few")
+def test_answers_that_are_none_are_told(answer: Callable[[int], Codes], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        identify(lambda a, b, c: answer(len(c)), **BF16)
+
+
+def test_what_is_missing_is_told() -> None:
+    with pytest.raises(TypeError, match="needs a_format, c_format and k"):
+        identify(unit(GPS), a_format="bf16")
+
+
+# ---- what the search rests on ----------------------------------------------------------------------------------------
+
+
+def some_models(types: Types, k: int, algorithm: str) -> list[DotAdd]:
+    """One in many of an algorithm's models."""
+    found = list(models(types, k, algorithm))
+    return found[:: max(1, len(found) // 5)]
+
+
+@pytest.mark.parametrize("algorithm", slow(algorithms(), {"lowered", "gdfs"}))
+def test_details_do_not_show_on_ordinary_cases(algorithm: str) -> None:
+    """But in the signs of zeros."""
+    i = next(i for arch in ARCHITECTURES.values() for i in arch if i.algorithm == algorithm)
+    types, k = Types.of(i.spec), i.spec.period
+    several = 0
+    for spec in some_models(types, k, algorithm):
+        rows = module._ordinary(module._pool([spec], 300, ("near", "edge", "bits"), 5), types, 5)
+        (sure,) = module._sure([spec], rows)
+        assert sure.sum() > 10
+        given = results(spec, rows.codes)
+        for other in islice(details(spec), 1, 400, 7):
+            differ = results(other, rows.codes) != given
+            assert not (differ & sure & ((given & ~np.uint64(types.d.sign_mask)) != 0)).any(), (spec, other)
+            several += 1
+    assert several or not any(len(list(islice(details(x), 2))) > 1 for x in some_models(types, k, algorithm))
+
+
+def test_nan_of_an_unknown_code_agrees_with_any() -> None:
+    spec = ARCHITECTURES["hopper"]["DMMA.884"].spec
+    rows = module._pool([spec], 40, ("special",), 1)
+    table = module._Table.of([spec], rows)
+    nan = np.uint64(0xFFF8000000000123)
+    case = next(i for i, d in enumerate(table.d[0]) if spec.d_format.is_nan(int(d)))
+    assert table.agree(case, nan).all()
+    assert not table.agree(case, np.uint64(0)).any()
+    assert fp32.is_nan(module._some_nan(fp32))
+
+
+BOXES = {
+    "volta HMMA.884.F32.F32": 12,
+    "cdna2 v_mfma_f32_32x32x8f16": 8,
+    "cdna3 v_mfma_f32_32x32x8_f16": 14,
+    "cdna1 v_mfma_f32_32x32x8f16": 12,
+    "hopper HMMA.16816.F16": 14,
+    "hopper mma.m16n8k32.f32.e4m3.e4m3.f32": 14,
+}
+
+
+@pytest.mark.parametrize("label", slow(BOXES, set(BOXES)))
+def test_instructions_are_identified(label: str) -> None:
+    arch, name = label.split()
+    i = ARCHITECTURES[arch][name]
+    found = identify(i, timeout=5)
+    assert found.verdict == "one"
+    assert i.spec in found.classes[0].members
+    assert found.chosen <= BOXES[label]
