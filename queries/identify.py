@@ -273,11 +273,14 @@ class _Table:
         """The case whose answer leaves the fewest of these models, on average; None if none tells any apart."""
         some = left[:: max(1, len(left) // _COMPARED)]
         least, best = float(len(some)) ** 2, None
-        for case, column in enumerate(self.d[some].T):
-            if case in but:
+        for case in set(range(len(self.rows))).difference(but):
+            column = self.d[some, case]
+            given = column if self.sure is None else column[self.sure[some, case]]
+            if len(counts := np.unique(given, return_counts=True)[1]) < 2:
                 continue
-            _, counts = np.unique(column, return_counts=True)
-            if (remaining := float((counts.astype(np.float64) ** 2).sum())) < least:
+            unsure = len(some) - len(given)  # they are left, whatever the answer
+            remaining = float((counts.astype(np.float64) * (counts + unsure)).sum()) + unsure * len(some)
+            if remaining < least:
                 least, best = remaining, case
         return best
 
@@ -330,7 +333,7 @@ def _sure(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.bool_]:
 def _exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
     """That of the fields."""
     field = np.asarray(exponent_field(codes.astype(np.int64), fmt))
-    return np.maximum(field, 1) - fmt.bias
+    return np.asarray(np.maximum(field, 1) - fmt.bias, np.int64)
 
 
 def _zero(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:

@@ -73,16 +73,19 @@ def zero_exponents(types: Types) -> Iterator[int | None]:
 
 
 def orders(k: int, step: int) -> Iterator[tuple[int, ...]]:
-    """Runs of products dealt to several turns, where that makes other steps; not as they are numbered."""
+    """Runs of products dealt to several turns, first to last or last to first, where that makes other steps than the
+    order in which they are numbered."""
     seen = {_steps(tuple(range(k)), step)}
     for run in divisors(k):
         for turns in divisors(k // run):
             order = tuple(
                 q * run + i for turn in range(turns) for q in range(turn, k // run, turns) for i in range(run)
             )
-            if (steps := _steps(order, step)) not in seen:
-                seen.add(steps)
-                yield tuple(x for each in steps for x in sorted(each))
+            steps = _steps(order, step)
+            for each in (steps, steps[::-1]):
+                if each not in seen:
+                    seen.add(each)
+                    yield tuple(x for members in each for x in sorted(members))
 
 
 def _steps(order: tuple[int, ...], step: int) -> tuple[frozenset[int], ...]:
