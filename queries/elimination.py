@@ -20,7 +20,6 @@ from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
-from mmaformal.encodings import executable
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Block
 from mmaformal.solver.pool import processes
@@ -64,9 +63,12 @@ class Recorded(ShortRepr):
     def of(block: Block, types: Types, k: int) -> Recorded:
         """The rows of a block; products that were not recorded are of +0."""
         none = np.empty((len(block.d), 0), np.uint64)
+        if (types.scale is None) != (block.scale_a is None):
+            raise ValueError("these rows have block scales and the types have none, or the other way round")
+        scales = (none if side is None else side.astype(np.uint64) for side in (block.scale_a, block.scale_b))
         missing = ((0, 0), (0, k - block.a.shape[1]))
         a, b = (np.pad(side.astype(np.uint64), missing) for side in (block.a, block.b))
-        rows = Rows(a, b, block.c.astype(np.uint64), none, none)
+        rows = Rows(a, b, block.c.astype(np.uint64), *scales)
         return Recorded(rows, block.d.astype(np.uint64), types, k)
 
     @staticmethod
@@ -88,7 +90,7 @@ class Recorded(ShortRepr):
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
         """Of some rows, those that a model gets wrong."""
         some = self.at(where)
-        return differ(spec, results(spec, some.rows.codes), some.d)
+        return differ(spec, results(spec, some.rows), some.d)
 
     def one(self, row: int) -> tuple[Codes, int]:
         """A row, in Python's integers."""
@@ -142,13 +144,14 @@ def _done(rows: Recorded, tasks: Sequence[tuple[str, int]], jobs: int) -> Iterat
 def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
     """One part of one algorithm's models, in a worker process."""
     order = rows.telling_first()
-    first, second = [rows.one(row) for row in order[:_FIRST]], order[:_SECOND]
+    first, second = rows.at(order[:_FIRST]), rows.at(order[:_SECOND])
+    nans = np.asarray(is_nan(first.d.astype(np.int64), rows.types.d))
     exact, near, tried = [], [], 0
-    for spec in islice(models(rows.types, rows.k, algorithm), part, None, _PARTS):
+    for spec in models(rows.types, rows.k, algorithm, part, _PARTS):
         tried += 1
-        if _mostly_wrong(spec, first):
+        if _mostly_wrong(spec, first, nans):
             continue
-        wrong = int(rows.differ(spec, second).sum())
+        wrong = int(second.differ(spec).sum())
         near.append((wrong, spec))
         if wrong <= max(_WRONG * len(second), 1):
             for each in details(spec):
@@ -160,17 +163,13 @@ def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
     return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
 
 
-def _mostly_wrong(spec: DotAdd, rows: Sequence[tuple[Codes, int]]) -> bool:
-    """Whether more than half of some rows refute a model."""
-    wrong = 0
-    for done, (codes, d) in enumerate(rows, 1):
-        result = int(executable.dot_add(spec, codes.a, codes.b, codes.c).result)
-        wrong += result != d and not (is_nan(result, spec.d_format) and is_nan(d, spec.d_format))
-        if 2 * wrong > len(rows):
-            return True
-        if 2 * (wrong + len(rows) - done) <= len(rows):
-            break
-    return False
+def _mostly_wrong(spec: DotAdd, rows: Recorded, nans: NDArray[np.bool_]) -> bool:
+    """Whether more than half of some rows refute a model, any NaN taken for any other; `nans`: which of them are."""
+    gives = results(spec, rows.rows)
+    wrong = gives != rows.d
+    if nans.any():
+        wrong &= ~(nans & np.asarray(is_nan(gives.astype(np.int64), spec.d_format)))
+    return 2 * int(wrong.sum()) > len(rows)
 
 
 def _refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:

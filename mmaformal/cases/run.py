@@ -44,13 +44,15 @@ def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
     return as_codes(run_trace(spec, codes).result, spec.d_format)
 
 
-def compiled_results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
+def compiled_results(spec: DotAdd, codes: Columns | Rows) -> NDArray[np.uint64]:
     """The same by compiled rows (`mmaformal.kernels.rows`), for many models or many cases."""
-    sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
-    a, b, *scales = (np.stack(side, axis=1) if side else None for side in sides)
-    assert a is not None
-    assert b is not None
-    return compiled_dot_add(spec, a, b, codes.c, *scales).astype(np.uint64)
+    if isinstance(codes, Columns):
+        sides = (codes.a, codes.b, codes.scale_a, codes.scale_b)
+        none = np.empty((len(codes.c), 0), np.uint64)
+        a, b, scale_a, scale_b = (np.stack(side, axis=1) if side else none for side in sides)
+        codes = Rows(a, b, codes.c, scale_a, scale_b)
+    d = compiled_dot_add(spec, codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b)
+    return d.astype(np.uint64)
 
 
 def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:

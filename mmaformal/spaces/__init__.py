@@ -14,6 +14,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,20 @@ def algorithms() -> list[str]:
     return [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
 
 
-def models(types: Types, k: int, algorithm: str) -> Iterator[DotAdd]:
-    """Every model of one algorithm, but for details, of k products of these types."""
+def models(types: Types, k: int, algorithm: str, part: int = 0, parts: int = 1) -> Iterator[DotAdd]:
+    """Every model of one algorithm, but for details, of k products of these types; or one part of several of them."""
     module = import_module(f"{__name__}.{algorithm}")
-    for parameters in module.choices(types, k):
+    taken: dict[int, list[tuple[int, ...]]] = {}  #: orders, by the products of a step
+    for parameters in islice(module.choices(types, k), part, None, parts):
         yield from _specs(types, k, parameters, ())
-        whole = parameters.last_rounding.fraction_bits == types.d.fraction_bits
-        if getattr(module, "ORDERED", False) and parameters.step_products < k and whole:
-            for order in orders(k, parameters.step_products):
+        step, whole = (
+            parameters.step_products,
+            parameters.last_rounding.fraction_bits == types.d.fraction_bits,
+        )
+        if getattr(module, "ORDERED", False) and step < k and whole:
+            if step not in taken:
+                taken[step] = list(orders(k, step))
+            for order in taken[step]:
                 yield from _specs(types, k, parameters, order)
 
 
