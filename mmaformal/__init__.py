@@ -21,6 +21,7 @@ from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
+    from mmaformal.probes import Probed, probe
     from mmaformal.queries.diagnose import diagnose
     from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
@@ -60,6 +61,7 @@ __all__ = [
     "Holds",
     "Instruction",
     "Number",
+    "Probed",
     "Proof",
     "Structure",
     "Unknown",
@@ -82,6 +84,7 @@ __all__ = [
     "hopper",
     "identify",
     "matmul",
+    "probe",
     "prove",
     "record",
     "replay",
@@ -102,6 +105,8 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
     "identify": "mmaformal.queries.identify",
     "explain_mismatches": "mmaformal.queries.mismatches",
+    "probe": "mmaformal.probes",
+    "Probed": "mmaformal.probes",
     "Structure": "mmaformal.structures",
     "replay": "mmaformal.structures",
     "Witness": "mmaformal.witness",

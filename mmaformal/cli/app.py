@@ -13,6 +13,7 @@ from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.list import list_
 from mmaformal.cli.mismatches import mismatches
+from mmaformal.cli.probe import probe
 from mmaformal.cli.prove import prove
 from mmaformal.cli.record import record
 from mmaformal.cli.run import run
@@ -43,6 +44,7 @@ for _command in (
     show,
     run,
     record,
+    probe,
     check,
     mismatches,
     diagnose,

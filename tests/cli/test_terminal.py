@@ -39,6 +39,7 @@ def test_everything_completes() -> None:
         "show",
         "run",
         "record",
+        "probe",
         "check",
         "mismatches",
         "diagnose",

@@ -39,6 +39,7 @@ from mmaformal import (
     cdna3,
     find_difference,
     hopper,
+    probe,
     sapphire_rapids,
     volta,
 )
@@ -143,6 +144,8 @@ def samples(folder: Path) -> Iterator[Any]:
     row = Mismatch(1, (1,) * 64, (2,) * 64, 3, 4, 5)
     outcomes = CheckReport(recording, HMMA, 10**9, 10**8, row, 1), NotModelled(recording), Failure(path, LONG)
     yield recording, Checks(outcomes * 100)
+    probed = probe(volta["HMMA.884.F32.F32"], name=LONG)
+    yield probed, probed.tree, probed.sums, probed.nans, probed.zero_exponent, probed.evidence
     yield from of_products(path)
     yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
 

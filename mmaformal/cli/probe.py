@@ -1,0 +1,46 @@
+"""`mmaformal probe`: what the classical probes read of a model, as of a black box."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, answered
+
+
+@click.command()
+@options.arch()
+@options.name()
+@options.chain
+@options.replace
+@options.model
+@click.option(
+    "--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the order of summation, as SVG."
+)
+@options.json
+def probe(
+    arch: Architecture,
+    name: str,
+    chain: int | None,
+    changes: tuple[options.Change, ...],
+    svg: Path | None,
+    as_json: bool,
+) -> int:
+    """Probe a model as a black box: how many accumulator bits does it keep, and what else.
+
+    It is asked for results of chosen inputs, as a chip would be, and known by its types alone: the order of summation,
+    the places kept beside larger terms, roundings, zeros, subnormal numbers, overflow, NaNs. What its types cannot
+    tell is said to be so. For a chip of your own: mmaformal.probe, in Python.
+    """
+    from mmaformal.probes import probe as probed
+
+    found = probed(options.instruction_of(arch, name, changes, chain))
+    if svg is not None:
+        if found.tree is None:
+            raise ValueError(f"no drawing: the order of summation is not told ({found.order})")
+        svg.write_text(found.tree.to_svg())
+    return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), SETTLED)

@@ -1,0 +1,274 @@
+"""What all probes say of a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.checked import integer
+from mmaformal.display import ShortRepr, counted
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.probes.box import Box, Row, Unit, power
+from mmaformal.probes.exactness import carries, products_exact
+from mmaformal.probes.masks import masked
+from mmaformal.probes.modes import WORDS
+from mmaformal.probes.rounding import Rounded
+from mmaformal.probes.special import Behaviour, Nans, nans, overflow, subnormals
+from mmaformal.probes.steps import steps
+from mmaformal.probes.sums import Sum, read_sums
+from mmaformal.probes.tree import Tree, flat
+from mmaformal.probes.zeros import Known, ZeroExponent, ZeroSign, signs, zero_exponent
+from mmaformal.spaces.common import Types
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+#: Masked sums are half as many rows as the cube of this.
+MOST_PRODUCTS = 96
+
+
+@dataclass(frozen=True, repr=False)
+class Probed(ShortRepr):
+    """What the probes read of a unit, told nothing but its types and K."""
+
+    name: str
+    types: Types
+    k: int
+    tree: Tree | None  #: None: not told, for the reason `order`
+    order: str  #: how the order of summation was found, or why it was not
+    sums: tuple[Sum, ...]  #: the last one first
+    exact_products: Behaviour
+    carries: Behaviour
+    zero_exponent: ZeroExponent | None  #: None where no sum is fused
+    zeros: tuple[ZeroSign, ...]
+    subnormals: tuple[Behaviour, ...]
+    overflow: tuple[Behaviour, ...]
+    nans: Nans
+    rows: int = field(compare=False)  #: that the unit was asked
+    evidence: tuple[Row, ...] = field(compare=False)  #: of the order
+
+    @property
+    def summary(self) -> str:
+        """How many accumulator bits there are, in one line."""
+        return f"{self.name}: {accumulator(self)}"
+
+    def __str__(self) -> str:
+        t = self.types
+        lines = [
+            self.summary,
+            f"{t.a} × {t.b} + {t.c} → {t.d}, K = {self.k}; {counted(self.rows, 'row')} asked",
+            "",
+            f"order of summation ({self.order})" if self.tree else f"order of summation: {self.order}",
+        ]
+        if self.tree is not None:
+            lines += [f"  {line}" for line in self.tree.to_text().splitlines()]
+            lines += _sum_lines(self.tree, self.sums)
+        lines += ["", *(f"{each.says}" for each in (self.exact_products, self.carries))]
+        if self.zero_exponent is not None:
+            lines.append(self.zero_exponent.says)
+        lines += ["", *(f"{zero.case}: {zero.sign}" for zero in self.zeros)]
+        lines += ["", *(each.says for each in (*self.subnormals, *self.overflow)), self.nans.says]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values, with rows that show each."""
+        return {
+            "unit": self.name,
+            "summary": self.summary,
+            "types": [fmt.name for fmt in self.types[:4]],
+            "k": self.k,
+            "rows": self.rows,
+            "order": {
+                "told": self.tree is not None,
+                "by": self.order,
+                "c": self.tree.c_enters if self.tree else None,
+                "tree": self.tree.to_json() if self.tree else None,
+                "rows": [row.to_json() for row in self.evidence],
+            },
+            "sums": [each.to_json(self.tree) for each in self.sums if self.tree],
+            "exact_products": self.exact_products.to_json(),
+            "carries": self.carries.to_json(),
+            "zero_exponent": self.zero_exponent and self.zero_exponent.to_json(),
+            "zeros": [{"case": z.case, "sign": z.sign, "row": z.row.to_json()} for z in self.zeros],
+            "subnormals": [each.to_json() for each in self.subnormals],
+            "overflow": [each.to_json() for each in self.overflow],
+            "nans": self.nans.to_json(),
+        }
+
+
+def accumulator(found: Probed) -> str:
+    """What the accumulator keeps, as a sentence goes on after a name."""
+    if not found.sums:
+        return f"how many bits its accumulator keeps is not told: {found.order}"
+    result = _result(found.sums[0].rounded)
+    fused = [each for each in found.sums if each.fused]
+    if not fused:
+        return f"has no wide accumulator: every sum is of two terms; {result}"
+    each = max(fused, key=lambda x: x.terms)
+    kept = each.kept
+    if kept is None:
+        return f"how many bits its accumulator keeps cannot be told by these types; {result}"
+    terms = f"the largest of {each.terms} terms that are summed at once"
+    if kept.more:
+        return (
+            f"loses none of the {kept.places} fractional bits below {terms} that these types reach; {result}"
+        )
+    return f"keeps {kept.places} fractional bits below {terms}; {result}"
+
+
+def _result(found: Rounded) -> str:
+    """`results have 23, rounded toward zero (RZ)`."""
+    if found.places is None:
+        return "how results are rounded cannot be told by these types"
+    places = f"results have {found.places}{' or more' if found.more else ''}"
+    if found.why_not or not found.names:
+        return places
+    return f"{places}, rounded {' or '.join(f'{WORDS[name]} ({name})' for name in found.names)}"
+
+
+def _sum_lines(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[str]:
+    """What was read of each sum; of sums that are alike, once."""
+    told: dict[tuple[str, ...], list[int]] = {}
+    for number, each in enumerate(reversed(sums), 1):
+        told.setdefault((tree.title(each.node), *each.lines(tree.k, each is sums[0])), []).append(number)
+    for (title, *lines), numbers in told.items():
+        many = f"{counted(len(numbers), 'sum')} alike: " if len(numbers) > 1 else ""
+        yield f"  {many}{title}"
+        yield from (f"    {line}" for line in lines)
+
+
+def probe(
+    unit: Instruction | Callable[..., ArrayLike],
+    *,
+    k: int | None = None,
+    a_format: Format | str | None = None,
+    b_format: Format | str | None = None,
+    c_format: Format | str | None = None,
+    d_format: Format | str | None = None,
+    name: str | None = None,
+) -> Probed:
+    """Read the arithmetic of a unit from its answers to chosen inputs: order, accumulator, roundings, special values.
+
+    `unit`: an instruction of the registry, with scales of 1 where it has block scales; or any function of codes of a
+    and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as unsigned integers; then K and the formats
+    are needed.  Nothing else is known of it.
+
+    Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
+    missing, or given beside an instruction.
+    """
+    given = {"k": k, "a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    if isinstance(unit, Instruction):
+        extra = [key for key, value in given.items() if value is not None]
+        if extra:
+            raise TypeError(f"{unit.label} has its own K and formats: {extra[0]} is not to be given")
+        s = unit.spec
+        types = Types(s.a_format, s.b_format, s.c_format, s.d_format)
+        return _probed(Box(of_instruction(unit), types, unit.k), unit.label if name is None else name)
+    if not callable(unit):
+        raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
+    missing = [key for key, value in given.items() if value is None]
+    if missing:
+        raise TypeError(
+            f"of a function, {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed"
+        )
+    a, b, c, d = (Format.named(given[f"{side}_format"], f"{side}_format") for side in "abcd")
+
+    def answer(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(unit(a, b, c))
+
+    shown = str(getattr(unit, "__name__", "the unit")) if name is None else name
+    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown)
+
+
+def of_instruction(instruction: Instruction) -> Unit:
+    """The instruction as a function of a, b and c; with block scales, they are 1."""
+    spec = instruction.spec
+    if spec.scale_format is None:
+        return instruction.dot_add
+    one = spec.scale_format.code("1")
+
+    def answer(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        scales = np.full((1, spec.scales), one, spec.scale_format.word if spec.scale_format else np.uint8)
+        return instruction.dot_add(a, b, c, scales, scales)
+
+    return answer
+
+
+def _probed(box: Box, name: str) -> Probed:
+    if not 1 <= box.k <= MOST_PRODUCTS:
+        raise ValueError(
+            f"K = {box.k}: 1 to {MOST_PRODUCTS} products can be probed; a longer chain repeats its steps"
+        )
+    tree, order, evidence = _order(box)
+    sums: tuple[Sum, ...] = ()
+    if tree is not None:
+        tree, sums = read_sums(box, tree)
+    return Probed(
+        name,
+        box.types,
+        box.k,
+        tree=tree,
+        order=order,
+        sums=sums,
+        exact_products=products_exact(box),
+        carries=carries(box),
+        zero_exponent=_zero_exponent(box, sums),
+        zeros=signs(box),
+        subnormals=subnormals(box),
+        overflow=overflow(box),
+        nans=nans(box),
+        evidence=evidence,
+        rows=box.asked,
+    )
+
+
+def _order(box: Box) -> tuple[Tree | None, str, tuple[Row, ...]]:
+    """The order of summation, by masked sums, or by c alone where nothing is lost among three products."""
+    found = masked(box)
+    tree = found.tree
+    if tree is None or not tree.root.lossless or len(tree.nodes) > 1:
+        return tree, found.says, found.rows
+    by_c = steps(box, _fraction_bits(box))
+    if isinstance(by_c, str):
+        reach = found.large - found.small
+        if reach > box.types.d.fraction_bits + 1:
+            return tree, f"{found.says}; nothing is lost over {reach} places", found.rows
+        return None, f"cannot be told by these types: masked sums lose nothing, and {by_c}", found.rows
+    node, rows = by_c
+    return Tree(node, box.k), "by c alone: products are too near to each other to mask one", rows
+
+
+def _fraction_bits(box: Box) -> int:
+    """Fractional places of c that are in a result."""
+    most = min(box.types.c.fraction_bits, box.types.d.fraction_bits)
+    rows = box.ask([{box.c: 1 + power(-places)} for places in range(1, most + 1)])
+    wanted = [Fraction(1) + power(-places) for places in range(1, most + 1)]
+    return sum(1 for row, x in zip(rows, wanted, strict=True) if box.number(row) == x)
+
+
+def _zero_exponent(box: Box, sums: tuple[Sum, ...]) -> ZeroExponent | None:
+    """Of the fused sum with the most products of its own; c enters it first where it is one of its terms."""
+    fused = [each for each in sums if each.fused and each.kept is not None]
+    if not fused:
+        return None
+    own = [sorted(x for x in flat(s.node).children if isinstance(x, int) and x < box.k) for s in fused]
+    each, places = max(zip(reversed(fused), reversed(own), strict=True), key=lambda pair: len(pair[1]))
+    beside = each.beside_c.kept if each.beside_c else None
+    kept, c_kept = beside or each.kept, each.c or beside
+    if kept is None or kept.more or len(places) < 2:
+        return ZeroExponent(None, None, None, ())
+    last = sums[0].rounded  # what d has
+    known = Known(
+        (places[0], places[1]),
+        kept.places,
+        product=None if each.product is None else each.product.places,
+        c=c_kept.places if c_kept and c_kept.cut and box.c in each.node.places else None,
+        result=last.places if last.places == each.rounded.places and not last.more else None,
+    )
+    return zero_exponent(box, known)

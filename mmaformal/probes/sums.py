@@ -1,0 +1,148 @@
+"""Each sum of a tree on its own: what it keeps, and how its result is rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mmaformal.display import ShortRepr
+from mmaformal.probes.box import Box
+from mmaformal.probes.groups import by_c, by_cancelling, with_groups
+from mmaformal.probes.kept import BesideC, Kept, beside_c, cancelling
+from mmaformal.probes.modes import WORDS
+from mmaformal.probes.rounding import Rounded, rounded
+from mmaformal.probes.tree import Node, Tree, flat
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(ShortRepr):
+    """What was read of one sum."""
+
+    node: Node  #: with its groups
+    product: Kept | None  #: of a product beside larger products; None: not told, or two terms only
+    c: Kept | None  #: of c beside larger products
+    beside_c: BesideC | None  #: of products beside a larger c
+    rounded: Rounded
+    groups_told: bool = True  #: whether products that are summed on their own first would have been seen
+
+    @property
+    def fused(self) -> bool:
+        """Whether it is of more than two terms, those of its groups counted."""
+        return self.terms > 2
+
+    @property
+    def terms(self) -> int:
+        """Its terms, those of its groups counted."""
+        return len(flat(self.node).children)
+
+    @property
+    def kept(self) -> Kept | None:
+        """What is told of the places kept: of products, if something was seen to be lost; else beside c; else of c."""
+        beside = self.beside_c.kept if self.beside_c else None
+        found = [each for each in (self.product, beside, self.c) if each is not None]
+        return next((each for each in found if not each.more), found[0] if found else None)
+
+    def lines(self, c: int, last: bool) -> list[str]:
+        """What was read, in words; `last`: whether its result is d."""
+        out = []
+        if self.fused:
+            parts = [(self.product, "a product beside a larger one")]
+            if c in self.node.places:
+                parts.append((self.c, "c beside larger products"))
+                parts.append((self.beside_c.kept if self.beside_c else None, "products beside a larger c"))
+            out += [f"{name}: {_kept_words(kept)}" for kept, name in parts if kept is not None]
+            if not out:
+                out.append("places kept: cannot be told by these types")
+            if self.beside_c is not None and self.beside_c.normalised_cut is not None:
+                places, more = self.beside_c.aligned or (0, True)
+                out.append(
+                    f"after it is normalised, the sum is cut to {self.beside_c.normalised_cut} places; before, "
+                    f"products beside c keep {places}{' or more' if more else ''}"
+                )
+            if not self.groups_told:
+                out.append("whether some products are summed first, exactly, cannot be told by these types")
+        if self.rounded.cut_at is not None:
+            out.append(f"a term beside a larger one: {self.rounded.cut_at} fractional places kept")
+        result = "result" if last else "result, as the sums after it leave it"
+        return [*out, f"{result}: {rounded_words(self.rounded)}"]
+
+    def to_json(self, tree: Tree) -> dict[str, object]:
+        """Plain values."""
+        beside = self.beside_c
+        return {
+            "terms": Tree(self.node, tree.k).to_json(),
+            "product": self.product and self.product.to_json(),
+            "c": self.c and self.c.to_json(),
+            "beside_c": beside.kept.to_json() if beside and beside.kept else None,
+            "normalised_cut": beside.normalised_cut if beside else None,
+            "groups_told": self.groups_told,
+            "rounded": self.rounded.to_json(),
+        }
+
+
+def _kept_words(kept: Kept) -> str:
+    ways = " or ".join(WORDS[name] for name in kept.cut)
+    cut = f", the rest cut {ways}" if ways else ""
+    drop = f"; a term more than {kept.reach} places below is dropped" if kept.reach is not None else ""
+    return f"{kept.count} fractional places kept{cut}{drop}"
+
+
+def rounded_words(found: Rounded) -> str:
+    """One sentence about a rounding."""
+    if found.places is None:
+        return f"its rounding cannot be told: {found.why_not}"
+    places = f"{found.places}{' or more' if found.more else ''} fractional places"
+    if found.why_not:
+        ways = " or ".join(found.names) if 0 < len(found.names) < len(WORDS) else "which way cannot be told"
+        return f"{places}; {ways}: {found.why_not}"
+    if not found.names:
+        return f"{places}, rounded in a way that is none of those known"
+    return f"{places}, {' or '.join(f'{WORDS[name]} ({name})' for name in found.names)}"
+
+
+def read_sums(box: Box, tree: Tree) -> tuple[Tree, tuple[Sum, ...]]:
+    """The tree with its groups, and each sum, the last one first."""
+    sums = [_read(box, node) for node in tree.sums]
+    replaced = {id(node): each.node for node, each in zip(tree.sums, sums, strict=True)}
+    return Tree(_rebuilt(tree.root, replaced), tree.k), tuple(sums)
+
+
+def _rebuilt(node: Node, replaced: dict[int, Node]) -> Node:
+    """The node with what was read of each sum below it."""
+    mine = replaced.get(id(node), node)
+    children = [_rebuilt(x, replaced) if isinstance(x, Node) else x for x in mine.children]
+    return replace(mine, children=tuple(children))
+
+
+def slots(box: Box, node: Node) -> tuple[int | None, list[int], list[int]]:
+    """c, if it is under the node; one product for each of its other terms; and those that are terms themselves."""
+    c = box.c if box.c in node.places else None
+    products = [min(part) for part in node.parts if box.c not in part]
+    own = sorted(x for x in node.children if isinstance(x, int) and x != box.c)
+    return c, products, own
+
+
+def _read(box: Box, node: Node) -> Sum:
+    c, products, own = slots(box, node)
+    product = small_c = None
+    beside = None
+    if len(node.children) > 2 and not node.open:
+        x, y, *more = own if len(own) > 2 else [*own, *(p for p in products if p not in own)]
+        if more:
+            product = cancelling(box, (x, y), more[0])
+        if c is not None:
+            small_c = cancelling(box, (x, y), c)
+    kept = product or small_c
+    order = [*([] if c is None else [c]), *products]
+    first = rounded(box, order, kept.places if kept else None)
+    if len(node.children) > 2 and c is not None and first.places is not None and own:
+        tie = own[1] if len(own) > 1 else None
+        beside = beside_c(box, first.places, tie, own[0], product.places if product else 0)
+        if kept is None or kept.more:
+            kept = beside.kept
+            first = rounded(box, order, kept.places if kept else None)
+    fine = by_cancelling(box, own, product) if product is not None else None
+    coarse = by_c(box, own, beside, own[1] if len(own) > 1 else None) if beside is not None else None
+    told = fine is not None if c is None else coarse is not None and (fine is not None or not coarse)
+    told = told or len(node.children) == 2
+    found = with_groups(node, [*(fine or []), *(coarse or [])])
+    return Sum(found, product, small_c, beside, first, told)

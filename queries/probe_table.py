@@ -1,0 +1,415 @@
+"""What the probes read of every model of the registry, beside its parameters: docs/probes.md.
+
+    python -m mmaformal.queries.probe_table --out docs/probes.md
+
+The probes are told nothing but types and K.  Each parameter is `read`, when what was read is what the model has;
+`bounded`, when the types reach no farther and what was read is true; `not told`, when the types cannot tell; `WRONG`
+otherwise, which no line may be.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import click
+
+from mmaformal.algorithms import (
+    Conversion,
+    DotAdd,
+    Efda,
+    Fda,
+    Fdrda,
+    Ffma,
+    Gdfs,
+    Gfdrda,
+    Gps,
+    Lowered,
+    NanRule,
+    Oddsum,
+    Parameters,
+    Pfma,
+    Rounding,
+    Sfma,
+    Wfma,
+)
+from mmaformal.cli.running import REFUTED, SETTLED, execute
+from mmaformal.display import ShortRepr
+from mmaformal.instruction import Instruction
+from mmaformal.probes import Probed, probe
+from mmaformal.probes.kept import Kept
+from mmaformal.probes.modes import MODES
+from mmaformal.probes.rounding import Rounded
+from mmaformal.probes.sums import Sum
+from mmaformal.probes.tree import Node, Tree
+from mmaformal.queries.property_table import distinct
+
+READ, BOUNDED, NOT_TOLD, WRONG = "read", "bounded", "not told", "WRONG"
+
+
+@dataclass(frozen=True, repr=False)
+class Line(ShortRepr):
+    """One parameter of a model, and what the probes read."""
+
+    parameter: str
+    model: str
+    found: str
+    verdict: str
+
+
+def compare(spec: DotAdd, found: Probed) -> list[Line]:
+    """Each parameter of a model against what the probes read of it."""
+    lines = [_order(spec, found)]
+    for parameter, model, each in _readings(spec, found):
+        lines.append(Line(parameter, str(model), *_verdict(model, each)))
+    return [*lines, *_roundings(spec, found), *_behaviour(spec, found)]
+
+
+# ---- the order of summation --------------------------------------------------------------------------------------
+
+
+def tree_of(spec: DotAdd) -> Tree:
+    """The order in which a model sums."""
+    p = spec.parameters
+    taken = p.taken(spec.k) if isinstance(p, Lowered) else spec.taken
+    add = _STEPS[type(p)]
+    root: Node | int = spec.k
+    for start in range(0, spec.k, p.step_products):
+        root = add(p, root, taken[start : start + p.step_products])
+    assert isinstance(root, Node)
+    return Tree(root, spec.k)
+
+
+def _in_one_sum(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    return Node((before, *places))
+
+
+def _grouped(groups: list[list[int]]) -> list[Node | int]:
+    return [Node(tuple(g), rounded=False) if len(g) > 1 else g[0] for g in groups]
+
+
+def _gdfs(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    assert isinstance(p, Gdfs)
+    groups = [places[i : i + p.G] for i in range(0, len(places), p.G)]
+    return Node((before, *(places if len(groups) == 1 else _grouped(groups))))
+
+
+def _fdrda(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    return Node((before, *_grouped([places])))
+
+
+def _gfdrda(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    return Node((before, Node(tuple(_grouped([places[0::2], places[1::2]])), rounded=False)))
+
+
+def _gps(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    parts: list[Node | int] = list(places)
+    while len(parts) > 1:
+        parts = [Node((parts[i], parts[i + 1])) for i in range(0, len(parts), 2)]
+    return Node((before, parts[0]))
+
+
+def _pfma(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    even, odd = (reduce(lambda total, x: Node((total, x)), half[1:], half[0]) for half in _halves(places))
+    return Node((before, Node((even, odd))))
+
+
+def _halves(places: list[int]) -> tuple[list[Node | int], list[Node | int]]:
+    return [*places[0::2]], [*places[1::2]]
+
+
+def _oddsum(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    return Node((before, Node(tuple(places))))
+
+
+def _lowered(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    assert isinstance(p, Lowered)
+    inner: Node | int | None = None
+    for start in range(0, len(places), p.L):
+        part = places[start : start + p.L]
+        inner = (
+            part[0]
+            if inner is None and len(part) == 1
+            else Node((*([] if inner is None else [inner]), *part))
+        )
+    assert inner is not None
+    return Node((before, inner))
+
+
+_STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Node]] = {
+    **dict.fromkeys((Sfma, Wfma, Ffma, Fda, Efda), _in_one_sum),
+    Gdfs: _gdfs,
+    Fdrda: _fdrda,
+    Gfdrda: _gfdrda,
+    Gps: _gps,
+    Pfma: _pfma,
+    Oddsum: _oddsum,
+    Lowered: _lowered,
+}
+
+
+def _order(spec: DotAdd, found: Probed) -> Line:
+    model, tree = tree_of(spec), found.tree
+    text = f"c {model.c_enters}; sums of {_sizes(model)}"
+    if tree is None:
+        return Line("order", text, "–", NOT_TOLD)
+    if tree.shape == model.shape:
+        verdict = READ
+    else:
+        unseen = any(not each.groups_told for each in found.sums) and _within(tree, model)
+        verdict = BOUNDED if unseen else WRONG
+    return Line("order", text, f"c {tree.c_enters}; sums of {_sizes(tree)}", verdict)
+
+
+def _within(found: Tree, model: Tree) -> bool:
+    """Whether the model is what was found, but for what is summed exactly before c meets it, or before it is cut."""
+    return found.flat().shape == model.flat().shape or _by_c(found.root, found.k) == _by_c(
+        model.root, model.k
+    )
+
+
+def _by_c(node: Node, c: int) -> list[frozenset[int]]:
+    """What c meets, in order: the products of each of its sums."""
+    inner = next((x for x in node.children if isinstance(x, Node) and c in x.places), None)
+    before = [] if inner is None else _by_c(inner, c)
+    return [*before, node.places - {c} - (frozenset() if inner is None else inner.places)]
+
+
+def _sizes(tree: Tree) -> str:
+    """`9, twice`, of the terms of each sum."""
+    counts = Counter(len(node.children) for node in tree.flat().sums)
+    return ", ".join(f"{size} terms{f' ×{n}' if n > 1 else ''}" for size, n in sorted(counts.items()))
+
+
+# ---- places kept -------------------------------------------------------------------------------------------------
+
+
+def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | None]]:
+    """Places that the model keeps, and what was read."""
+    p, fused = spec.parameters, [each for each in found.sums if each.fused]
+    best = max(fused, key=lambda each: each.terms, default=None)
+    if isinstance(p, Fdrda):
+        yield from _of_fdrda(p, best)
+    elif isinstance(p, (Fda, Lowered)):
+        cut = found.sums[0].rounded.cut_at if found.sums and isinstance(p, Fda) else None
+        alone = Kept(cut, False, (), 0, ()) if cut is not None else None
+        each = [x.product if isinstance(p, Lowered) else x.kept for x in fused]
+        wrong = next((kept for kept in each if _verdict(p.F, kept)[1] == WRONG), None)
+        first = best.product if best and isinstance(p, Lowered) else best.kept if best else alone
+        yield "F", p.F, wrong or first
+    elif isinstance(p, Gdfs):
+        yield "F", p.F, best.beside_c.kept if best and best.beside_c else None
+    elif isinstance(p, Efda) and best is not None:
+        kept = best.kept
+        yield "nothing lost", MOST_EXACT, kept
+
+
+#: stands for "all places" of a sum that is exact
+MOST_EXACT = 1 << 20
+
+
+def _of_fdrda(p: Fdrda, best: Sum | None) -> Iterator[tuple[str, int, Kept | None]]:
+    yield "F (products)", p.F, best.product if best else None
+    reach = min(p.F, p.c_reach) if isinstance(p, Gfdrda) else p.F
+    yield "F (c)", reach, best.c if best else None
+    beside = best.beside_c.kept if best and best.beside_c else None
+    in_dot = (
+        p.cut is Rounding.RZ and p.rho.rounding is Rounding.RZ
+    )  # what the cuts leave, the last rounding shows
+    yield "dot_bits, sum_bits", p.dot_bits if in_dot else min(p.dot_bits, p.sum_bits or p.dot_bits), beside
+    if best and best.beside_c and best.beside_c.normalised_cut is not None:
+        cut = best.beside_c.normalised_cut
+        yield "sum_bits", p.sum_bits or MOST_EXACT, Kept(cut, False, (), 0, ())
+        places, more = best.beside_c.aligned or (0, True)
+        yield "dot_bits", p.dot_bits, Kept(places, more, (), 0, ())
+    if isinstance(p, Gfdrda) and best and best.c and best.c.reach is not None:
+        yield "c_reach", p.c_reach, Kept(best.c.reach, False, (), 0, ())
+
+
+def _verdict(model: int, kept: Kept | None) -> tuple[str, str]:
+    if kept is None:
+        return "–", NOT_TOLD
+    if kept.more:
+        return f"≥ {kept.places}", BOUNDED if kept.places <= model else WRONG
+    return str(kept.places), READ if kept.places == model else WRONG
+
+
+# ---- roundings ---------------------------------------------------------------------------------------------------
+
+
+def _roundings(spec: DotAdd, found: Probed) -> Iterator[Line]:
+    p = spec.parameters
+    yield _rounding("ρ", p.last_rounding, found.sums[:1])
+    if isinstance(p, Lowered):
+        inner = [each for each in found.sums if each.fused and spec.k not in each.node.places]
+        yield _rounding("ρ of the steps", p.rho, inner[:1])
+    if p.aligns:
+        yield _cut("cut of products", Rounding.RZ, [each.product for each in found.sums])
+        dropped = isinstance(p, Gfdrda) and p.c_reach <= p.F  # before it would be cut
+        c = [] if dropped else [each.c for each in found.sums]
+        yield _cut("cut of c", p.cut if isinstance(p, Fdrda) else Rounding.RZ, c)
+
+
+def _cut(name: str, model: Rounding, found: list[Kept | None]) -> Line:
+    ways = [kept.cut for kept in found if kept is not None and not kept.more]
+    lines = [Line(name, model.name, " or ".join(way) or "–", _among(model.name, way)) for way in ways]
+    order = (WRONG, BOUNDED, READ)
+    return min(
+        lines, key=lambda line: order.index(line.verdict), default=Line(name, model.name, "–", NOT_TOLD)
+    )
+
+
+def _rounding(name: str, rho: Conversion, sums: tuple[Sum, ...] | list[Sum]) -> Line:
+    model = f"{rho.rounding.name}, {rho.fraction_bits} places"
+    lines = [_of_one(name, model, rho, each.rounded) for each in sums]
+    order = (WRONG, READ, BOUNDED, NOT_TOLD)
+    return min(lines, key=lambda line: order.index(line.verdict), default=Line(name, model, "–", NOT_TOLD))
+
+
+def _of_one(name: str, model: str, rho: Conversion, r: Rounded) -> Line:
+    if r.places is None:
+        return Line(name, model, "–", NOT_TOLD)
+    ways = " or ".join(r.names) if len(r.names) < len(MODES) else "any"
+    text = f"{ways or '–'}, {'≥ ' if r.more else ''}{r.places} places"
+    places = r.places <= rho.fraction_bits if r.more else r.places == rho.fraction_bits
+    if not places:
+        return Line(name, model, text, WRONG)
+    if not r.names:
+        return Line(name, model, text, BOUNDED if r.why_not else WRONG)
+    verdict = _among(rho.rounding.name, r.names)
+    return Line(name, model, text, BOUNDED if (r.more or r.why_not) and verdict == READ else verdict)
+
+
+def _among(name: str, names: tuple[str, ...]) -> str:
+    if name not in names:
+        return WRONG
+    return READ if len(names) == 1 else BOUNDED
+
+
+# ---- zeros, subnormal numbers, NaNs ------------------------------------------------------------------------------
+
+
+def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
+    p = spec.parameters
+    if found.zero_exponent is not None and not isinstance(p, Efda):
+        yield _zero_exponent(spec, found)
+        if isinstance(p, Fdrda):
+            fields = found.zero_exponent.fields
+            told = "–" if fields is None else "they count" if fields else "they do not"
+            model = "they do not" if p.skip_zero_products else "they count"
+            yield Line(
+                "zero products", model, told, NOT_TOLD if fields is None else READ if told == model else WRONG
+            )
+    flushes = isinstance(p, (Gps, Ffma, Pfma, Oddsum))
+    for each in found.subnormals:
+        model = "flushed to zero" if flushes else "kept"
+        verdict = NOT_TOLD if each.does is None else READ if each.does == model else WRONG
+        yield Line(each.case, model, each.does or "–", verdict)
+    zero = next((z.sign for z in found.zeros if z.case == "all terms −0"), None)
+    if zero is not None:
+        keeps = p.last_rounding.signed_zero and isinstance(p, (Sfma, Wfma, Ffma, Oddsum))
+        model = "−0" if keeps else "+0"
+        yield Line("all terms −0", model, zero, READ if zero == model else WRONG)
+    yield _nan(spec, found)
+
+
+def _zero_exponent(spec: DotAdd, found: Probed) -> Line:
+    p, each = spec.parameters, found.zero_exponent
+    assert each is not None
+    least = spec.a_format.min_exponent + spec.b_format.min_exponent
+    c = spec.d_format.min_exponent if isinstance(p, Lowered) else spec.c_format.min_exponent
+    named = p["e_zero"] if "e_zero" in p.keys() else None  # noqa: SIM118
+    skips = isinstance(p, Fdrda) and p.skip_zero_products
+    exponent = named if isinstance(named, int) else c if skips else max(least, c)
+    name = "e_zero" if "e_zero" in p.keys() else "exponent of zero"  # noqa: SIM118
+    if each.exponent is not None:
+        return Line(name, str(exponent), str(each.exponent), READ if each.exponent == exponent else WRONG)
+    if each.at_most is None:
+        return Line(name, str(exponent), "–", NOT_TOLD)
+    return Line(name, str(exponent), f"≤ {each.at_most}", BOUNDED if exponent <= each.at_most else WRONG)
+
+
+def _nan(spec: DotAdd, found: Probed) -> Line:
+    p, rule = spec.parameters, found.nans.rule
+    text = (rule or "–").removeprefix("NaN: ")
+    if rule is None or not spec.nan_is_canonical:
+        return Line("NaN", "not known" if not spec.nan_is_canonical else "canonical", text, NOT_TOLD)
+    if isinstance(p, Pfma):
+        model = "the first of c, a, b, made quiet"
+    elif isinstance(p, Ffma) or (isinstance(p, Sfma) and p.nan is NanRule.FIRST):
+        model = "the first of a, b, c, made quiet"
+    else:
+        model = "always 0x"
+    return Line("NaN", model.replace("0x", "the same"), text, READ if text.startswith(model) else WRONG)
+
+
+# ---- the page ----------------------------------------------------------------------------------------------------
+
+
+def page(progress: Callable[[str], None]) -> tuple[str, int]:
+    """The page, and how many lines of it are wrong."""
+    rows, counts = [], Counter[str]()
+    for spec, instructions in distinct().items():
+        found = probe(instructions[0])
+        lines = compare(spec, found)
+        counts.update(line.verdict for line in lines)
+        rows.append(_row(instructions[0], found, lines))
+        progress(
+            f"{instructions[0].label}: {', '.join(x.parameter for x in lines if x.verdict == WRONG) or 'right'}"
+        )
+    return _HEAD.format(**_counted(counts), specs=len(rows)) + "\n".join(rows) + "\n", counts[WRONG]
+
+
+def _counted(counts: Counter[str]) -> dict[str, int]:
+    names = {READ: "read", BOUNDED: "bounded", NOT_TOLD: "untold", WRONG: "wrong"}
+    return {name: counts[verdict] for verdict, name in names.items()}
+
+
+def _row(instruction: Instruction, found: Probed, lines: list[Line]) -> str:
+    read = "; ".join(f"{x.parameter} {x.found}" for x in lines if x.verdict == READ)
+    bounded = "; ".join(
+        f"{x.parameter} {x.found} (model: {x.model})" for x in lines if x.verdict in (BOUNDED, WRONG)
+    )
+    untold = ", ".join(x.parameter for x in lines if x.verdict == NOT_TOLD)
+    p = instruction.parameters
+    model = f"{instruction.algorithm} {p.describe()}".strip()
+    return f"| {instruction.label} | {model} | {read} | {bounded or '–'} | {untold or '–'} | {found.rows:,} |"
+
+
+_HEAD = """# What the probes read of every model
+
+Made by `python -m mmaformal.queries.probe_table --out docs/probes.md`; a test compares it with what is read.
+
+Each of the {specs} specifications of the registry was probed as a black box: the probes (`mmaformal/probes/`)
+know types and K and ask for results. Then each of its parameters was compared with what was read: **{read}** are read
+back, of **{bounded}** what was read is true but goes no farther, since the types do not, **{untold}** cannot be told by
+the types (or, of NaNs, the model leaves them open), **{wrong}** are wrong. What cannot be told is said to be so,
+and not guessed.
+
+Not read back of any: `dot_bits` beyond `sum_bits` + 1 (what is kept there is cut again after normalising); e_zero where
+no product is small enough for a zero's exponent to matter (fp16 and fp8 with fp32 results); what a product below d's
+range becomes where there is none. Block scales are 1.
+
+| instruction | model | read back | read as far as the types reach | not told | rows |
+|---|---|---|---|---|---|
+"""
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), help="Where the page is written.")
+def main(out: Path | None) -> int:
+    """Probe every model of the registry and compare with its parameters."""
+    text, wrong = page(lambda line: click.echo(line, err=True))
+    if out is not None:
+        out.write_text(text)
+    else:
+        click.echo(text)
+    return REFUTED if wrong else SETTLED
+
+
+if __name__ == "__main__":
+    sys.exit(execute(main, sys.argv[1:], "probe_table"))
