@@ -1290,8 +1290,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/pfma.py",
         "of two NaNs that are added, the second is the result",
         _PFMA,
-        "nans = [(addition.x.nan, x), (addition.y.nan, y)]",
-        "nans = [(addition.y.nan, y), (addition.x.nan, x)]",
+        "nans = (addition.x.nan, x), (addition.y.nan, y)",
+        "nans = (addition.y.nan, y), (addition.x.nan, x)",
     ),
     Mutant(
         "smt/pfma.py",
