@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -65,7 +66,7 @@ def compare(spec: DotAdd, found: Probed) -> list[Line]:
     """Each parameter of a model against what the probes read of it."""
     lines = [_order(spec, found)]
     for parameter, model, each in _readings(spec, found):
-        lines.append(Line(parameter, str(model), *_verdict(model, each)))
+        lines.append(Line(parameter, "all" if model == MOST_EXACT else str(model), *_verdict(model, each)))
     return [*lines, *_roundings(spec, found), *_behaviour(spec, found)]
 
 
@@ -205,7 +206,7 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
         yield "F", p.F, best.beside_c.kept if best and best.beside_c else None
     elif isinstance(p, Efda) and best is not None:
         kept = best.kept
-        yield "nothing lost", MOST_EXACT, kept
+        yield "places kept", MOST_EXACT, kept
 
 
 #: stands for "all places" of a sum that is exact
@@ -370,14 +371,19 @@ def _counted(counts: Counter[str]) -> dict[str, int]:
 
 
 def _row(instruction: Instruction, found: Probed, lines: list[Line]) -> str:
-    read = "; ".join(f"{x.parameter} {x.found}" for x in lines if x.verdict == READ)
+    read = "; ".join(_alike([(x.parameter, x.found) for x in lines if x.verdict == READ]))
     bounded = "; ".join(
-        f"{x.parameter} {x.found} (model: {x.model})" for x in lines if x.verdict in (BOUNDED, WRONG)
+        f"{x.parameter}: {x.found} (model: {x.model})" for x in lines if x.verdict in (BOUNDED, WRONG)
     )
     untold = ", ".join(x.parameter for x in lines if x.verdict == NOT_TOLD)
-    p = instruction.parameters
-    model = f"{instruction.algorithm} {p.describe()}".strip()
+    model = f"{instruction.algorithm} {instruction.parameters.describe()}".strip()
     return f"| {instruction.label} | {model} | {read} | {bounded or '–'} | {untold or '–'} | {found.rows:,} |"
+
+
+def _alike(found: list[tuple[str, str]]) -> Iterator[str]:
+    """`F: 24`; of several that read alike one after the other, once."""
+    for text, run in groupby(found, key=lambda pair: pair[1]):
+        yield f"{', '.join(name for name, _ in run)}: {text}"
 
 
 _HEAD = """# What the probes read of every model

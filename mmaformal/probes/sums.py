@@ -59,7 +59,9 @@ class Sum(ShortRepr):
                     f"products beside c keep {places}{' or more' if more else ''}"
                 )
             if not self.groups_told:
-                out.append("whether some products are summed first, exactly, cannot be told by these types")
+                grouped = any(isinstance(x, Node) and not x.rounded for x in self.node.children)
+                whose = "products of a group" if grouped else "some products"
+                out.append(f"whether {whose} are summed first, exactly, cannot be told by these types")
         if self.rounded.cut_at is not None:
             out.append(f"a term beside a larger one: {self.rounded.cut_at} fractional places kept")
         result = "result" if last else "result, as the sums after it leave it"

@@ -127,7 +127,7 @@ class Tree(ShortRepr):
             return "sum, rounded"
         if node.open:
             return f"sum of {n}, rounded; the order within is open"
-        return f"{'exact' if node.lossless else 'fused'} sum of {n}, rounded"
+        return f"sum of {n} that lost nothing, rounded" if node.lossless else f"fused sum of {n}, rounded"
 
     def _lines(self, node: Node, first: str, rest: str) -> Iterator[str]:
         yield first + self.title(node)

@@ -70,7 +70,7 @@ class ZeroExponent(ShortRepr):
         """One sentence."""
         raised = {
             True: "; 0·x has a higher one where x is large",
-            False: ", whatever the other factor is",
+            False: "; 0·x has no higher one where x is large",
             None: "; whether 0·x has a higher one where x is large cannot be told by these types",
         }[self.fields]
         if self.exponent is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice, permutations, product
@@ -27,6 +28,8 @@ from mmaformal.probes.modes import MODES, POINTS, agreeing
 from mmaformal.probes.tree import Node
 from mmaformal.queries.probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
 from mmaformal.queries.probe_table import tree_of as tree_of_model
+from mmaformal.recorder import RecorderError, program_of
+from mmaformal.recorder.rows import Layout
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
 
@@ -44,7 +47,7 @@ NOT_READ: dict[str, dict[str, str]] = {
         **UNSEEN_PRODUCT,
     },
     "blackwell UTCQMMA.F16.E2M1.E2M1": {"cut of products": NOT_TOLD, "e_zero": NOT_TOLD, **UNSEEN_PRODUCT},
-    "cdna1 v_mfma_f32_32x32x4f16": {"nothing lost": BOUNDED, "NaN": NOT_TOLD, **UNSEEN_PRODUCT},
+    "cdna1 v_mfma_f32_32x32x4f16": {"places kept": BOUNDED, "NaN": NOT_TOLD, **UNSEEN_PRODUCT},
     "cdna2 v_mfma_f32_32x32x4bf16_1k": {"NaN": NOT_TOLD},
     "cdna3 v_mfma_f32_32x32x4_2b_bf16": {"dot_bits": BOUNDED, "NaN": NOT_TOLD},
     "cdna3 v_mfma_f32_32x32x16_fp8_fp8": {
@@ -409,3 +412,41 @@ def test_the_command_used_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = command(capsys, "probe", "ampere", "DMMA.884", "--chain", "400")
     assert status == 2
     assert "K = 400: 1 to 96 products can be probed" in err
+
+
+# ---- units that are there ------------------------------------------------------------------------------------------
+
+
+def live(instruction: Instruction, folder: Path) -> Callable[..., NDArray[Any]]:
+    """The unit of this machine, or an emulated one, as a function."""
+    try:
+        program = program_of(instruction)
+    except RecorderError as error:
+        pytest.skip(str(error))
+    layout, executable = Layout(instruction), folder / "unit"
+    source = executable.with_suffix(program.suffix)
+    source.write_text(program.source)
+    subprocess.run(program.build(str(source), str(executable)), check=True)
+
+    def unit(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        rows = np.zeros(len(c), layout.dtype)
+        rows["a"], rows["b"], rows["c"] = a, b, c
+        head = f"{layout.title}\n{json.dumps({'rows': len(c), 'seed': 0})}\n".encode()
+        command = [*program.runner, str(executable)]
+        done = subprocess.run(command, input=head + rows.tobytes(), capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(done.stderr.decode())
+        return np.frombuffer(done.stdout.split(b"\n", 3)[3], layout.dtype)["d"].copy()
+
+    return unit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "label",
+    ["sapphire_rapids VDPBF16PS", "sapphire_rapids VFMADD231PH", "armv8_6 BFDOT", "armv8_6 BFMMLA"],
+)
+def test_units_that_are_there_are_read_as_their_models(label: str, tmp_path: Path) -> None:
+    i = named(label)
+    formats = {f"{side}_format": getattr(i, f"{side}_format") for side in "abcd"}
+    assert probe(live(i, tmp_path), k=i.k, name=label, **formats) == probe(i)
