@@ -378,8 +378,7 @@ class _Search(Search):
                 return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
-            most = self.products(found)
-            found, products = self._fewer_products(found, range(len(self.forced) + _SPARSE + 1, most))
+            found, products = self._fewer_products(found, self._not_tried(found))
         return self._different(self.shrink(self._settle_products(found, products)))
 
     def _prove_equal_quickly(self) -> Equal | None:
@@ -415,6 +414,10 @@ class _Search(Search):
             if found is not None:
                 return found, count
         return None, 0
+
+    def _not_tried(self, found: Found) -> range:
+        """The numbers of products below a witness' that `_sparse` did not look at."""
+        return range(len(self.forced) + _SPARSE + 1, self.products(found))
 
     def _fewer_products(self, found: Found, counts: Iterable[int]) -> tuple[Found, int]:
         """From a witness to one with one of fewer numbers of products, the first that the time allows."""

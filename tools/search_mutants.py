@@ -572,8 +572,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _DIFFERENCE,
         "one number of products is left out",
-        "range(len(self.forced) + _SPARSE + 1, most)",
-        "range(len(self.forced) + _SPARSE + 2, most)",
+        "range(len(self.forced) + _SPARSE + 1, self.products(found))",
+        "range(len(self.forced) + _SPARSE + 2, self.products(found))",
         guards("test_fewer_products_are_asked_for_from_the_first_number_not_tried"),
     ),
     Mutant(

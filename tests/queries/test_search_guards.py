@@ -301,7 +301,8 @@ def test_fewer_products_are_asked_for_from_the_first_number_not_tried(
     module = __import__("importlib").import_module("mmaformal.queries.find_difference")
     monkeypatch.setattr(module, "_SPARSE", 0)
     x, y = unit(3, fda(2, 3)), unit(3, fda(3, 3), "Y")
-    found, count = differences(x, y)._fewer_products(found_at(x, y, Codes((3, 2, 2), (3, 2, 2), ZERO)))
+    search, found = differences(x, y), found_at(x, y, Codes((3, 2, 2), (3, 2, 2), ZERO))
+    found, count = search._fewer_products(found, search._not_tried(found))
     assert count == 1
     assert sum(map(bool, found.codes.a)) == 1
 
