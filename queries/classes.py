@@ -14,7 +14,7 @@ from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import results
+from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.instruction import Instruction

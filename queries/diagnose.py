@@ -45,7 +45,7 @@ class Diagnosis(ShortRepr):
     k: int
     rows: int
     tried: int  #: models, not counting details
-    explained_by: int  #: models that explain every row, details counted
+    explained_by: int  #: so many models at least explain every row, details counted
     seconds: float
 
     def __bool__(self) -> bool:
@@ -76,7 +76,7 @@ class Diagnosis(ShortRepr):
             lines += [f"{number}. {first}", *(f"   {line}" for line in rest)]
         if self.explained_by > _MOST:
             lines.append(
-                f"{self.explained_by:,} models, details counted, explain every row; {_MOST} were compared"
+                f"{self.explained_by:,} models at least, details counted, explain every row; {_MOST} were compared"
             )
         for test in self.tests[:_SHOWN]:
             lines += _test_lines(test)

@@ -34,6 +34,8 @@ _FIRST, _SECOND = 5, 200
 _LIKELY = 64
 #: How many parts the models of an algorithm are divided into, for worker processes.
 _PARTS = 8
+#: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
+_DETAILED = 500
 _NEAREST = 3
 
 Progress = Callable[[str], None]
@@ -146,7 +148,9 @@ def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
     order = rows.telling_first()
     first, second = rows.at(order[:_FIRST]), rows.at(order[:_SECOND])
     nans = np.asarray(is_nan(first.d.astype(np.int64), rows.types.d))
-    exact, near, tried = [], [], 0
+    exact: list[tuple[DotAdd, DotAdd]] = []
+    near: list[tuple[int, DotAdd]] = []
+    tried = 0
     for spec in models(rows.types, rows.k, algorithm, part, _PARTS):
         tried += 1
         if _mostly_wrong(spec, first, nans):
@@ -154,7 +158,7 @@ def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
         wrong = int(second.differ(spec).sum())
         near.append((wrong, spec))
         if wrong <= max(_WRONG * len(second), 1):
-            for each in details(spec):
+            for each in details(spec) if len(exact) < _DETAILED else (spec,):
                 refuting = _refuting(rows, each, order)
                 if refuting is None:
                     exact.append((each, spec))
