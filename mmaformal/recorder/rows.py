@@ -34,8 +34,8 @@ from mmaformal.recordings.archive import RecordingError, short
 _TITLE = "mmaformal rows of "
 #: Longer lines than a program's buffer takes are none of ours.
 MOST_LINE = 4096
-#: Rows drawn at a time.
-_DRAWN = 1 << 15
+#: Rows drawn at a time, at first and at most; from one time to the next twice as many.
+_FIRST_DRAWN, _DRAWN = 1 << 10, 1 << 15
 _BLOCK_ROWS = 1 << 14
 _LARGEST_SEED = 1 << 63
 MOST_ROWS = 10**9
@@ -96,16 +96,23 @@ def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
     layout = Layout(instruction)
     yield f"{layout.title}\n{json.dumps({'rows': rows, 'seed': seed})}\n".encode()
     for number in count():
-        done = number * _DRAWN
-        if done >= rows:
+        drawn = min(_FIRST_DRAWN << number, _DRAWN)
+        yield _draw(layout, drawn, (seed, number))[:rows].tobytes()
+        rows -= drawn
+        if rows <= 0:
             return
-        (drawn_by,) = np.random.SeedSequence((seed, number)).generate_state(1, np.uint64).tolist()
-        drawn = generate(instruction.spec, _DRAWN, drawn_by, get_args(Mood))
-        records = np.zeros(_DRAWN, layout.dtype)
-        for each in layout.fields:
-            if each.name != "d":
-                records[each.name] = getattr(drawn, each.name)
-        yield np.random.default_rng(drawn_by).permutation(records)[: rows - done].tobytes()
+
+
+def _draw(layout: Layout, rows: int, seeds: tuple[int, int]) -> NDArray[Any]:
+    """Rows of all moods, in any order."""
+    (seed,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64).tolist()
+    drawn = generate(layout.instruction.spec, rows, seed, get_args(Mood))
+    records = np.zeros(rows, layout.dtype)
+    for each in layout.fields:
+        if each.name != "d":
+            records[each.name] = getattr(drawn, each.name)
+    shuffled: NDArray[Any] = np.random.default_rng(seed).permutation(records)
+    return shuffled
 
 
 def check_request(rows: int, seed: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from mmaformal import __version__
@@ -16,7 +17,7 @@ from mmaformal.recorder import amd, nvidia, processors
 from mmaformal.recorder.program import Program, Progress, RecorderError, execute
 from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
 from mmaformal.recorder.writing import write
-from mmaformal.recordings.layouts import saver
+from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
 from mmaformal.recordings.write import replacing
 
@@ -101,9 +102,12 @@ def program_of(instruction: Instruction, compiler: str | None = None, *, here: b
 
 
 def _checked(path: str | Path) -> Path:
-    """A path whose suffix is that of a layout; said before the work starts."""
-    saver(Path(path))
-    return Path(path)
+    """A path whose suffix is that of a layout that can be written here; said before the work starts."""
+    path = Path(path)
+    saver(path)
+    if layout_of(path) == "parquet" and find_spec("pyarrow") is None:
+        raise RecorderError(f"{path.name} needs pyarrow: pip install 'mmaformal[parquet]'")
+    return path
 
 
 def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recording:

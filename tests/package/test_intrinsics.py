@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 import subprocess
@@ -18,7 +19,10 @@ from mmaformal.cli.diff import diff
 from mmaformal.cli.running import UsageError
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.intrinsics import CUnavailableError, c_source, function, preamble, unit_of
+from mmaformal.intrinsics import CUnavailableError, c_source, unit_of
+from mmaformal.recorder.processors import program
+from mmaformal.recorder.program import execute
+from mmaformal.recorder.rows import Layout, read_outputs
 from mmaformal.witness import Witness
 
 TILE, PAIR, HALF = (sapphire_rapids[name] for name in ("TDPBF16PS", "VDPBF16PS", "VFMADD231PH"))
@@ -97,8 +101,8 @@ def test_a_witness_is_run_by_the_unit(
 
 def test_a_wrong_model_is_told(tmp_path: Path) -> None:
     compiler, emulator = tools(PAIR)
-    program = compiled(compiler, c_source([(PAIR, 0)], [ONE, 0], [ONE, 0], 0), tmp_path)
-    run = subprocess.run([*emulator, program], capture_output=True, text=True, check=False)
+    case = compiled(compiler, c_source([(PAIR, 0)], [ONE, 0], [ONE, 0], 0), tmp_path)
+    run = subprocess.run([*emulator, case], capture_output=True, text=True, check=False)
     assert (run.returncode, "its model is wrong" in run.stdout) == (1, True)
 
 
@@ -110,8 +114,8 @@ def test_each_unit_compiles_here_and_says_if_it_is_not_there(i: Instruction, tmp
     if any(shutil.which(tool) is None for tool in (compiler[0], *emulator[:1])):
         pytest.skip(f"no {compiler[0]} here")
     zeros = [0] * i.k
-    program = compiled(compiler, c_source([(i, 0)], zeros, zeros, 0), tmp_path)
-    run = subprocess.run([*emulator, program], capture_output=True, text=True, check=False)
+    case = compiled(compiler, c_source([(i, 0)], zeros, zeros, 0), tmp_path)
+    run = subprocess.run([*emulator, case], capture_output=True, text=True, check=False)
     there = bool(emulator) or unit.flag in flags()
     assert run.returncode == (0 if there else 2), run.stdout
     assert there or f"not run, this processor has no {unit.flag}" in run.stdout
@@ -150,31 +154,6 @@ def test_the_command_says_before_it_searches_that_there_is_no_program() -> None:
 
 # ---- many cases --------------------------------------------------------------------------------------------------
 
-_MANY = """
-int main(void) {{
-    static {A} a[{K}], b[{K}];
-    {D} c;
-    while (fread(a, sizeof a, 1, stdin) == 1) {{
-        if (fread(b, sizeof b, 1, stdin) != 1 || fread(&c, sizeof c, 1, stdin) != 1) return 1;
-        {D} d = unit(a, b, c);
-        fwrite(&d, sizeof d, 1, stdout);
-    }}
-    return 0;
-}}
-"""
-
-
-def program_of_many(i: Instruction) -> str:
-    """C that reads rows of a, b, c and writes each d."""
-    unit = unit_of(i)
-    assert unit is not None
-    types = {"A": f"uint{i.a_format.storage_bits}_t", "D": f"uint{i.d_format.storage_bits}_t"}
-    main = _MANY.format(K=i.k, **types)
-    ask = f"    if (!({unit.has})) return 2;\n"
-    main = main.replace("int main(void) {\n", f"int main(void) {{\n{ask}")
-    headers = "#include <stdint.h>\n#include <stdio.h>"
-    return "\n".join([headers, preamble([(i, unit)]), function(i, unit, "unit"), main])
-
 
 def some(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], e: NDArray[Any]) -> NDArray[Any]:
     """Codes near 2^e, and some of any kind."""
@@ -198,12 +177,15 @@ def rows(i: Instruction, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArra
 @pytest.mark.parametrize("i", [TILE, TILE.configured(6), PAIR, HALF, DOT, MATRIX], ids=lambda i: i.name)
 def test_fresh_outputs_of_the_unit(i: Instruction, count: int, tmp_path: Path) -> None:
     """Every code, NaNs too; of Arm's, an emulator's where this is no Arm processor."""
-    compiler, emulator = tools(i)
-    program = compiled(compiler, program_of_many(i), tmp_path)
-    a, b, c = rows(i, count)
-    packed = np.concatenate([each.reshape(count, -1).view(np.uint8) for each in (a, b, c)], axis=1)
-    run = subprocess.run([*emulator, program], input=packed.tobytes(), capture_output=True, check=True)
-    found = np.frombuffer(run.stdout, i.d_format.word)
+    tools(i)
+    unit = unit_of(i)
+    assert unit is not None
+    layout = Layout(i)
+    records = np.zeros(count, layout.dtype)
+    records["a"], records["b"], records["c"] = a, b, c = rows(i, count)
+    head = f"{layout.title}\n{json.dumps({'rows': count})}\n".encode()
+    execute(program(i, unit), [head, records.tobytes()], layout.dtype.itemsize, tmp_path / "out", None)
+    found = np.concatenate([block["d"] for block in read_outputs(tmp_path / "out").blocks()])
     wrong = np.flatnonzero(found != i.dot_add(a, b, c))
     assert not len(wrong), [[hex(int(x)) for x in (*a[n], *b[n], c[n], found[n])] for n in wrong[:3]]
     assert len(found) == count

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import mmaformal
-from mmaformal import armv8_6, hopper, intrinsics, sapphire_rapids
+from mmaformal import armv8_6, cdna3, hopper, intrinsics, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.cli.record import record as command
 from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
@@ -24,7 +24,7 @@ from mmaformal.recorder import RecorderError, from_outputs, program_of, record, 
 from mmaformal.recorder.processors import program
 from mmaformal.recorder.program import source
 from mmaformal.recorder.rows import Layout, read_outputs, stream
-from mmaformal.recordings import RecordingError, check
+from mmaformal.recordings import RecordingError, check, read
 
 TILE, PAIR, HALF = (sapphire_rapids[name] for name in ("TDPBF16PS", "VDPBF16PS", "VFMADD231PH"))
 DOT, MATRIX = armv8_6["BFDOT"], armv8_6["BFMMLA"]
@@ -55,7 +55,7 @@ def lines_of_files(folder: Path) -> list[str]:
 def test_the_units_own_rows_match_its_model(i: Instruction, rows: int, tmp_path: Path) -> None:
     recording = recorded_or_skipped(i, tmp_path / "rows.npz", rows)
     assert (recording.rows, recording.terms, recording.instruction) == (rows, i.k, i)
-    report = check(mmaformal.recordings.read(tmp_path / "rows.npz"))
+    report = check(read(tmp_path / "rows.npz"))
     assert (report.rows, report.mismatches) == (rows, 0), report.smallest
     assert lines_of_files(tmp_path) == ["rows.npz"]
 
@@ -140,7 +140,8 @@ def outputs_of(i: Instruction, folder: Path, rows: int = 100) -> Path:
     """What the program would write, d being the model's."""
     head, body = joined(stream(i, rows, 0))
     records = np.frombuffer(body, Layout(i).dtype).copy()
-    records["d"] = i.dot_add(records["a"], records["b"], records["c"])
+    scales = [records[name] for name in ("scale_a", "scale_b")[: 2 * bool(i.spec.scales)]]
+    records["d"] = i.dot_add(records["a"], records["b"], records["c"], *scales)
     path = folder / "out"
     path.write_bytes(head + b'{"device": "some device"}\n' + records.tobytes())
     return path
@@ -150,6 +151,36 @@ def test_outputs_become_a_recording(tmp_path: Path) -> None:
     recording = from_outputs(outputs_of(MATRIX, tmp_path), tmp_path / "back.npz")
     assert (recording.gpu, recording.rows, recording.path) == ("some device", 100, tmp_path / "back.npz")
     assert check(recording).mismatches == 0
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", pytest.param(".parquet", marks=pytest.mark.parquet)])
+@pytest.mark.parametrize(
+    "i",
+    [
+        rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"],
+        rtx_blackwell["QMMA.SF.16832.F32.E4M3.E2M3.E8"],
+        hopper["QGMMA.64x8x32.F16.E4M3.E5M2"],
+        hopper["mma.m16n8k32.f32.e5m2.e4m3.f32"],
+        hopper["HGMMA.64x24x16.F16"],
+        hopper["DMMA.884"],
+        volta["HMMA.884.F32.F16"],
+        cdna3["v_mfma_f32_16x16x32_fp8_bf8"],
+        sapphire_rapids["TDPBF16PS.K6"],
+    ],
+    ids=lambda i: i.name,
+)
+def test_a_recording_of_any_types_says_what_it_is_of(i: Instruction, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"back{suffix}"
+    from_outputs(outputs_of(i, tmp_path), path)
+    recording = read(path)
+    assert (recording.instruction, recording.rows) == (i, 100)
+    assert check(recording).mismatches == 0
+
+
+def test_parquet_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaformal.recorder.units.find_spec", lambda _: None)
+    with pytest.raises(RecorderError, match=r"x\.parquet needs pyarrow: pip install"):
+        record(PAIR, tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize(
