@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.diagnose import diagnose
     from mmaformal.queries.diagnose_gemm import diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
+    from mmaformal.queries.fingerprint import fingerprint
     from mmaformal.queries.identify import identify
     from mmaformal.queries.mismatches import explain_mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
@@ -81,6 +82,7 @@ __all__ = [
     "diagnose_gemm",
     "explain_mismatches",
     "find_difference",
+    "fingerprint",
     "hopper",
     "identify",
     "matmul",
@@ -103,6 +105,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "matmul": "mmaformal.gemm",
     "diagnose": "mmaformal.queries.diagnose",
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
+    "fingerprint": "mmaformal.queries.fingerprint",
     "identify": "mmaformal.queries.identify",
     "explain_mismatches": "mmaformal.queries.mismatches",
     "probe": "mmaformal.probes",

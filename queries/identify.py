@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
@@ -59,7 +59,7 @@ _LEAST = 8
 _EXCEPTIONS = 0.02
 
 #: bit patterns a (n, K), b (n, K), c (n,), and block scales (n, K / block) of a and b, if there are any → d (n,)
-Unit = Callable[..., Any]
+Unit = Callable[..., ArrayLike]
 Verdict = Literal["one", "several", "noise", "exceptions", "mixture", "none"]
 Progress = Callable[[str], None]
 
@@ -231,7 +231,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return Rows(*(np.concatenate([getattr(part, side) for part in parts]) for side in sides))
 
 
-def _at(rows: Rows, where: NDArray[Any] | slice) -> Rows:
+def _at(rows: Rows, where: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Rows:
     return Rows(*(side[where] for side in (rows.a, rows.b, rows.c, rows.scale_a, rows.scale_b)))
 
 

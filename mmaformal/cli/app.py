@@ -11,6 +11,7 @@ from mmaformal.cli.completion import completion
 from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
+from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.list import list_
 from mmaformal.cli.mismatches import mismatches
 from mmaformal.cli.probe import probe
@@ -49,6 +50,7 @@ for _command in (
     mismatches,
     diagnose,
     diagnose_gemm,
+    fingerprint,
     verify,
     amx,
     completion,

@@ -44,6 +44,7 @@ def test_everything_completes() -> None:
         "mismatches",
         "diagnose",
         "diagnose-gemm",
+        "fingerprint",
         "verify",
         "amx",
         "completion",

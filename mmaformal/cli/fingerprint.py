@@ -1,0 +1,99 @@
+"""`mmaformal fingerprint`: the inputs that tell all instructions of some types apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
+from mmaformal.cli.terminal import Status
+
+
+@click.command()
+@click.argument("a", metavar="FACTORS")
+@click.argument("d", metavar="RESULT")
+@click.option(
+    "--arch",
+    "archs",
+    multiple=True,
+    type=options.ARCHITECTURE,
+    metavar="A",
+    help="Only of these; repeatable.",
+)
+@click.option(
+    "--name",
+    "recordings",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Say which of them explain every row of a recording; repeatable.",
+)
+@click.option(
+    "--program",
+    "out",
+    type=options.OUTPUT_FILE,
+    metavar="FILE",
+    help="Write a program that says which it runs on: CUDA, HIP or C.",
+)
+@click.option(
+    "--on",
+    "on",
+    nargs=2,
+    metavar="ARCH INSTRUCTION",
+    help="The instruction that the program puts the inputs to.",
+)
+@options.timeout(120.0, "for proving which are the same")
+@options.json
+def fingerprint(
+    a: str,
+    d: str,
+    archs: tuple[Architecture, ...],
+    recordings: tuple[Path, ...],
+    out: Path | None,
+    on: tuple[str, str] | None,
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """Find the fewest inputs that tell all instructions apart whose factors are FACTORS and whose result is RESULT.
+
+    Formats by name: `mmaformal fingerprint fp16 fp32`. Which of the instructions are one function is proved. With
+    --name, a recording's device is named by its rows; with --program and --on, a program says what it runs on.
+
+    Exit status: 0; 1 if the rows of a recording are none of the instructions'; 2 for wrong use.
+    """
+    from mmaformal.architectures import ARCHITECTURES
+    from mmaformal.formats import FORMATS
+    from mmaformal.queries.find_difference import IncomparableError
+    from mmaformal.queries.fingerprint import fingerprint as find
+    from mmaformal.queries.fingerprint import of_types
+    from mmaformal.recorder.program import RecorderError
+
+    if unknown := [x for x in (a, d) if x not in FORMATS]:
+        raise UsageError(f"no format {unknown[0]!r}; there are {', '.join(FORMATS)}")
+    if (out is None) != (on is None):
+        raise UsageError("--program and --on go together: where to write, and for which instruction")
+    try:
+        chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
+        with Status() as status:
+            found = find(chosen, timeout=timeout, progress=status.show)
+        if out is not None and on is not None:
+            arch, name = on
+            if arch not in ARCHITECTURES:
+                raise UsageError(ARCHITECTURES.not_found(arch))
+            out.write_text(found.program(ARCHITECTURES[arch][name]).source, encoding="utf-8")
+        named = {str(path): found.named(path) for path in recordings}
+    except (IncomparableError, RecorderError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    code = SETTLED if all(named.values()) else REFUTED
+    if as_json:
+        return answered(json.dumps({**found.to_json(), "named": named}, indent=2), code)
+    lines = [str(found)]
+    for file, classes in named.items():
+        lines += [f"{Path(file).name}: {', '.join(x)}" for x in classes] or [
+            f"{Path(file).name}: none of them"
+        ]
+    return answered("\n".join(lines), code)

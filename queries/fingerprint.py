@@ -1,0 +1,305 @@
+"""The smallest set of inputs that tells all of some models apart: which arithmetic does this machine run on?
+
+    found = fingerprint(of_types("fp16", "fp32"))       # all instructions that take these types
+    print(found)                    # the inputs, and what each model gives: a decision tree
+    found.named("rows.npz")         # which of them gave the rows of a recording
+    found.program(hopper["HMMA.16816.F32"])             # says it on the machine at hand
+
+Models that no input tells apart are proved to be one function, or told as not settled.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.cases.codes import is_finite, is_nan
+from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import compiled_results
+from mmaformal.cases.shrink import shrink
+from mmaformal.display import ShortRepr, counted
+from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.formats import FORMATS, Format
+from mmaformal.instruction import Instruction
+from mmaformal.queries.classes import Classes, Explanation
+from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.find_difference import IncomparableError
+from mmaformal.recordings.read import Recording, read
+from mmaformal.spaces.common import Types
+
+if TYPE_CHECKING:
+    from mmaformal.recorder.program import Program
+
+#: Random cases drawn for each model.
+_CASES = 4000
+#: Sets of cases of a size that are tried, of those that tell most apart.
+_TELLING, _SETS = 60, 200_000
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Fingerprint(ShortRepr):
+    """Inputs that tell models apart."""
+
+    instructions: tuple[Instruction, ...]  #: chained to one K
+    classes: tuple[Explanation, ...]  #: of one function each
+    cases: tuple[Codes, ...]
+    gives: tuple[tuple[int, ...], ...]  #: of each class, the codes of d, one for each case
+    at_least: int  #: so many cases are needed
+    seconds: float
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """Of each class, the instructions that are it."""
+        return tuple(
+            tuple(i.label for i in self.instructions if i.spec in each.members) for each in self.classes
+        )
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        n = len(self.cases)
+        smallest = "fewer do not" if self.at_least >= n else f"at least {self.at_least}"
+        inputs = f"{counted(n, 'input')} {'tells' if n == 1 else 'tell'}"
+        return (
+            f"{inputs} {counted(len(self.classes), 'function')} of {counted(len(self.instructions), 'instruction')} "
+            f"apart ({smallest})"
+        )
+
+    def __str__(self) -> str:
+        d = self.instructions[0].d_format
+        digits = -(-d.storage_bits // 4)
+        lines = [self.summary]
+        for number, case in enumerate(self.cases, 1):
+            lines.append(f"input {number}: {_inputs_text(case)}")
+        lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
+        for each in self.classes:
+            if each.open:
+                lines.append(f"not told apart, nor proved the same: {each.model.text}; {each.open[0].text}")
+        return "\n".join(lines)
+
+    def _tree(self, left: Sequence[int], case: int, code: str, indent: str) -> list[str]:
+        """A decision tree: what each result of a case says."""
+        lines = []
+        for value in dict.fromkeys(self.gives[i][case] for i in left):
+            those = [i for i in left if self.gives[i][case] == value]
+            told = f"{indent}d = {code.format(value)} ({self.instructions[0].d_format.text(value)})"
+            if len(those) == 1:
+                names = self.labels[those[0]]
+                more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+                lines.append(f"{told}: {', '.join(names[:4])}{more}")
+            else:
+                lines.append(f"{told}: input {case + 2}")
+                lines += self._tree(those, case + 1, code, indent + "  ")
+        return lines
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "types": str(Types.of(self.instructions[0].spec)),
+            "terms": self.instructions[0].k,
+            "at_least": self.at_least,
+            "cases": [
+                {
+                    "a": [f"{x:#x}" for x in case.a],
+                    "b": [f"{x:#x}" for x in case.b],
+                    "c": f"{case.c:#x}",
+                    "scale_a": [f"{x:#x}" for x in case.scale_a],
+                    "scale_b": [f"{x:#x}" for x in case.scale_b],
+                }
+                for case in self.cases
+            ],
+            "classes": [
+                {
+                    "instructions": list(labels),
+                    "model": each.model.text,
+                    "gives": [f"{x:#x}" for x in gives],
+                    "proved_the_same": [x.text for x in each.same],
+                    "open": [x.text for x in each.open],
+                }
+                for each, labels, gives in zip(self.classes, self.labels, self.gives, strict=True)
+            ],
+            "seconds": round(self.seconds, 2),
+        }
+
+    # ---- using it ----
+
+    def named(self, recording: str | Path | Recording) -> tuple[tuple[str, ...], ...]:
+        """The classes, by their instructions, that explain every row of a recording.
+
+        Raises RecordingError for what is no recording, IncomparableError for one of other types.
+        """
+        given = recording if isinstance(recording, Recording) else read(recording)
+        types = Types.of(self.instructions[0].spec)
+        if (given.a_format, given.b_format, given.c_format, given.d_format) != types[:4]:
+            raise IncomparableError(f"{given.path} has other types than {types}")
+        left = list(zip(self.classes, self.labels, strict=True))
+        for block in given.blocks():
+            kept = []
+            for each, labels in left:
+                spec = each.model
+                spec = spec.replace(k=-(-given.terms // spec.period) * spec.period)
+                if not Recorded.of(block, types, spec.k).differ(spec).any():
+                    kept.append((each, labels))
+            left = kept
+        return tuple(labels for _, labels in left)
+
+    def program(self, instruction: Instruction, compiler: str | None = None) -> Program:
+        """A program that puts the inputs to the unit of an instruction, and prints which of these it is.
+
+        Its K divides that of the inputs, which are put to it piece by piece, each result the next one's c.  Raises
+        RecorderError where no program can be written for it.
+        """
+        from mmaformal.recorder.fingerprint import program
+
+        table = list(zip(self.labels, self.gives, strict=True))
+        return program(instruction, self.cases, table, compiler)
+
+
+def _inputs_text(case: Codes) -> str:
+    pairs = [(k, x, y) for k, (x, y) in enumerate(zip(case.a, case.b, strict=True)) if x or y]
+    scales = [
+        f"scale_{side} = {' '.join(map(hex, x))}"
+        for side, x in (("a", case.scale_a), ("b", case.scale_b))
+        if x
+    ]
+    return ", ".join([*(f"a[{k}]·b[{k}] = {x:#x}·{y:#x}" for k, x, y in pairs), f"c = {case.c:#x}", *scales])
+
+
+def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
+    """The instructions of all architectures for these types, c as d, without block scales; one for each function."""
+    a, d = (FORMATS[x] if isinstance(x, str) else x for x in (a, d))
+    b = a if b is None else FORMATS[b] if isinstance(b, str) else b
+    found = [i for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == Types(a, b, d, d)]
+    if not found:
+        raise ValueError(f"no instruction takes {a} × {b} + {d} → {d}")
+    return tuple(found)
+
+
+def fingerprint(
+    instructions: Iterable[Instruction], *, timeout: float = 120.0, progress: Progress | None = None
+) -> Fingerprint:
+    """The smallest set of inputs found that tells all of these apart.
+
+    Instructions of other K are chained to the least K that they have in common.  timeout: seconds for proving that
+    those which no case tells apart are the same.
+
+    Raises IncomparableError for other types, ValueError for none.
+    """
+    start = time.monotonic()
+    given = list(instructions)
+    if not given:
+        raise ValueError("there is no instruction to tell from others")
+    k = math.lcm(*(i.k for i in given))
+    chained = [i.chained(k) for i in given]
+    if odd := [i for i in chained if Types.of(i.spec) != Types.of(chained[0].spec)]:
+        raise IncomparableError(
+            f"{odd[0].label} takes {odd[0].spec.types}, {chained[0].label} {chained[0].spec.types}"
+        )
+    specs = list(dict.fromkeys(i.spec for i in chained))
+    say = progress or (lambda _: None)
+    classes, tests = Classes([(x, x) for x in specs], timeout, say).found()
+    firsts = [each.model for each in classes]
+    say(f"{counted(len(firsts), 'function')}: the fewest inputs that tell them apart")
+    cases = _fewest(firsts, [test.case for test in tests])
+    rows = Rows.of(cases)
+    gives = [tuple(map(int, x)) for x in _results(firsts, rows)] if cases else [()] * len(firsts)
+    return Fingerprint(
+        tuple(chained),
+        tuple(classes),
+        tuple(cases),
+        tuple(gives),
+        at_least=_bound(len(firsts), len(cases)),
+        seconds=time.monotonic() - start,
+    )
+
+
+def _bound(functions: int, cases: int) -> int:
+    """None tell one function from itself; of several, one at least is needed."""
+    return min(cases, 1) if functions > 1 else 0
+
+
+def _results(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.uint64]:
+    """Codes, models × cases; NaNs are one code where some model does not know its own."""
+    d = np.stack([compiled_results(spec, rows.codes) for spec in specs])
+    if not all(spec.nan_is_canonical for spec in specs):
+        fmt = specs[0].d_format
+        d[np.asarray(is_nan(d.astype(np.int64), fmt))] = quiet_nan(fmt)
+    return d
+
+
+def _fewest(specs: Sequence[DotAdd], known: Sequence[Codes]) -> list[Codes]:
+    """The fewest of many cases that tell all apart, made smaller; `known` ones do."""
+    if len(specs) < 2:
+        return []
+    drawn = [generate(spec, _CASES, seed, (*MOODS, "edge")) for seed, spec in enumerate(specs)]
+    cases = [*known, *(case for rows in drawn for case in rows.cases())]
+    table = _results(specs, Rows.of(cases))
+    kinds = np.array([len(np.unique(column)) for column in table.T])
+    finite = _finite(table, specs[0].d_format)
+    products = np.array([sum(bool(x and y) for x, y in zip(case.a, case.b, strict=True)) for case in cases])
+    everything = [*np.lexsort((products, ~finite, -kinds))[:_TELLING], *range(len(known))]
+    of_numbers = [case for case in np.lexsort((products, -kinds)) if finite[case]][:_TELLING]
+    sets = chain(_sets(table, of_numbers, 2), _sets(table, everything, len(known)))
+    chosen = next(sets, list(range(len(known))))
+    return _smaller(specs, [cases[i] for i in chosen])
+
+
+def _finite(table: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
+    """The cases of which all results are numbers: a NaN's code is not known of all units."""
+    return np.asarray(np.asarray(is_finite(table.astype(np.int64), fmt)).all(axis=0))
+
+
+def _sets(table: NDArray[np.uint64], best: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Sets of cases that tell all models apart, of one case, of two, …"""
+    for size in range(1, most + 1):
+        for number, some in enumerate(combinations(best, size)):
+            if number > _SETS:
+                break
+            if len(np.unique(table[:, list(some)], axis=0)) == len(table):
+                yield list(some)
+
+
+def _smaller(specs: Sequence[DotAdd], cases: list[Codes]) -> list[Codes]:
+    """Each case made smaller while all together still tell all apart."""
+    fmt = specs[0].d_format
+    for place in range(len(cases)):
+        others = Rows.of(cases[:place] + cases[place + 1 :]) if len(cases) > 1 else None
+        fixed = _results(specs, others) if others is not None else np.empty((len(specs), 0), np.uint64)
+
+        numbers = bool(_finite(_results(specs, Rows.of([cases[place]])), fmt)[0])
+
+        def shows(
+            some: Sequence[Codes], fixed: NDArray[np.uint64] = fixed, numbers: bool = numbers
+        ) -> list[bool]:
+            table = _results(specs, Rows.of(some))
+            good = _finite(table, fmt) | (not numbers)
+            apart = [len(np.unique(np.column_stack([fixed, x]), axis=0)) == len(specs) for x in table.T]
+            return [bool(x and y) for x, y in zip(good, apart, strict=True)]
+
+        cases[place] = shrink(specs[0], cases[place], shows)
+    return cases
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m mmaformal.queries.fingerprint fp16 fp32` is `mmaformal fingerprint fp16 fp32`."""
+    from mmaformal.cli import main as command
+
+    return command(["fingerprint", *(sys.argv[1:] if argv is None else argv)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Inputs that tell models apart do; what they do not tell apart is proved the same; the program says which it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded import SHARED, recorded, save
+
+from mmaformal import ARCHITECTURES, cli, fingerprint
+from mmaformal.cases.inputs import Rows
+from mmaformal.cases.run import results
+from mmaformal.queries.find_difference import IncomparableError
+from mmaformal.queries.fingerprint import Fingerprint, of_types
+from mmaformal.recorder.program import RecorderError
+
+CHIPS = "sapphire_rapids", "armv8_6", "cdna2"
+CPU = Path("/proc/cpuinfo")
+HAS_BF16 = CPU.exists() and "avx512_bf16" in CPU.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def found() -> Fingerprint:
+    """Of processors and one GPU."""
+    return fingerprint([i for i in of_types("bf16", "fp32") if i.architecture in CHIPS], timeout=3)
+
+
+def test_the_inputs_tell_all_apart(found: Fingerprint) -> None:
+    firsts = [each.model for each in found.classes]
+    given = np.stack([results(spec, Rows.of(found.cases).codes) for spec in firsts])
+    assert np.array_equal(given, np.array(found.gives, np.uint64))
+    assert len(set(found.gives)) == len(firsts) > 3
+    assert found.at_least == len(found.cases) == 1
+    assert sorted(x for labels in found.labels for x in labels) == sorted(i.label for i in found.instructions)
+
+
+def test_its_results_are_numbers(found: Fingerprint) -> None:
+    assert all(found.instructions[0].d_format.is_finite(d) for gives in found.gives for d in gives)
+
+
+def test_it_is_told(found: Fingerprint) -> None:
+    text = str(found)
+    assert text.splitlines()[0].startswith(f"1 input tells {len(found.classes)} functions of ")
+    assert "(fewer do not)" in text
+    assert all(labels[0] in text for labels in found.labels)
+    told = json.loads(json.dumps(found.to_json()))
+    assert len(told["classes"]) == len(found.classes)
+    assert [int(x, 16) for x in told["classes"][0]["gives"]] == list(found.gives[0])
+
+
+def test_the_same_function_needs_no_input() -> None:
+    one = ARCHITECTURES["hopper"]["HMMA.16816.F32"]
+    found = fingerprint([one, ARCHITECTURES["blackwell"]["HMMA.16816.F32"]])
+    assert (len(found.classes), found.cases, found.at_least) == (1, (), 0)
+    with pytest.raises(RecorderError, match="no input tells these apart"):
+        found.program(one)
+
+
+def test_equal_ones_of_other_parameters_are_proved_so() -> None:
+    """As far as what is known of one's NaNs goes."""
+    one = ARCHITECTURES["sapphire_rapids"]["VFMADD231PH"]
+    found = fingerprint([one, one.replace(nan="ANY"), one.replace(rho="RNA-FP16")], timeout=60)
+    assert [len(each.members) for each in found.classes] == [2, 1]
+    assert len(found.classes[0].same) == len(found.classes[0].proofs) == 1
+
+
+def test_rows_are_named(found: Fingerprint, tmp_path: Path) -> None:
+    i = ARCHITECTURES["armv8_6"]["BFMMLA"]
+    path = save(tmp_path / "rows.npz", recorded(i, 400))
+    assert [labels[0] for labels in found.named(path)] == ["armv8_6 BFDOT[K=32]"]
+    other = save(tmp_path / "other.npz", recorded(ARCHITECTURES["hopper"]["HMMA.16816.F32"], 9))
+    with pytest.raises(IncomparableError):
+        found.named(other)
+
+
+def test_wrong_sets_are_told() -> None:
+    with pytest.raises(ValueError, match="there is no instruction"):
+        fingerprint([])
+    with pytest.raises(IncomparableError):
+        fingerprint([ARCHITECTURES["hopper"][x] for x in ("HMMA.16816.F32", "HMMA.16816.F32.BF16")])
+    with pytest.raises(ValueError, match="no instruction takes"):
+        of_types("fp64", "fp16")
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="no ../shared/recordings beside this checkout")
+def test_recorded_units_are_named(found: Fingerprint) -> None:
+    for name, label in (
+        ("emr_tdpbf16ps", "TDPBF16PS"),
+        ("qemu_bfdot", "BFDOT"),
+        ("emr_vdpbf16ps", "VDPBF16PS"),
+    ):
+        (labels,) = found.named(SHARED / "processors" / f"{name}.npz")
+        assert label in labels[0]
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc here")
+def test_the_program_of_a_processor_compiles_and_names_it(found: Fingerprint, tmp_path: Path) -> None:
+    program = found.program(ARCHITECTURES["sapphire_rapids"]["VDPBF16PS"])
+    source, executable = tmp_path / "name.c", tmp_path / "name"
+    source.write_text(program.source, encoding="utf-8")
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror"]
+    built = subprocess.run(
+        ["gcc", *flags, "-o", executable, source], capture_output=True, text=True, check=False
+    )
+    assert not built.returncode, built.stderr
+    if not HAS_BF16:
+        pytest.skip("it compiles; this processor has no avx512_bf16 to run it on")
+    ran = subprocess.run([executable], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "sapphire_rapids VDPBF16PS[K=32]\n")
+    wrong = program.source
+    for gives in found.gives:
+        wrong = wrong.replace(f"{{{gives[0]:#x}u}}", "{0x123u}")
+    source.write_text(wrong, encoding="utf-8")
+    subprocess.run(["gcc", "-o", executable, source], check=True)
+    ran = subprocess.run([executable], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stdout.startswith("none of the models: 0x")
+
+
+def test_programs_of_gpus_have_the_inputs(found: Fingerprint) -> None:
+    for arch, name, suffix in (
+        ("hopper", "HMMA.16816.F32.BF16", ".cu"),
+        ("cdna3", "v_mfma_f32_32x32x8_bf16", ".hip"),
+    ):
+        program = found.program(ARCHITECTURES[arch][name])
+        assert program.suffix == suffix
+        issues = 32 // ARCHITECTURES[arch][name].k
+        assert f"pieces[1][{issues}] = {{" in program.source
+        assert all(labels[0] in program.source for labels in found.labels)
+        assert program.source.count("int main(") == 1
+    with pytest.raises(RecorderError, match="which does not divide 32"):
+        found.program(ARCHITECTURES["blackwell"]["UTCQMMA.F32.E4M3.E4M3"].replace(k=64))
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_names_a_file_and_writes_a_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save(tmp_path / "rows.npz", recorded(ARCHITECTURES["armv8_6"]["BFDOT"], 200))
+    words = [
+        "fingerprint",
+        "bf16",
+        "fp32",
+        *(x for chip in CHIPS[:2] for x in ("--arch", chip)),
+        "--timeout",
+        "5",
+    ]
+    out = tmp_path / "name.c"
+    more = ["--name", str(path), "--program", str(out), "--on", "sapphire_rapids", "VDPBF16PS"]
+    assert cli.main([*words, *more]) == 0
+    said = capsys.readouterr().out
+    assert "rows.npz: armv8_6 BFDOT" in said
+    assert "int main(void)" in out.read_text(encoding="utf-8")
+    assert cli.main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["terms"] == 32
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fp17", "fp32"],
+        ["fp64", "fp16"],
+        ["bf16", "fp32", "--program", "x.c"],
+        ["bf16", "fp32", "--name", "no.npz"],
+    ],
+)
+def test_wrong_use_is_told_in_a_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fingerprint", *words, "--arch", "armv8_6", "--timeout", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
