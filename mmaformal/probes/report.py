@@ -117,7 +117,7 @@ def accumulator(found: Probed) -> str:
     terms = f"the largest of {each.terms} terms that are summed at once"
     if kept.more:
         return (
-            f"loses none of the {kept.places} fractional bits below {terms} that these types reach; {result}"
+            f"loses no bit within {kept.places} places below {terms}, as far as these types reach; {result}"
         )
     return f"keeps {kept.places} fractional bits below {terms}; {result}"
 
@@ -234,14 +234,16 @@ def _order(box: Box) -> tuple[Tree | None, str, tuple[Row, ...]]:
     tree = found.tree
     if tree is None or not tree.root.lossless or len(tree.nodes) > 1:
         return tree, found.says, found.rows
-    by_c = steps(box, _fraction_bits(box))
+    by_c, reach = steps(box, _fraction_bits(box)), found.large - found.small
+    far = reach > 2 * (box.types.d.fraction_bits + 1)  # farther than a sum of two results could keep
     if isinstance(by_c, str):
-        reach = found.large - found.small
-        if reach > box.types.d.fraction_bits + 1:
+        if far:
             return tree, f"{found.says}; nothing is lost over {reach} places", found.rows
         return None, f"cannot be told by these types: masked sums lose nothing, and {by_c}", found.rows
     node, rows = by_c
-    return Tree(node, box.k), "by c alone: products are too near to each other to mask one", rows
+    if far and node.open and node.places == frozenset(node.children):
+        return tree, f"{found.says}; nothing is lost over {reach} places", found.rows
+    return Tree(node, box.k), f"by c alone: masked sums lose nothing over the {reach} places there are", rows
 
 
 def _fraction_bits(box: Box) -> int:
