@@ -580,12 +580,14 @@ class Named(ShortRepr):
         return self.found.verdict == "one" and self.spec in self.found.classes[0].members
 
 
-def registry(timeout: float) -> Iterator[Named]:
-    """Every model of the registry, those of the same inputs one after the other."""
+def registry(timeout: float, prefix: str = "") -> Iterator[Named]:
+    """Every model of the registry whose types begin so, those of the same inputs one after the other."""
     first: dict[DotAdd, str] = {}
     for i in (i for arch in ARCHITECTURES.values() for i in arch):
         first.setdefault(i.spec, i.label)
     for spec, label in sorted(first.items(), key=lambda each: (str(Types.of(each[0])), each[0].k)):
+        if not str(Types.of(spec)).startswith(prefix):
+            continue
         asked = Instruction(label, "a model", 1, 1, spec)
         yield Named(label, spec, identify(asked, timeout=timeout))
 
@@ -611,11 +613,14 @@ def markdown(named: Sequence[Named]) -> str:
     return "\n".join(lines)
 
 
-@click.command(help="Identify every model of the registry as a black box; the table of docs/identify.md.")
+@click.command(
+    help="Identify every model of the registry whose types begin with PREFIX as a black box."
+)
+@click.argument("prefix", default="")
 @options.timeout(5.0, "for solvers, of each model")
-def command(timeout: float) -> int:
+def command(prefix: str, timeout: float) -> int:
     named = []
-    for each in registry(timeout):
+    for each in registry(timeout, prefix):
         named.append(each)
         print(f"{len(named)} {each.label}: {each.found.summary}", file=sys.stderr, flush=True)
     return answered(markdown(named), SETTLED if all(each.right for each in named) else REFUTED)
