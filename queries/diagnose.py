@@ -22,7 +22,7 @@ from pathlib import Path
 from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
-from mmaformal.queries.elimination import Miss, Progress, Recorded, nearest_of, search
+from mmaformal.queries.elimination import Miss, Progress, Recorded, nearest_of, search, types_of
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces import algorithms
 from mmaformal.spaces.common import Types
@@ -186,7 +186,7 @@ def diagnose(
     start = time.monotonic()
     given = recording if isinstance(recording, Recording) else read(recording)
     say = progress or (lambda _: None)
-    types = Types(given.a_format, given.b_format, given.c_format, given.d_format)
+    types = types_of(given)
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in algorithms()]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")

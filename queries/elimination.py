@@ -21,7 +21,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
 from mmaformal.recordings.check import row_sizes
-from mmaformal.recordings.read import Block
+from mmaformal.recordings.read import Block, Recording
 from mmaformal.solver.pool import processes
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
@@ -50,6 +50,13 @@ class Miss(ShortRepr):
     row: int  #: the smallest of them
     gives: int  #: code
     recorded: int  #: code
+
+
+def types_of(recording: Recording) -> Types:
+    """The types of its rows."""
+    formats = recording.a_format, recording.b_format, recording.c_format, recording.d_format
+    block = recording.terms // recording.scales if recording.scales else 0
+    return Types(*formats, recording.scale_format, block)
 
 
 @dataclass(frozen=True, repr=False)

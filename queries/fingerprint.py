@@ -34,7 +34,7 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation
-from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces.common import Types
@@ -144,7 +144,7 @@ class Fingerprint(ShortRepr):
         """
         given = recording if isinstance(recording, Recording) else read(recording)
         types = Types.of(self.instructions[0].spec)
-        if (given.a_format, given.b_format, given.c_format, given.d_format) != types[:4]:
+        if types_of(given) != types:
             raise IncomparableError(f"{given.path} has other types than {types}")
         left = list(zip(self.classes, self.labels, strict=True))
         for block in given.blocks():

@@ -245,9 +245,9 @@ class _Table:
     specs: tuple[DotAdd, ...]
     rows: Rows
     d: NDArray[np.uint64]  #: models × cases; NaNs that a model does not know are one code
-    sure: (
-        NDArray[np.bool_] | None
-    )  #: of families: models × cases, whether it gives that whatever its details are
+    #: of families: models × cases, whether it gives that whatever its details are
+    sure: NDArray[np.bool_] | None
+    tells: NDArray[np.bool_]  #: models × cases, whether it gives this and nothing else
 
     @staticmethod
     def of(specs: Sequence[DotAdd], rows: Rows, *, families: bool = False) -> _Table:
@@ -255,7 +255,11 @@ class _Table:
         table = np.stack(d)
         if families:
             table[table == specs[0].d_format.sign_mask] = 0
-        return _Table(tuple(specs), rows, table, _sure(specs, rows) if families else None)
+        sure = _sure(specs, rows) if families else None
+        unknown = np.array([[not spec.nan_is_canonical] for spec in specs]) & (
+            table == _some_nan(specs[0].d_format)
+        )
+        return _Table(tuple(specs), rows, table, sure, ~unknown if sure is None else sure & ~unknown)
 
     def agree(self, case: int, d: np.uint64) -> NDArray[np.bool_]:
         """The models that give this for a case."""
@@ -275,7 +279,7 @@ class _Table:
         least, best = float(len(some)) ** 2, None
         for case in set(range(len(self.rows))).difference(but):
             column = self.d[some, case]
-            given = column if self.sure is None else column[self.sure[some, case]]
+            given = column[self.tells[some, case]]
             if len(counts := np.unique(given, return_counts=True)[1]) < 2:
                 continue
             unsure = len(some) - len(given)  # they are left, whatever the answer
@@ -613,9 +617,7 @@ def markdown(named: Sequence[Named]) -> str:
     return "\n".join(lines)
 
 
-@click.command(
-    help="Identify every model of the registry whose types begin with PREFIX as a black box."
-)
+@click.command(help="Identify every model of the registry whose types begin with PREFIX as a black box.")
 @click.argument("prefix", default="")
 @options.timeout(5.0, "for solvers, of each model")
 def command(prefix: str, timeout: float) -> int:

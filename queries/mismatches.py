@@ -215,7 +215,9 @@ def explain_mismatches(
         for value in _differing(nearest, spec).values()
         if not rows.any_wrong(spec)
     ]
-    groups = [_asked(model, group, start + timeout, say) for group in rows.groups(changes)]
+    groups = rows.groups(changes)
+    deadline = time.monotonic() + timeout
+    groups = [_asked(model, group, deadline, say) for group in groups]
     return Mismatches(
         given,
         model,
@@ -248,7 +250,7 @@ def _asked(model: Instruction, group: Group, deadline: float, progress: Progress
     name, value = group.change
     progress(f"the smallest input on which {name} shows")
     row = group.smallest
-    known = Codes(row.a, row.b, row.c)
+    known = Codes(row.a, row.b, row.c, row.scale_a, row.scale_b)
     answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
     return Group(group.kind, group.rows, group.smallest, group.change, answer)
 
@@ -422,7 +424,10 @@ class _Smallest:
         if self.mismatch is None or size < self.size:
             case, recorded = rows.one(i)
             self.size = size
-            self.mismatch = Mismatch(int(numbers[i]), case.a, case.b, case.c, recorded, int(gives[i]))
+            codes = case.a, case.b, case.c
+            self.mismatch = Mismatch(
+                int(numbers[i]), *codes, recorded, int(gives[i]), case.scale_a, case.scale_b
+            )
 
 
 def _seen(

@@ -30,9 +30,10 @@ def recording(folder: Path, true: Instruction, rows: int = 3000, **changes: Any)
     sides = zip((x.a, x.b, x.c), (spec.a_format, spec.b_format, spec.c_format), strict=True)
     a, b, c = (codes.astype(fmt.word) for codes, fmt in sides)
     d = results(spec, x.codes).astype(spec.d_format.word)
-    return save(
-        folder / "rows.npz", {"a": a, "b": b, "c": c, "d": d, "meta": meta_of(true, spec.k)} | changes
-    )
+    arrays = {"a": a, "b": b, "c": c, "d": d, "meta": meta_of(true, spec.k)}
+    if spec.scale_format is not None:
+        arrays |= {name: getattr(x, name).astype(spec.scale_format.word) for name in ("scale_a", "scale_b")}
+    return save(folder / "rows.npz", arrays | changes)
 
 
 def instruction(label: str) -> Instruction:
@@ -104,6 +105,16 @@ def test_two_wrong_parameters_are_two_groups(tmp_path: Path) -> None:
     assert found.candidate is not None
     assert found.candidate.spec == true.spec
     assert found.count == sum(group.rows for group in found.groups)
+
+
+def test_rows_with_block_scales_are_explained_too(tmp_path: Path) -> None:
+    true = next(i for i in ARCHITECTURES["blackwell"] if i.algorithm == "gdfs")
+    found = explain_mismatches(recording(tmp_path, true), true.replace(F=34), timeout=3)
+    assert found.candidate is not None
+    assert found.candidate.spec == true.spec
+    (group,) = found.groups
+    assert group.change == ("F", 35)
+    assert isinstance(group.answer, Different)
 
 
 def test_noise_is_explained_by_nothing(tmp_path: Path) -> None:
