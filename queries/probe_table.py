@@ -46,7 +46,7 @@ from mmaformal.probes.kept import Kept
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.sums import Sum
-from mmaformal.probes.tree import Node, Tree
+from mmaformal.probes.tree import Node, Tree, flat
 from mmaformal.queries.property_table import distinct
 
 READ, BOUNDED, NOT_TOLD, WRONG = "read", "bounded", "not told", "WRONG"
@@ -194,7 +194,7 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
     p, fused = spec.parameters, [each for each in found.sums if each.fused]
     best = max(fused, key=lambda each: each.terms, default=None)
     if isinstance(p, Fdrda):
-        yield from _of_fdrda(p, best)
+        yield from _of_fdrda(p, best, _c_itself(found))
     elif isinstance(p, (Fda, Lowered)):
         cut = found.sums[0].rounded.cut_at if found.sums and isinstance(p, Fda) else None
         alone = Kept(cut, False, (), 0, ()) if cut is not None else None
@@ -213,10 +213,15 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
 MOST_EXACT = 1 << 20
 
 
-def _of_fdrda(p: Fdrda, best: Sum | None) -> Iterator[tuple[str, int, Kept | None]]:
+def _c_itself(found: Probed) -> Kept | None:
+    """What was read of c where it is a term itself, and does not come through another sum."""
+    return next((each.c for each in found.sums if found.k in flat(each.node).children), None)
+
+
+def _of_fdrda(p: Fdrda, best: Sum | None, c: Kept | None) -> Iterator[tuple[str, int, Kept | None]]:
     yield "F (products)", p.F, best.product if best else None
     reach = min(p.F, p.c_reach) if isinstance(p, Gfdrda) else p.F
-    yield "F (c)", reach, best.c if best else None
+    yield "F (c)", reach, c
     beside = best.beside_c.kept if best and best.beside_c else None
     in_dot = (
         p.cut is Rounding.RZ and p.rho.rounding is Rounding.RZ
@@ -227,8 +232,8 @@ def _of_fdrda(p: Fdrda, best: Sum | None) -> Iterator[tuple[str, int, Kept | Non
         yield "sum_bits", p.sum_bits or MOST_EXACT, Kept(cut, False, (), 0, ())
         places, more = best.beside_c.aligned or (0, True)
         yield "dot_bits", p.dot_bits, Kept(places, more, (), 0, ())
-    if isinstance(p, Gfdrda) and best and best.c and best.c.reach is not None:
-        yield "c_reach", p.c_reach, Kept(best.c.reach, False, (), 0, ())
+    if isinstance(p, Gfdrda) and c is not None and c.reach is not None:
+        yield "c_reach", p.c_reach, Kept(c.reach, False, (), 0, ())
 
 
 def _verdict(model: int, kept: Kept | None) -> tuple[str, str]:
@@ -251,7 +256,7 @@ def _roundings(spec: DotAdd, found: Probed) -> Iterator[Line]:
     if p.aligns:
         yield _cut("cut of products", Rounding.RZ, [each.product for each in found.sums])
         dropped = isinstance(p, Gfdrda) and p.c_reach <= p.F  # before it would be cut
-        c = [] if dropped else [each.c for each in found.sums]
+        c = [] if dropped else [_c_itself(found)]
         yield _cut("cut of c", p.cut if isinstance(p, Fdrda) else Rounding.RZ, c)
 
 

@@ -47,7 +47,10 @@ class Sum(ShortRepr):
         if self.fused:
             parts = [(self.product, "a product beside a larger one")]
             if c in self.node.places:
-                parts.append((self.c, "c beside larger products"))
+                direct = c in flat(self.node).children
+                parts.append(
+                    (self.c, f"c{'' if direct else ', through the sums before,'} beside larger products")
+                )
                 parts.append((self.beside_c.kept if self.beside_c else None, "products beside a larger c"))
             out += [f"{name}: {_kept_words(kept)}" for kept, name in parts if kept is not None]
             if not out:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Gfdrda
 from mmaformal.formats import FORMATS
 from mmaformal.probes import Tree
 from mmaformal.probes.box import Box, code_of, factors_of, power
@@ -176,6 +176,13 @@ def check_unit(spec: DotAdd) -> None:
 @given(units())
 def test_nothing_wrong_is_read_of_any_unit(spec: DotAdd) -> None:
     check_unit(spec)
+
+
+def test_c_is_read_where_it_is_a_term_itself() -> None:
+    """In the second sum it has come through the first, whose zero products cut it: a random unit showed that."""
+    e2m1, fp32 = FORMATS["e2m1"], FORMATS["fp32"]
+    parameters = Gfdrda(23, 2, IEEE_FP32, skip_zero_products=False, c_reach=31)
+    check_unit(DotAdd(4, e2m1, e2m1, fp32, fp32, parameters))
 
 
 @pytest.mark.slow
