@@ -16,10 +16,10 @@ from kernel_runs import near_one, random_codes
 from recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
-from mmaformal import Instruction, hopper, recordings, rtx_blackwell, sapphire_rapids
+from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids
 from mmaformal.algorithms import DotAdd, Rounding
 from mmaformal.encodings import executable
-from mmaformal.formats import Specials
+from mmaformal.formats import Specials, bf16, fp32
 from mmaformal.kernels import rows
 from mmaformal.kernels.rows import given as given_numbers
 
@@ -191,3 +191,12 @@ def test_instructions_take_them_for_many_rows(monkeypatch: pytest.MonkeyPatch) -
     broadcast = i.dot_add(given["a"][:10, None], given["b"][:10], np.uint32(0))
     assert calls == [300, 100]
     assert (broadcast[3] == i.dot_add(given["a"][3], given["b"][:10], np.uint32(0))).all()
+
+
+def test_a_product_that_is_too_large_only_by_its_significand() -> None:
+    """1.5 · 2^63 times 1.5 · 2^64 is above 2^128, of exponent 127."""
+    i = cdna3["f32_16x16x16_bf16"]
+    a, b = np.zeros((2, i.k), np.uint16), np.zeros((2, i.k), np.uint16)
+    a[:, 3], b[:, 3] = bf16.code("0x1.8p63"), (bf16.code("0x1.8p64"), bf16.code("0x1p64"))
+    given = {"a": a, "b": b, "c": np.full(2, fp32.code("-0x1p127"), np.uint32)}
+    assert assert_same(i, given).tolist() == [fp32.infinity, fp32.code("0x1p126")]

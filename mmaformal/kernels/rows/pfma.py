@@ -23,9 +23,7 @@ def run_rows(
             even, odd = np.int64(0), np.int64(0)
             for k in range(first, first + L):
                 t = fma(np.int64(a[i, k]), np.int64(b[i, k]), even, of).result
-                even, odd = odd, t  # sums take turns
-            if L & 1:
-                even, odd = odd, even
+                even, odd = odd, t  # sums take turns, and L is even
             code = add_codes(code, add_codes(even, odd)[1])[1]
         d[i] = code
 
