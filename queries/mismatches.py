@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import Conversion, DotAdd, parameter_text
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
@@ -91,9 +92,9 @@ class Mismatches(ShortRepr):
     rows: int
     groups: tuple[Group, ...]
     candidate: Instruction | None  #: the model with the changes, if that explains every row
-    not_told: tuple[
-        tuple[str, object], ...
-    ]  #: other values of one parameter of it that explain every row too
+    #: other values of one parameter of it that explain every row too
+    not_told: tuple[tuple[str, object], ...]
+    tabled: tuple[str, ...]  #: instructions of the tables that explain every row
     seconds: float
 
     def __bool__(self) -> bool:
@@ -122,12 +123,13 @@ class Mismatches(ShortRepr):
         if self.candidate is not None:
             spec = self.candidate.spec
             lines.append(f"explains every row: {spec.text}")
-            if known := known_as(spec):
-                lines.append(f"  that is {', '.join(known[:3])}{', …' if len(known) > 3 else ''}")
             for name in dict.fromkeys(name for name, _ in self.not_told):
                 values = values_text([value for each, value in self.not_told if each == name])
                 lines.append(f"  not told by these rows: {name} ({values})")
-        elif self.groups:
+        if self.groups and self.tabled:
+            more = f" and {len(self.tabled) - 3} more" if len(self.tabled) > 3 else ""
+            lines.append(f"of the tables, these explain every row: {', '.join(self.tabled[:3])}{more}")
+        elif self.groups and self.candidate is None:
             lines.append("no changes of the model explain every row: `mmaformal diagnose` tries all models")
         return "\n".join(lines)
 
@@ -175,7 +177,7 @@ class Mismatches(ShortRepr):
                 for group in self.groups
             ],
             "explained_by": None if self.candidate is None else self.candidate.spec.text,
-            "known_as": [] if self.candidate is None else list(known_as(self.candidate.spec)),
+            "tabled": list(self.tabled),
             "not_told": [[name, parameter_text(value, name)] for name, value in self.not_told],
             "seconds": round(self.seconds, 2),
         }
@@ -205,7 +207,7 @@ def explain_mismatches(
     rows = _File(given, model)
     wrong, right = rows.some()
     if not len(wrong):
-        return Mismatches(given, model, given.rows, (), None, (), time.monotonic() - start)
+        return Mismatches(given, model, given.rows, (), None, (), (), time.monotonic() - start)
     descent = _Descent(wrong, right, say)
     changes, nearest = descent.from_model(model.spec)
     explains = not rows.any_wrong(nearest)
@@ -225,6 +227,7 @@ def explain_mismatches(
         tuple(groups),
         model.replace(**_differing(model.spec, nearest)) if explains else None,
         tuple(not_told),
+        tuple(label for spec in _tabled(model.spec) if not rows.any_wrong(spec) for label in known_as(spec)),
         seconds=time.monotonic() - start,
     )
 
@@ -232,6 +235,13 @@ def explain_mismatches(
 def _told(code: int, fmt: Format) -> str:
     """A number, or the code of a NaN."""
     return f"NaN {code:#x}" if fmt.is_nan(code) else fmt.text(code)
+
+
+def _tabled(spec: DotAdd) -> list[DotAdd]:
+    """What the tables have that takes the same inputs, chained to its K."""
+    found = {i.spec for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == Types.of(spec)}
+    chained = {each.replace(k=spec.k) for each in found if spec.k % each.period == 0}
+    return sorted(chained, key=lambda each: each.text)
 
 
 def _differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:

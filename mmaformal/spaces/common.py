@@ -66,10 +66,10 @@ def signed_zeros(rho: Conversion) -> tuple[Conversion, ...]:
 
 
 def zero_exponents(types: Types) -> Iterator[int | None]:
-    """None, one below all, and each from the least exponent of a term to that of 1."""
+    """None, one below all, and each from the least exponent of a term, or of d, to that of 1."""
     yield from (None, LOWEST)
-    least = min(types.a.min_exponent + types.b.min_exponent, types.c.min_exponent)
-    yield from range(least - types.c.fraction_bits, 1)
+    least = min(types.a.min_exponent + types.b.min_exponent, types.c.min_exponent) - types.c.fraction_bits
+    yield from range(min(least, types.d.min_exponent - types.d.fraction_bits), 1)
 
 
 def orders(k: int, step: int) -> Iterator[tuple[int, ...]]:

@@ -77,6 +77,7 @@ def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Pa
     ]
     assert found.candidate is not None
     assert found.candidate.spec == true.spec
+    assert label in found.tabled
     (group,) = found.groups
     assert isinstance(group.answer, Different)
     wrong, changed = group.answer.witness.results
@@ -166,7 +167,7 @@ def test_the_command_groups_and_writes_a_program(tmp_path: Path, capsys: pytest.
     assert cli.main([*words[:4], "--timeout", "1", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["groups"][0]["change"] == {"F": "23"}
-    assert "volta HMMA.884.F32.F32" in told["known_as"]
+    assert "volta HMMA.884.F32.F32" in told["tabled"]
 
 
 @pytest.mark.parametrize(
