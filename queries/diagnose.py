@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.architectures.known import known_as
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Progress, Recorded, nearest_of, search, types_of
@@ -31,7 +32,8 @@ from mmaformal.spaces.common import Types
 _ROWS = 1 << 17
 #: More models than these that explain all rows are counted, and not compared.
 _MOST = 400
-_SHOWN = 3
+#: Models and tests that are listed for a person.
+_LISTED, _SHOWN = 8, 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +47,8 @@ class Diagnosis(ShortRepr):
     k: int
     rows: int
     tried: int  #: models, not counting details
-    explained_by: int  #: so many models at least explain every row, details counted
+    explained_by: int  #: models that explain every row, details counted
+    families_in_all: int  #: these, not counting details
     seconds: float
 
     def __bool__(self) -> bool:
@@ -57,8 +60,8 @@ class Diagnosis(ShortRepr):
         about = f"{counted(self.rows, 'row')} of {counted(self.k, 'product')}, {self.types}"
         if not self.classes:
             return f"nothing tried explains all of {about}"
-        n = len(self.families)
-        models = "1 model" if n == 1 else f"{n} models"
+        n = self.families_in_all
+        models = "1 model" if n == 1 else f"{n:,} models"
         return f"{models} of {self.tried:,} tried explain{'s' if n == 1 else ''} {about}"
 
     @property
@@ -71,9 +74,11 @@ class Diagnosis(ShortRepr):
 
     def __str__(self) -> str:
         lines = [self.summary]
-        for number, classes in enumerate(self.families.values(), 1):
+        for number, classes in enumerate(islice(self.families.values(), _LISTED), 1):
             first, *rest = _family_lines(classes)
             lines += [f"{number}. {first}", *(f"   {line}" for line in rest)]
+        if self.families_in_all > _LISTED:
+            lines.append(f"and {counted(self.families_in_all - _LISTED, 'model')} more: --json")
         if self.explained_by > _MOST:
             lines.append(
                 f"{self.explained_by:,} models at least, details counted, explain every row; {_MOST} were compared"
@@ -98,6 +103,7 @@ class Diagnosis(ShortRepr):
             "rows": self.rows,
             "tried": self.tried,
             "explained_by": self.explained_by,
+            "families": self.families_in_all,
             "classes": [
                 {
                     "model": each.model.text,
@@ -129,6 +135,12 @@ class Diagnosis(ShortRepr):
             ],
             "seconds": round(self.seconds, 2),
         }
+
+
+def _compared(exact: Sequence[tuple[DotAdd, DotAdd]]) -> list[tuple[DotAdd, DotAdd]]:
+    """The models to compare: instructions of the tables, then one of each family, then the rest."""
+    firsts = {family: each for each, family in reversed(exact)}
+    return sorted(exact, key=lambda x: (not known_as(x[0]), firsts[x[1]] != x[0]))[:_MOST]
 
 
 def _family_lines(classes: Sequence[Explanation]) -> list[str]:
@@ -198,7 +210,7 @@ def diagnose(
         more = Recorded.of(block, types, given.terms)
         exact = [(spec, family) for spec, family in exact if not more.differ(spec).any()]
     nearest = () if exact else tuple(nearest_of(rows, found.near))
-    classes, tests = Classes(exact[:_MOST], timeout, say).found()
+    classes, tests = Classes(_compared(exact), timeout, say).found()
     return Diagnosis(
         tuple(classes),
         tuple(tests),
@@ -208,6 +220,7 @@ def diagnose(
         rows=given.rows,
         tried=found.tried,
         explained_by=len(exact),
+        families_in_all=len({family for _, family in exact}),
         seconds=time.monotonic() - start,
     )
 

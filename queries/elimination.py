@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
@@ -57,6 +58,12 @@ def types_of(recording: Recording) -> Types:
     formats = recording.a_format, recording.b_format, recording.c_format, recording.d_format
     block = recording.terms // recording.scales if recording.scales else 0
     return Types(*formats, recording.scale_format, block)
+
+
+def tabled(types: Types, k: int) -> list[DotAdd]:
+    """What the instructions of the tables compute that take these types, chained to K."""
+    found = {i.spec for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == types}
+    return sorted({each.replace(k=k) for each in found if k % each.period == 0}, key=lambda each: each.text)
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,9 +141,12 @@ def search(rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) 
         text = f"{tried:,} models tried, {exact:,} explain every row"
         progress(f"{len(found)} of {len(tasks)} parts, the last of {name}: {text}")
     near = sorted((x for each in found for x in each.near), key=lambda x: (x[0], x[1].text))
-    exact_ones = sorted(
-        (x for each in found for x in each.exact), key=lambda x: (not known_as(x[0]), _in_order(x[0]))
-    )
+    explaining = [x for each in found for x in each.exact]
+    there = {spec for spec, _ in explaining}
+    for spec in tabled(rows.types, rows.k):  # not all details were tried of all
+        if spec.parameters.algorithm in names and spec not in there and not rows.differ(spec).any():
+            explaining.append((spec, spec))
+    exact_ones = sorted(explaining, key=lambda x: (not known_as(x[0]), _in_order(x[0])))
     return Found(exact_ones, near[:_NEAREST], sum(each.tried for each in found))
 
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import Conversion, DotAdd, parameter_text
-from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
@@ -30,7 +29,7 @@ from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import values_text
-from mmaformal.queries.elimination import Recorded, differ
+from mmaformal.queries.elimination import Recorded, differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
@@ -227,7 +226,12 @@ def explain_mismatches(
         tuple(groups),
         model.replace(**_differing(model.spec, nearest)) if explains else None,
         tuple(not_told),
-        tuple(label for spec in _tabled(model.spec) if not rows.any_wrong(spec) for label in known_as(spec)),
+        tuple(
+            label
+            for spec in tabled(Types.of(model.spec), model.k)
+            if not rows.any_wrong(spec)
+            for label in known_as(spec)
+        ),
         seconds=time.monotonic() - start,
     )
 
@@ -235,13 +239,6 @@ def explain_mismatches(
 def _told(code: int, fmt: Format) -> str:
     """A number, or the code of a NaN."""
     return f"NaN {code:#x}" if fmt.is_nan(code) else fmt.text(code)
-
-
-def _tabled(spec: DotAdd) -> list[DotAdd]:
-    """What the tables have that takes the same inputs, chained to its K."""
-    found = {i.spec for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == Types.of(spec)}
-    chained = {each.replace(k=spec.k) for each in found if spec.k % each.period == 0}
-    return sorted(chained, key=lambda each: each.text)
 
 
 def _differing(model: DotAdd, spec: DotAdd) -> dict[str, object]:
