@@ -62,8 +62,8 @@ Progress = Callable[[str], None]
 class Identified(ShortRepr):
     """What a unit was found to be, and all that it was asked."""
 
-    #: one class of models, or several; one but for rows that are otherwise when asked again (noise), or that nothing
-    #: explains (exceptions); two models mixed; none
+    #: one function; several that no case tells apart and that are not proved to be one; one but for rows that are
+    #: otherwise when asked again (noise), or that nothing explains (exceptions); two models mixed; none
     verdict: Verdict
     classes: tuple[Explanation, ...]  #: of "mixture" both, of "none" the nearest
     types: Types
@@ -87,10 +87,11 @@ class Identified(ShortRepr):
         n, names = len(self.d), [each.model.text for each in self.classes]
         asked = f"{counted(self.chosen, 'input')} chosen, {n:,} in all"
         few = f"{len(self.wrong):,} of {counted(n, 'row')}"
+        others = counted(sum(len(each.open) for each in self.classes) + len(names) - 1, "model")
         again = f", {len(self.repeated):,} of these otherwise when asked again" if self.repeated else ""
         return {
             "one": lambda: f"{names[0]}, by {asked}",
-            "several": lambda: f"{len(names)} models that were not told apart, by {asked}",
+            "several": lambda: f"{names[0]}, not told apart from {others}, by {asked}",
             "noise": lambda: f"noise: {names[0]}, but for {few}{again}",
             "mixture": lambda: f"two models mixed: {names[0]}, and for {few} {names[1]}",
             "exceptions": lambda: f"{names[0]}, but for {few}, which nothing explains",
@@ -467,7 +468,7 @@ class _Search:
         some = [each.model for each in classes] or self._candidates()[:1]
         self.asked.answer(_pool(some, confirm, (*MOODS, "edge"), 11))
         rows, d = self.asked.all()
-        verdict: Verdict = "one" if len(classes) == 1 else "several"
+        verdict: Verdict = "one" if len(classes) == 1 and not classes[0].open else "several"
         if not classes or _wrong(classes[0].model, rows, d).any():
             self.progress("no model explains all answers: do two?")
             table = _Right.of(self._candidates(), rows, d, self.among is None)

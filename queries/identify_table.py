@@ -32,8 +32,13 @@ class Named(ShortRepr):
 
     @property
     def right(self) -> bool:
-        """Whether it ended at one class of models, which has this one."""
-        return self.found.verdict == "one" and self.spec in self.found.classes[0].members
+        """Whether it is among what is left, which no case tells from it."""
+        return self.found.verdict in ("one", "several") and self.spec in self.found.classes[0].members
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that is left is proved to be this function."""
+        return self.right and self.found.verdict == "one"
 
 
 def registry(timeout: float, prefix: str = "") -> Iterator[Named]:
@@ -51,17 +56,19 @@ def registry(timeout: float, prefix: str = "") -> Iterator[Named]:
 def markdown(named: Sequence[Named]) -> str:
     """How many inputs were chosen, by types, and each model that was not found."""
     lines = [
-        "| types | K | models | right | inputs chosen: mean, most | models there are |",
-        "|---|---|---|---|---|---|",
+        "| types | K | models | right | proved alone | inputs chosen: mean, most | models there are |",
+        "|---|---|---|---|---|---|---|",
     ]
     by_types: dict[tuple[str, int], list[Named]] = {}
     for each in named:
         by_types.setdefault((str(Types.of(each.spec)), each.spec.k), []).append(each)
     for (types, k), group in by_types.items():
         chosen = [each.found.chosen for each in group]
-        right = sum(each.right for each in group)
+        right, settled = sum(each.right for each in group), sum(each.settled for each in group)
         mean = f"{sum(chosen) / len(chosen):.1f}, {max(chosen)}"
-        lines.append(f"| {types} | {k} | {len(group)} | {right} | {mean} | {group[0].found.models:,} |")
+        lines.append(
+            f"| {types} | {k} | {len(group)} | {right} | {settled} | {mean} | {group[0].found.models:,} |"
+        )
     counts = Counter(each.found.chosen for each in named)
     told = ", ".join(f"{n}: {counts[n]}" for n in sorted(counts))
     lines += ["", f"Inputs chosen, and for how many of {len(named)} models: {told}."]

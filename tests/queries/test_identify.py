@@ -17,7 +17,9 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.run import results
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
+from mmaformal.queries import classes
 from mmaformal.queries import identify as module
+from mmaformal.solver.answers import Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
 
@@ -115,6 +117,21 @@ def test_what_no_model_is_is_none() -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_what_is_not_proved_the_same_is_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models that are one function, and no solver that says so."""
+    one, other = (GPS.replace(G=4) for _ in "ab")
+    same = other.spec.replace(product_order=(0, 1, 3, 2, 4, 5, 7, 6))
+    monkeypatch.setattr(
+        classes, "find_difference", lambda x, y, **_: Unknown("the same?", "no time", (), 0.0)
+    )
+    found = identify(unit(one), among=[one, same], **BF16)
+    assert found.verdict == "several"
+    assert not found
+    assert [len(each.open) for each in found.classes] == [1]
+    assert "not told apart from 1 model" in found.summary
+
+
+@pytest.mark.usefixtures("few")
 def test_only_what_is_given_is_told_apart() -> None:
     others = [GPS, GPS.replace(G=4), PFMA.configured(8)]
     found = identify(unit(GPS.replace(G=4)), among=others, **BF16)
@@ -196,6 +213,6 @@ def test_instructions_are_identified(label: str) -> None:
     arch, name = label.split()
     i = ARCHITECTURES[arch][name]
     found = identify(i, timeout=5)
-    assert found.verdict == "one"
+    assert found.verdict == ("several" if found.classes[0].open else "one")
     assert i.spec in found.classes[0].members
     assert found.chosen <= BOXES[label]
