@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +14,17 @@ from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
 
 #: Random cases to tell models apart by.
 _CASES = 6000
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +50,11 @@ class RunNext(ShortRepr):
 
     case: Codes
     gives: tuple[int, ...]  #: codes, in the order of the classes
+
+
+def one_nan(d: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
+    """Codes, all NaNs the same one."""
+    return np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(quiet_nan(fmt)), d)
 
 
 class Classes:
@@ -78,9 +83,7 @@ class Classes:
     def _results(self, spec: DotAdd, rows: Rows) -> NDArray[np.uint64]:
         """Codes; NaNs are one code where some model does not know its own."""
         d = results(spec, rows.codes)
-        if not self.nans_known:
-            d[np.asarray(is_nan(d.astype(np.int64), spec.d_format))] = quiet_nan(spec.d_format)
-        return d
+        return d if self.nans_known else one_nan(d, spec.d_format)
 
     def _apart(self, members: Sequence[DotAdd]) -> Iterator[Codes]:
         """Inputs on which a member differs from the first, of those that are not proved equal."""

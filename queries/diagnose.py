@@ -21,9 +21,10 @@ from pathlib import Path
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
+from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
-from mmaformal.queries.elimination import Miss, Progress, Recorded, nearest_of, search, types_of
+from mmaformal.queries.elimination import Miss, Recorded, nearest_of, search, types_of
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces import algorithms
 from mmaformal.spaces.common import Types
@@ -116,9 +117,7 @@ class Diagnosis(ShortRepr):
             ],
             "tests": [
                 {
-                    "a": [f"{x:#x}" for x in test.case.a],
-                    "b": [f"{x:#x}" for x in test.case.b],
-                    "c": f"{test.case.c:#x}",
+                    **test.case.to_json(),
                     "gives": [f"{x:#x}" for x in test.gives],
                 }
                 for test in self.tests
@@ -169,11 +168,9 @@ def _family_lines(classes: Sequence[Explanation]) -> list[str]:
 
 def _test_lines(test: RunNext) -> list[str]:
     """An input, without its zero products, and how many different results it has."""
-    pairs = [(k, x, y) for k, (x, y) in enumerate(zip(test.case.a, test.case.b, strict=True)) if x or y]
-    inputs = [f"a[{k}]·b[{k}] = {x:#x}·{y:#x}" for k, x, y in pairs] + [f"c = {test.case.c:#x}"]
     codes = dict.fromkeys(test.gives)
     gives = ", ".join(f"{code:#x}" for code in islice(codes, 6)) + (", …" if len(codes) > 6 else "")
-    return [f"to run next: {', '.join(inputs)}", f"  {len(codes)} results: {gives}"]
+    return [f"to run next: {test.case.text}", f"  {len(codes)} results: {gives}"]
 
 
 def diagnose(

@@ -6,7 +6,7 @@ everything that zeros and special values may do, has to reproduce every row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +19,7 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
 from mmaformal.recordings.check import row_sizes
@@ -38,8 +39,6 @@ _PARTS = 8
 #: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
 _DETAILED = 500
 _NEAREST = 3
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +89,7 @@ class Recorded(ShortRepr):
     @staticmethod
     def join(parts: Sequence[Recorded]) -> Recorded:
         """All of several, of which there is one at least."""
-        sides = ("a", "b", "c", "scale_a", "scale_b")
-        rows = Rows(*(np.concatenate([getattr(part.rows, side) for part in parts]) for side in sides))
+        rows = Rows.join([part.rows for part in parts])
         return Recorded(rows, np.concatenate([part.d for part in parts]), parts[0].types, parts[0].k)
 
     def __len__(self) -> int:
@@ -99,9 +97,7 @@ class Recorded(ShortRepr):
 
     def at(self, where: NDArray[np.intp] | slice) -> Recorded:
         """Some of the rows."""
-        x = self.rows
-        rows = Rows(x.a[where], x.b[where], x.c[where], x.scale_a[where], x.scale_b[where])
-        return Recorded(rows, self.d[where], self.types, self.k)
+        return Recorded(self.rows.at(where), self.d[where], self.types, self.k)
 
     def differ(self, spec: DotAdd, where: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.bool_]:
         """Of some rows, those that a model gets wrong."""
@@ -212,8 +208,7 @@ def nearest_of(rows: Recorded, near: Sequence[tuple[int, DotAdd]]) -> Iterator[M
         x = rows.rows
         sizes = row_sizes(best, *(side[wrong].astype(np.int64) for side in (x.a, x.b, x.c)))
         row = int(wrong[np.lexsort(sizes.T[::-1])[0]])
-        one = Rows(*(side[row : row + 1] for side in (x.a, x.b, x.c, x.scale_a, x.scale_b)))
-        (gives,) = results(best, one.codes)
+        (gives,) = results(best, x.at(slice(row, row + 1)).codes)
         yield Miss(best, len(wrong), row, gives=int(gives), recorded=int(rows.d[row]))
 
 

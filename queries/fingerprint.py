@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from pathlib import Path
@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.cases.codes import is_finite, is_nan
+from mmaformal.cases.codes import is_finite
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
 from mmaformal.display import ShortRepr, counted
-from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.classes import Classes, Explanation
+from mmaformal.queries.classes import Classes, Explanation, one_nan
 from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 _CASES = 4000
 #: Sets of cases of a size that are tried, of those that tell most apart.
 _TELLING, _SETS = 60, 200_000
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +82,7 @@ class Fingerprint(ShortRepr):
         digits = -(-d.storage_bits // 4)
         lines = [self.summary]
         for number, case in enumerate(self.cases, 1):
-            lines.append(f"input {number}: {_inputs_text(case)}")
+            lines.append(f"input {number}: {case.text}")
         lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
         for each in self.classes:
             if each.open:
@@ -112,16 +110,7 @@ class Fingerprint(ShortRepr):
             "types": str(Types.of(self.instructions[0].spec)),
             "terms": self.instructions[0].k,
             "at_least": self.at_least,
-            "cases": [
-                {
-                    "a": [f"{x:#x}" for x in case.a],
-                    "b": [f"{x:#x}" for x in case.b],
-                    "c": f"{case.c:#x}",
-                    "scale_a": [f"{x:#x}" for x in case.scale_a],
-                    "scale_b": [f"{x:#x}" for x in case.scale_b],
-                }
-                for case in self.cases
-            ],
+            "cases": [case.to_json() for case in self.cases],
             "classes": [
                 {
                     "instructions": list(labels),
@@ -167,16 +156,6 @@ class Fingerprint(ShortRepr):
 
         table = list(zip(self.labels, self.gives, strict=True))
         return program(instruction, self.cases, table, compiler)
-
-
-def _inputs_text(case: Codes) -> str:
-    pairs = [(k, x, y) for k, (x, y) in enumerate(zip(case.a, case.b, strict=True)) if x or y]
-    scales = [
-        f"scale_{side} = {' '.join(map(hex, x))}"
-        for side, x in (("a", case.scale_a), ("b", case.scale_b))
-        if x
-    ]
-    return ", ".join([*(f"a[{k}]·b[{k}] = {x:#x}·{y:#x}" for k, x, y in pairs), f"c = {case.c:#x}", *scales])
 
 
 def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
@@ -235,10 +214,7 @@ def _bound(functions: int, cases: int) -> int:
 def _results(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.uint64]:
     """Codes, models × cases; NaNs are one code where some model does not know its own."""
     d = np.stack([compiled_results(spec, rows.codes) for spec in specs])
-    if not all(spec.nan_is_canonical for spec in specs):
-        fmt = specs[0].d_format
-        d[np.asarray(is_nan(d.astype(np.int64), fmt))] = quiet_nan(fmt)
-    return d
+    return d if all(spec.nan_is_canonical for spec in specs) else one_nan(d, specs[0].d_format)
 
 
 def _fewest(specs: Sequence[DotAdd], known: Sequence[Codes]) -> list[Codes]:

@@ -24,14 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
+from mmaformal.cases.codes import exponent_field, is_finite, is_zero
 from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr, counted
+from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
-from mmaformal.queries.classes import Classes, Explanation
+from mmaformal.queries.classes import Classes, Explanation, one_nan
 from mmaformal.queries.elimination import differ
 from mmaformal.spaces import algorithms, details, models, sure
 from mmaformal.spaces.common import Types
@@ -55,7 +57,6 @@ _EXCEPTIONS = 0.02
 #: bit patterns a (n, K), b (n, K), c (n,), and block scales (n, K / block) of a and b, if there are any → d (n,)
 Unit = Callable[..., ArrayLike]
 Verdict = Literal["one", "several", "noise", "exceptions", "mixture", "none"]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,16 +219,7 @@ class _Asked:
         return codes
 
     def all(self) -> tuple[Rows, NDArray[np.uint64]]:
-        return _joined(self.cases), np.concatenate([*self.answers, np.empty(0, np.uint64)])
-
-
-def _joined(parts: Sequence[Rows]) -> Rows:
-    sides = ("a", "b", "c", "scale_a", "scale_b")
-    return Rows(*(np.concatenate([getattr(part, side) for part in parts]) for side in sides))
-
-
-def _at(rows: Rows, where: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Rows:
-    return Rows(*(side[where] for side in (rows.a, rows.b, rows.c, rows.scale_a, rows.scale_b)))
+        return Rows.join(self.cases), np.concatenate([*self.answers, np.empty(0, np.uint64)])
 
 
 # ---- models and cases ------------------------------------------------------------------------------------------------
@@ -246,13 +238,14 @@ class _Table:
 
     @staticmethod
     def of(specs: Sequence[DotAdd], rows: Rows, *, families: bool = False) -> _Table:
-        d = [_known(spec, compiled_results(spec, rows.codes)) for spec in specs]
+        given = ((spec, compiled_results(spec, rows.codes)) for spec in specs)
+        d = [x if spec.nan_is_canonical else one_nan(x, spec.d_format) for spec, x in given]
         table = np.stack(d)
         if families:
             table[table == specs[0].d_format.sign_mask] = 0
         sure = _sure(specs, rows) if families else None
         unknown = np.array([[not spec.nan_is_canonical] for spec in specs]) & (
-            table == _some_nan(specs[0].d_format)
+            table == quiet_nan(specs[0].d_format)
         )
         return _Table(tuple(specs), rows, table, sure, ~unknown if sure is None else sure & ~unknown)
 
@@ -265,7 +258,7 @@ class _Table:
             same |= ~self.sure[:, case]
         if fmt.is_nan(int(d)):
             any_nan = np.array([not spec.nan_is_canonical for spec in self.specs])
-            same |= any_nan & (self.d[:, case] == _some_nan(fmt))
+            same |= any_nan & (self.d[:, case] == quiet_nan(fmt))
         return np.asarray(same)
 
     def best(self, left: NDArray[np.intp], but: Collection[int] = ()) -> int | None:
@@ -284,29 +277,17 @@ class _Table:
         return best
 
 
-def _some_nan(fmt: Format) -> int:
-    """A code that stands for any NaN."""
-    return next(code for code in (fmt.codes // 2 - 1, fmt.codes - 1, fmt.codes // 2) if fmt.is_nan(code))
-
-
-def _known(spec: DotAdd, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    fmt = spec.d_format
-    if not spec.nan_is_canonical:
-        d = np.where(np.asarray(is_nan(d.astype(np.int64), fmt)), np.uint64(_some_nan(fmt)), d)
-    return d
-
-
 def _pool(specs: Sequence[DotAdd], count: int, moods: Sequence[Mood], seed: int) -> Rows:
     """Cases drawn for some of these models."""
     rng = np.random.default_rng(seed)
     some = [specs[i] for i in rng.choice(len(specs), min(_DRAWN_FOR, len(specs)), replace=False)]
-    return _joined([generate(x, -(-count // len(some)), seed + i, moods) for i, x in enumerate(some)])
+    return Rows.join([generate(x, -(-count // len(some)), seed + i, moods) for i, x in enumerate(some)])
 
 
 def _ordinary(rows: Rows, types: Types, seed: int) -> Rows:
     """Cases, made of these, in which nothing is zero or special."""
     dense = _dense(rows, types, seed)
-    return _at(dense, _ordinary_rows(dense, types))
+    return dense.at(_ordinary_rows(dense, types))
 
 
 def _ordinary_rows(rows: Rows, types: Types) -> NDArray[np.bool_]:
@@ -355,11 +336,11 @@ def _everything(types: Types, k: int) -> _Table:
         ]
         good = _sure(of, rows[-1]).all(axis=0)
         if sure_ones < _POOL // 2:  # at least half of them so that all models are sure
-            rows[-1] = _at(rows[-1], np.argsort(~good, kind="stable")[: max(16, 2 * int(good.sum()))])
+            rows[-1] = rows[-1].at(np.argsort(~good, kind="stable")[: max(16, 2 * int(good.sum()))])
             sure_ones += int(good.sum())
         if sum(map(len, rows)) >= _POOL:
             break
-    return _Table.of(specs, _at(_joined(rows), slice(0, _POOL)), families=True)
+    return _Table.of(specs, Rows.join(rows).at(slice(0, _POOL)), families=True)
 
 
 def _algorithms(specs: Sequence[DotAdd]) -> set[str]:
@@ -478,7 +459,7 @@ class _Search:
             )
         wrong = _wrong(classes[0].model, rows, d)
         where = np.nonzero(wrong)[0]
-        again = self.asked.answer(_at(rows, where)) if len(where) else d[where]
+        again = self.asked.answer(rows.at(where)) if len(where) else d[where]
         repeated = where[again != d[where]]
         if verdict == "none" and 2 * len(repeated) >= len(where):
             verdict = "noise"
@@ -527,8 +508,8 @@ class _Right:
         types = Types.of(specs[0])
         few, of_few = rows, d
         if detailed and (kept := _ordinary_rows(rows, types)).sum() >= 100:
-            few, of_few = _at(rows, kept), d[kept]
-        few, of_few = _at(few, slice(0, _TRIED)), of_few[:_TRIED]
+            few, of_few = rows.at(kept), d[kept]
+        few, of_few = few.at(slice(0, _TRIED)), of_few[:_TRIED]
         return _Right(specs, np.stack([~_wrong(x, few, of_few) for x in specs]), rows, d, detailed)
 
     def nearest(self) -> DotAdd:
@@ -548,7 +529,7 @@ class _Right:
                 continue
             one = min(self._details([first]), key=self._size)
             wrong = _wrong(one, self.rows, self.d)
-            rows, d = _at(self.rows, wrong), self.d[wrong]
+            rows, d = self.rows.at(wrong), self.d[wrong]
             for other in sorted(self._details(others), key=lambda x: not known_as(x)):
                 if not _wrong(other, rows, d).any():
                     return one, other

@@ -28,6 +28,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
+from mmaformal.cases.questions import Progress
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of
@@ -62,7 +63,6 @@ class Searching(Protocol):
     def _idle_steps_pass(self, spec: DotAdd) -> bool: ...
 
 
-Progress = Callable[[str], None]
 Search = Callable[[Instruction, Instruction, tuple[Constraint, ...], Asker, "Progress | None"], Searching]
 
 

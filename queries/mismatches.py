@@ -24,6 +24,7 @@ from mmaformal.algorithms import Conversion, DotAdd, parameter_text
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import Format
@@ -63,8 +64,6 @@ STAGES = {
     "inputs_first": "special values: infinities among inputs",
     "skip_zero_products": "special values: zero products",
 }
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, repr=False)

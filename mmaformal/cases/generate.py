@@ -41,8 +41,7 @@ def generate(spec: DotAdd, count: int, seed: int = 0, moods: Sequence[Mood] = MO
     rng = np.random.default_rng(seed)
     shares = [len(range(i, count, len(moods))) for i in range(len(moods))]
     drawn = [_MOODS[mood](_Draw(spec, n, rng)) for mood, n in zip(moods, shares, strict=True) if n]
-    sides = [[getattr(rows, name) for rows in drawn] for name in ("a", "b", "c", "scale_a", "scale_b")]
-    return Rows(*map(np.concatenate, sides))
+    return Rows.join(drawn)
 
 
 class _Draw:

@@ -29,6 +29,22 @@ class Codes(ShortRepr):
         """All of them in a row."""
         return [*self.a, *self.b, self.c, *self.scale_a, *self.scale_b]
 
+    def to_json(self) -> dict[str, object]:
+        """Codes as hexadecimal strings."""
+        sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
+        told: dict[str, object] = {name: [f"{x:#x}" for x in side] for name, side in sides.items() if side}
+        return {**told, "c": f"{self.c:#x}"}
+
+    @property
+    def text(self) -> str:
+        """`a[1]·b[1] = 0x3c00·0x3c00, c = 0x0`: without the products of two codes 0."""
+        pairs = [(k, x, y) for k, (x, y) in enumerate(zip(self.a, self.b, strict=True)) if x or y]
+        sides = (("scale_a", self.scale_a), ("scale_b", self.scale_b))
+        scales = [f"{name} = {' '.join(map(hex, side))}" for name, side in sides if side]
+        return ", ".join(
+            [*(f"a[{k}]·b[{k}] = {x:#x}·{y:#x}" for k, x, y in pairs), f"c = {self.c:#x}", *scales]
+        )
+
     def __str__(self) -> str:
         """All of them, for an error that says on what codes something went wrong."""
         sides = {"a": self.a, "b": self.b, "scale_a": self.scale_a, "scale_b": self.scale_b}
@@ -90,6 +106,16 @@ class Rows(ShortRepr):
         """The same by columns: each code is an array of all rows."""
         a, b, scale_a, scale_b = (tuple(x.T) for x in (self.a, self.b, self.scale_a, self.scale_b))
         return Columns(a, b, self.c, scale_a, scale_b)
+
+    @staticmethod
+    def join(parts: Sequence[Rows]) -> Rows:
+        """All of several, of which there is one at least."""
+        names = ("a", "b", "c", "scale_a", "scale_b")
+        return Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def at(self, where: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Rows:
+        """Some of them."""
+        return Rows(*(side[where] for side in (self.a, self.b, self.c, self.scale_a, self.scale_b)))
 
     def __getitem__(self, row: int) -> Codes:
         def ints(x: NDArray[np.uint64]) -> tuple[int, ...]:
