@@ -44,6 +44,7 @@ from mmaformal import (
     volta,
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
+from mmaformal.analysis import Model1
 from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.apple.witness import AmxWitness
 from mmaformal.campaign import Campaign
@@ -147,6 +148,8 @@ def samples(folder: Path) -> Iterator[Any]:
     probed = probe(volta["HMMA.884.F32.F32"], name=LONG)
     yield probed, probed.tree, probed.sums, probed.nans, probed.zero_exponent, probed.evidence
     yield from of_products(path)
+    model = Model1.of("e4m3", "fp16", subnormals=False)
+    yield model, model.matmul(numbers.T, numbers)
     yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
 
 
