@@ -43,6 +43,9 @@ class Structure(ShortRepr):
     order: Merging = "sequential"  #: in which their results are added
     total: Format = fp32  #: the type in which they are added, to nearest even
     d_format: Format | None = None  #: what the sum is rounded to, to nearest even. None: what it is
+    #: Where more than one block is left and less than two, they are cut in two, the first of a multiple of so many
+    #: products (as Goto's GEMM does, and libraries after it).  None: the last block takes what the others leave.
+    halved: int | None = None
 
     def __post_init__(self) -> None:
         i = self.instruction
@@ -58,6 +61,10 @@ class Structure(ShortRepr):
             raise ValueError("K is cut into blocks or dealt to lanes, not both")
         if self.block is not None and (integer(self.block, "block") < 1 or self.block % i.k):
             raise ValueError(f"blocks of {self.block} products; {i.label} takes {i.k} at a time")
+        if self.halved is not None and self.block is None:
+            raise ValueError("what is left is halved where K is cut into blocks; there are none")
+        if self.halved is not None and (integer(self.halved, "halved") < 1 or self.halved % i.k):
+            raise ValueError(f"halves of a multiple of {self.halved}; {i.label} takes {i.k} at a time")
         if self.order not in get_args(Merging):
             raise ValueError(f"order is one of {', '.join(get_args(Merging))}, not {self.order!r}")
         if self.total.dtype is None or self.total.word.itemsize < 4 or not holds(self.total, i.d_format):
@@ -71,7 +78,12 @@ class Structure(ShortRepr):
         if self.block is None:
             return [range(lane, steps, self.lanes) for lane in range(min(self.lanes, steps))]
         each = self.block // self.instruction.k
-        return [range(first, min(first + each, steps)) for first in range(0, steps, each)]
+        starts = list(range(0, steps, each))
+        if self.halved is not None and len(starts) > 1:
+            unit = self.halved // self.instruction.k
+            left = steps - starts[-2]
+            starts[-1] = starts[-2] + min(-(-left // (2 * unit)) * unit, each)
+        return [range(first, end) for first, end in zip(starts, [*starts[1:], steps], strict=True)]
 
     @property
     def result(self) -> Format:
@@ -90,6 +102,8 @@ class Structure(ShortRepr):
         chains = f"a chain of {i.label} over K, {i.k} at a time, from +0"
         if not self.whole:
             parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
+            if self.halved is not None:
+                parts += f", less than two left halved to a multiple of {self.halved}"
             order = {
                 "sequential": "in order",
                 "pairwise": "in pairs",
@@ -109,6 +123,7 @@ class Structure(ShortRepr):
             "architecture": i.architecture,
             "instruction": i.name,
             "block": self.block,
+            "halved": self.halved,
             "lanes": self.lanes,
             "order": self.order,
             "total": self.total.name,

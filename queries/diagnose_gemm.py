@@ -5,8 +5,9 @@
     replay(A2, B2, found.structures[0])
 
 Every instruction of the registry that takes the types, in every structure of a finite space, is run on a few rows;
-those that reproduce them, on all.  Structures that explain every element are one answer where they are proved to be
-the same function but for results below the least normal number.
+those that reproduce them, on all.  Structures that explain every element are one answer where they are the same
+additions of the same instruction, of instructions proved equal, or are proved to be the same function but for results
+below the least normal number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,12 +30,16 @@ from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.proof.lemmas import Relay
-from mmaformal.solver.answers import Proof
+from mmaformal.queries.classes import as_instruction
+from mmaformal.queries.find_difference import find_difference
+from mmaformal.solver.answers import Equal, Proof
 from mmaformal.solver.asking import Asker
-from mmaformal.structures import Codes, Merging, Structure, finished, merged, replay
+from mmaformal.structures import Codes, Merging, Structure, finished, merged, products, replay
 
 #: How many chains may take the instructions of K in turn.
 LANES = (2, 4, 8, 16, 32)
+#: Of how many instructions the first half of what is left is a multiple.
+HALVED = (1, 2, 4, 8, 16)
 ORDERS: tuple[Merging, ...] = ("sequential", "pairwise", "halves")
 #: Rows that a structure has to reproduce before it is run on all.
 _FIRST_ROWS = 2
@@ -100,7 +106,12 @@ class GemmDiagnosis(ShortRepr):
         lines = [self.summary] if len(self.structures) < 2 else ["not told apart by these elements:"]
         if len(self.structures) > 1:
             lines += [f"  {each}" for each in self.structures]
-        lines += [f"  the same: {each.structure}\n    ({each.why})" for each in self.same]
+        for kept in self.structures:
+            reasons = dict.fromkeys(each.why for each in self.same if each.other == kept)
+            for why in reasons:
+                alike = [each for each in self.same if (each.other, each.why) == (kept, why)]
+                more = f", and {len(alike) - 1} more" if alike[1:] else ""
+                lines.append(f"  the same: {alike[0].structure}{more}\n    ({why})")
         if not self.structures:
             for miss in self.nearest:
                 lines.append(f"  {counted(miss.wrong, 'element')} wrong: {miss.structure}")
@@ -158,10 +169,10 @@ def diagnose_gemm(
 
     Bit patterns, or floats of exactly the types named.  A NaN is reproduced by any NaN.  Tried: every chain of one of
     `instructions` (default: all of the registry that take a and b of these types and can be chained) over K; K cut into
-    blocks of any number of instructions, or dealt in turn to 2, 4, 8, 16 or 32 chains; their results added in order,
-    in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded to D's type, to nearest even.  `timeout`, in
-    seconds, is for proving that structures which explain it are the same.  `progress(done, all, instruction)` is called
-    as they are done.
+    blocks of any number of instructions (less than two that are left halved, or not), or dealt in turn to 2, 4, 8, 16
+    or 32 chains; their results added in order, in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded
+    to D's type, to nearest even.  `timeout`, in seconds, is for proving that structures which explain it are the same.
+    `progress(done, all, instruction)` is called as they are done.
 
     Raises ValueError for shapes that do not fit or are empty, for formats that there are not, and where no instruction
     takes the types; TypeError for arrays of other types.
@@ -191,7 +202,8 @@ def diagnose_gemm(
         instructions=tuple(chosen),
         shape=(len(a), a.shape[1], b.shape[1]),
         seconds=time.monotonic() - start,
-        space=f"blocks of every size, {', '.join(map(str, LANES))} lanes; {', '.join(ORDERS)}",
+        space=f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; "
+        + ", ".join(ORDERS),
     )
 
 
@@ -253,14 +265,18 @@ class _Search:
         end = None if i.d_format == self.d_format else self.d_format
         total = fp32 if holds(fp32, i.d_format) else fp64
         yield [Structure(i, total=total, d_format=end)]
-        cuts = [(each * i.k, 1) for each in range(1, steps)] + [(None, n) for n in LANES if n < steps]
-        for block, lanes in cuts:
+        for block, lanes in [(each * i.k, 1) for each in range(1, steps)] + [
+            (None, n) for n in LANES if n < steps
+        ]:
             two = (lanes if block is None else -(-K // block)) == 2
-            orders = ORDERS[:1] if two else ORDERS
-            yield [
-                Structure(i, block, lanes, order=order, total=total, d_format=self.d_format)
-                for order in orders
-            ]
+            of_parts: dict[tuple[range, ...], list[Structure]] = {}
+            for halved in (None, *(i.k * n for n in HALVED)) if block is not None and K % block else (None,):
+                for order in ORDERS[:1] if two else ORDERS:
+                    cut = Structure(
+                        i, block, halved=halved, lanes=lanes, order=order, total=total, d_format=self.d_format
+                    )
+                    of_parts.setdefault(tuple(cut.parts(K)), []).append(cut)
+            yield from of_parts.values()
 
     def _miss(self, structure: Structure) -> Miss | None:
         """What it gets wrong of the whole product; None if nothing."""
@@ -329,9 +345,18 @@ def _classes(exact: Sequence[Structure], K: int, timeout: float) -> tuple[list[S
     return kept, same
 
 
-def _why_same(x: Structure, y: Structure, K: int, asker: Asker) -> tuple[str, Proof] | None:
+def _why_same(x: Structure, y: Structure, K: int, asker: Asker) -> tuple[str, Proof | None] | None:
     """Why both give the same D for all A and B; None where that is not known."""
-    if x.instruction.spec != y.instruction.spec or x.result != y.result or {x.total, y.total} != {fp32}:
+    if x.result != y.result or x.total != y.total:
+        return None
+    if _chains(x, K) == _chains(y, K) and _tree(x, K) == _tree(y, K):
+        if x.instruction.spec == y.instruction.spec:
+            return f"the same additions for K = {K}; another K may tell them apart", None
+        # The last instruction may take zeros for products that are not there, and not as many in both.
+        alike = x.instruction.k == y.instruction.k or K % x.instruction.k == K % y.instruction.k == 0
+        proof = _equal(x.instruction, y.instruction, asker.timeout) if alike else None
+        return ("the same additions, of steps proved equal", proof) if proof is not None else None
+    if x.instruction.spec != y.instruction.spec or x.total != fp32:
         return None
     numbers: dict[tuple[int, int], int] = {}
     if additions(x, K, numbers) != additions(y, K, numbers):
@@ -342,6 +367,27 @@ def _why_same(x: Structure, y: Structure, K: int, asker: Asker) -> tuple[str, Pr
     if found is None:
         return None
     return f"{found.text}; both add what the instructions give alone in the same order", found.proof
+
+
+@cache
+def _equal(x: Instruction, y: Instruction, timeout: float) -> Proof | None:
+    """Proof that steps of two instructions are one function, all NaNs being one; None where none is found in time."""
+    first, second = (i.spec.replace(k=i.parameters.step_products) for i in (x, y))
+    if x.spec.product_order or y.spec.product_order or first.k != second.k or x.d_format != y.d_format:
+        return None
+    answer = find_difference(as_instruction(first), as_instruction(second), timeout=timeout)
+    return answer.proof if isinstance(answer, Equal) else None
+
+
+def _chains(x: Structure, K: int) -> list[list[int]]:
+    """The products that each chain takes."""
+    return [np.arange(K)[products(part, x.instruction.k, K)].tolist() for part in x.parts(K)]
+
+
+def _tree(structure: Structure, K: int) -> object:
+    """In which order the results of the chains are added, two of one addition in either order."""
+    chains: list[object] = list(range(len(structure.parts(K))))
+    return merged(chains, structure.order, lambda x, y: frozenset((x, y)))
 
 
 def additions(structure: Structure, K: int, numbers: dict[tuple[int, int], int]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal import Structure, matmul, replay, sapphire_rapids, volta
+from mmaformal import Structure, cdna1, matmul, replay, sapphire_rapids, volta
 from mmaformal.formats import bf16, fp16, fp32
 
 AMX = sapphire_rapids["TDPBF16PS"]
@@ -73,12 +73,32 @@ def test_blocks_that_hold_all_of_k_are_one_chain() -> None:
     assert (replay(a, b, Structure(AMX, 128)) == replay(a, b, Structure(AMX))).all()
 
 
+def test_what_is_left_is_halved() -> None:
+    """384 and 1024: as Goto's GEMM cuts K."""
+    fma = cdna1["v_mfma_f32_32x32x1f32"]
+
+    def lengths(K: int, halved: int | None) -> list[int]:
+        return [len(part) for part in Structure(fma, 384, halved=halved).parts(K)]
+
+    assert lengths(1024, None) == [384, 384, 256]
+    assert lengths(1024, 1) == lengths(1024, 16) == [384, 320, 320]
+    assert lengths(1000, 1) == [384, 308, 308]
+    assert lengths(1000, 16) == [384, 320, 296]
+    assert lengths(768, 16) == [384, 384]
+    assert lengths(384, 16) == [384]
+    assert lengths(769, 16) == [384, 208, 177]
+    assert lengths(767, 384) == [384, 383]
+    assert lengths(100, 16) == [100]
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"block": 48}, "blocks of 48 products; sapphire_rapids TDPBF16PS takes 32 at a time"),
         ({"lanes": 0}, "0 lanes; they count from 1"),
         ({"block": 32, "lanes": 2}, "not both"),
+        ({"halved": 32}, "there are none"),
+        ({"block": 64, "halved": 16}, "halves of a multiple of 16; sapphire_rapids TDPBF16PS takes 32"),
         ({"order": "random"}, "order is one of sequential, pairwise, halves, not 'random'"),
         ({"total": fp16}, "added in fp32 or fp64"),
     ],

@@ -13,10 +13,11 @@ import z3
 from numpy.typing import NDArray
 from recorded import SHARED, save
 
-from mmaformal import Structure, ampere, cli, diagnose_gemm, hopper, replay, sapphire_rapids
+from mmaformal import Structure, ampere, apple_amx, cdna1, cli, diagnose_gemm, hopper, replay, sapphire_rapids
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.facts.pfma import last_addition
 from mmaformal.formats import bf16, fp64
+from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.diagnose_gemm import LANES, ORDERS, additions
 from mmaformal.recorder.library import Call, factors
@@ -27,6 +28,7 @@ from mmaformal.solver.evidence import EvidenceStore, recording
 AMX = sapphire_rapids["TDPBF16PS"]
 HMMA = hopper["HMMA.16816.F32.BF16"]
 DMMA = ampere["DMMA.884"]
+FMA = cdna1["v_mfma_f32_32x32x1f32"]
 TYPES = {"a_format": "bf16", "b_format": "bf16"}
 
 
@@ -56,6 +58,7 @@ def operands(M: int, K: int, N: int, seed: int = 1) -> tuple[NDArray[np.uint16],
     [
         Structure(AMX, d_format=bf16),
         Structure(AMX, 96, d_format=bf16),
+        Structure(AMX, 96, halved=32, d_format=bf16),
         Structure(AMX, 64, order="pairwise", d_format=bf16),
         Structure(AMX, lanes=4, order="halves", d_format=bf16),
         Structure(HMMA, 32, d_format=bf16),
@@ -69,7 +72,7 @@ def test_what_made_it_is_found(structure: Structure) -> None:
     found = diagnose_gemm(a, b, d, d_format="bf16", instructions=[AMX, HMMA], **TYPES)
     (kept,) = found.structures
     assert kept == structure or structure in [each.structure for each in found.same]
-    assert all(each.proof is not None for each in found.same)
+    assert all(each.proof is not None or "the same additions" in each.why for each in found.same)
     assert (replay(a, b, kept) == d).all()
 
 
@@ -166,6 +169,19 @@ def test_products_by_a_library_are_explained_by_one_structure(path: Path) -> Non
     (structure,) = found.structures
     assert (replay(x.A, x.B, structure) == x.D).all()
     assert structure.block == {"b": 2048, "d": 1024}.get(path.stem[-1])
+
+
+@pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
+@pytest.mark.parametrize("units", [[FMA], pytest.param([FMA, apple_amx["fma32"]], marks=pytest.mark.slow)])
+def test_the_fp32_product_is_blocks_whose_last_two_are_even(units: list[Instruction]) -> None:
+    """By MKL: 384, 320 and 320 of 1024 products.  Of fmas, whichever instruction is one."""
+    x = read_product(SHARED / "gemm" / "emr_torch_fp32_a.npz")
+    types = {"a_format": "fp32", "b_format": "fp32", "d_format": "fp32"}
+    found = diagnose_gemm(x.A, x.B, x.D, instructions=units, **types)
+    (structure,) = found.structures
+    assert (structure.block, [len(part) for part in structure.parts(1024)]) == (384, [384, 320, 320])
+    assert (replay(x.A, x.B, structure) == x.D).all()
+    assert {each.structure.instruction for each in found.same} == set(units)
 
 
 @pytest.mark.slow
