@@ -50,6 +50,7 @@ cdna3 = ARCHITECTURES["cdna3"]
 sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
 apple_amx = ARCHITECTURES["apple_amx"]
+e9s12 = ARCHITECTURES["e9s12"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -80,6 +81,7 @@ __all__ = [
     "check",
     "diagnose",
     "diagnose_gemm",
+    "e9s12",
     "explain_mismatches",
     "find_difference",
     "fingerprint",

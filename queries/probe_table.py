@@ -22,6 +22,7 @@ import click
 from mmaformal.algorithms import (
     Conversion,
     DotAdd,
+    DpaE9s12,
     Efda,
     Fda,
     Fdrda,
@@ -40,6 +41,7 @@ from mmaformal.algorithms import (
 )
 from mmaformal.cli.running import REFUTED, SETTLED, execute
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.executable.dpa_e9s12 import BIAS
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import Kept
@@ -78,11 +80,19 @@ def tree_of(spec: DotAdd) -> Tree:
     p = spec.parameters
     taken = p.taken(spec.k) if isinstance(p, Lowered) else spec.taken
     add = _STEPS[type(p)]
+    if isinstance(p, DpaE9s12) and (_is_exact(spec, p) or p.N == 1):
+        add = _in_one_sum  # nothing is lost of the products before c meets them
     root: Node | int = spec.k
     for start in range(0, spec.k, p.step_products):
         root = add(p, root, taken[start : start + p.step_products])
     assert isinstance(root, Node)
     return Tree(root, spec.k)
+
+
+def _is_exact(spec: DotAdd, p: DpaE9s12) -> bool:
+    """Whether the accumulator holds every sum of products: from the largest exponent to the last place of the least."""
+    low = spec.a_format.min_exponent - spec.a_format.fraction_bits
+    return p.L - 3 - p.carries(spec) >= 2 * (spec.a_format.max_exponent - low)
 
 
 def _in_one_sum(p: Parameters, before: Node | int, places: list[int]) -> Node:
@@ -145,6 +155,7 @@ _STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Nod
     **dict.fromkeys((Sfma, Wfma, Ffma, Fda, Efda), _in_one_sum),
     Gdfs: _gdfs,
     Fdrda: _fdrda,
+    DpaE9s12: _oddsum,
     Gfdrda: _gfdrda,
     Gps: _gps,
     Pfma: _pfma,
@@ -204,6 +215,9 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
         yield "F", p.F, wrong or first
     elif isinstance(p, Gdfs):
         yield "F", p.F, best.beside_c.kept if best and best.beside_c else None
+    elif isinstance(p, DpaE9s12):
+        F = MOST_EXACT if _is_exact(spec, p) else p.L - 3 - p.carries(spec)
+        yield "F", F, best.kept if best else None
     elif isinstance(p, Efda) and best is not None:
         kept = best.kept
         yield "places kept", MOST_EXACT, kept
@@ -317,7 +331,7 @@ def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
         yield Line(each.case, model, each.does or "–", verdict)
     zero = next((z.sign for z in found.zeros if z.case == "all terms −0"), None)
     if zero is not None:
-        keeps = p.last_rounding.signed_zero and isinstance(p, (Sfma, Wfma, Ffma, Oddsum))
+        keeps = p.last_rounding.signed_zero and isinstance(p, (Sfma, Wfma, Ffma, Oddsum, DpaE9s12))
         model = "−0" if keeps else "+0"
         yield Line("all terms −0", model, zero, READ if zero == model else WRONG)
     yield _nan(spec, found)
@@ -331,6 +345,8 @@ def _zero_exponent(spec: DotAdd, found: Probed) -> Line:
     named = p["e_zero"] if "e_zero" in p.keys() else None  # noqa: SIM118
     skips = isinstance(p, Fdrda) and p.skip_zero_products
     exponent = named if isinstance(named, int) else c if skips else max(least, c)
+    if isinstance(p, DpaE9s12) and p.detects_zeros:
+        exponent = -2 * BIAS
     name = "e_zero" if "e_zero" in p.keys() else "exponent of zero"  # noqa: SIM118
     if each.exponent is not None:
         return Line(name, str(exponent), str(each.exponent), READ if each.exponent == exponent else WRONG)

@@ -26,7 +26,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Lowered, Rounding, Sfma, Wfma
+from mmaformal.algorithms import (
+    Conversion,
+    DotAdd,
+    DpaE9s12,
+    Efda,
+    Fda,
+    Fdrda,
+    Gdfs,
+    Lowered,
+    Rounding,
+    Sfma,
+    Wfma,
+)
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import decode
@@ -147,6 +159,9 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
     if isinstance(p, Fdrda):
         losses = losses_of(one_step(spec), p)
         return (Stage(max(losses.below, losses.above), p.F, rho, L),)
+    if isinstance(p, DpaE9s12):  # of the halves' products, the one of the largest exponent is kept whole
+        halves = 4 * L if spec.a_format.fraction_bits > 11 else L
+        return (Stage(Fraction(halves - 1), p.L - 3 - p.carries(spec), rho, L),)
     if isinstance(p, (Sfma, Efda, Wfma)):
         return (Stage(Fraction(0), 0, rho, L),)
     raise ValueError(f"{p.algorithm} has no bound relative to its terms: it takes subnormal numbers for zero")

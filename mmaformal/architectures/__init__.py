@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, apple, arm, intel, nvidia
+from mmaformal.architectures import amd, apple, arm, e9s12, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -25,6 +25,7 @@ ARCHITECTURES = ArchitectureTable(
         "sapphire_rapids": intel.sapphire_rapids,
         "armv8_6": arm.armv8_6,
         "apple_amx": apple.apple_amx,
+        "e9s12": e9s12.e9s12,
     }
 )
 

@@ -7,5 +7,7 @@ PAPERS = {
     "SDM": "Intel 64 and IA-32 Architectures Software Developer's Manual, by Intel Corporation",
     "Arm ARM": "Arm Architecture Reference Manual for A-profile architecture, by Arm Limited",
     "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
+    "Desrentes et al.": "Double-Word Decomposition in a Combined FP16, BF16 and FP32 Dot Product Add Operator, by "
+    "Orégane Desrentes, Benoît Dupont de Dinechin and Florent de Dinechin",
     "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
 }

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import z3
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, Inputs
@@ -130,14 +131,25 @@ def _signed(code: int, fmt: Format) -> int:
 
 
 def sample(fmt: Format, rng: np.random.Generator) -> Sample:
-    """Codes of a format: any, and, as many, finite ones whose exponents are near 0, with all or no fraction bits."""
+    """Codes of a format: any, and, as many, finite ones whose exponents are near 0, with all or no fraction bits; and
+    as many of which most are zero, and the others' exponents are farther apart."""
     half = _SAMPLES // 2
     any_code = rng.integers(0, fmt.codes, half, dtype=np.uint64, endpoint=False)
-    field = np.clip(fmt.bias + rng.integers(-2, 3, half), 0, (1 << fmt.exponent_bits) - 1).astype(np.uint64)
-    fraction = rng.choice(np.array([0, (1 << fmt.fraction_bits) - 1], np.uint64), half)
-    sign = rng.integers(0, 2, half).astype(np.uint64) * np.uint64(fmt.sign_mask)
+    near = _fields(fmt, rng, rng.integers(-2, 3, half))
+    (other,) = rng.spawn(1)
+    far = _fields(fmt, other, other.integers(-30, 31, half))
+    few = np.where(other.random(half) < 0.25, far, far & np.uint64(fmt.sign_mask))
+    return np.concatenate([any_code, near, few]).astype(np.int64)
+
+
+def _fields(fmt: Format, rng: np.random.Generator, exponents: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Finite codes of such exponents, with all or no fraction bits."""
+    field = np.clip(fmt.bias + exponents, 0, (1 << fmt.exponent_bits) - 1).astype(np.uint64)
+    fraction = rng.choice(np.array([0, (1 << fmt.fraction_bits) - 1], np.uint64), len(exponents))
+    sign = rng.integers(0, 2, len(exponents)).astype(np.uint64) * np.uint64(fmt.sign_mask)
     fields = ((field << np.uint64(fmt.fraction_bits)) + fraction) << np.uint64(fmt.ignored_low_bits)
-    return np.concatenate([any_code, fields | sign]).astype(np.int64)
+    codes: NDArray[np.uint64] = fields | sign
+    return codes
 
 
 # ---- on codes ------------------------------------------------------------------------------------------------

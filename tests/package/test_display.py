@@ -37,6 +37,7 @@ from mmaformal import (
     cdna1,
     cdna2,
     cdna3,
+    e9s12,
     find_difference,
     hopper,
     probe,
@@ -130,7 +131,7 @@ def samples(folder: Path) -> Iterator[Any]:
         *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
     yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
-    yield kernel_for(apple_amx["fma16.F32"].spec)
+    yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)
     yield errors, errors.statistics()

@@ -76,6 +76,7 @@ def test_how_many_instructions_each_architecture_has() -> None:
         "sapphire_rapids": 3,
         "armv8_6": 2,
         "apple_amx": 4,
+        "e9s12": 6,
     }
     for name in ARCHITECTURES:
         assert getattr(mmaformal, name) is ARCHITECTURES[name]
@@ -134,7 +135,7 @@ def test_names_and_shapes_agree() -> None:
             digits = i.name.lower().replace("v_mfma_", "")
             shapes = {f"m{i.m}n{i.n}k{i.k}", f"{i.m}x{i.n}x{i.k}", f".{i.m}{i.n}{i.k}."}
             assert any(shape in f"{digits}." for shape in shapes) or digits.startswith(
-                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fma")
+                ("utc", "dmma.884", "tdp", "vdp", "vfmadd", "bf", "fma", "dp")
             ), i
             for alias in i.aliases:
                 assert architecture[alias] is i

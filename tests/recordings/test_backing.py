@@ -54,10 +54,8 @@ def test_every_row_of_the_tables_has_a_line() -> None:
             assert bool(backed.recorded) == any(
                 each["instruction"] == instruction.label for each in FACTS["recordings"]
             )
-            if (
-                architecture.name == "apple_amx"
-            ):  # an emulator's states (tests/package/test_apple.py), no rows
-                continue
+            if architecture.name in ("apple_amx", "e9s12"):
+                continue  # an emulator's states (tests/package/test_apple.py), no rows; a design on paper
             assert backed.recorded or backed.alike or backed.mmasim, instruction.label
             said = " ".join(in_words(instruction).split())
             assert f"evidence: {backed.text()}" in said

@@ -1,0 +1,46 @@
+"""The dot product-add operator of E9S12 halves, as a table.
+
+Source: Desrentes, Dupont de Dinechin and de Dinechin (`papers.py`), a design that was synthesised, not a product: the
+sizes of its §V (16 products of fp16 and bf16, 4 of fp32), and the size-4 operator of its abstract.  L = 81 + log2 of
+the E9S12 products (§IV-B).
+"""
+
+from __future__ import annotations
+
+from mmaformal.algorithms import IEEE_FP32, DotAdd, DpaE9s12
+from mmaformal.architectures.base import Architecture
+from mmaformal.formats import Format, bf16, fp16, fp32
+from mmaformal.instruction import Instruction
+
+#: name, type of a and b, products, L
+_OPERATORS = (
+    ("DP16A.FP16", fp16, 16, 85),
+    ("DP16A.BF16", bf16, 16, 85),
+    ("DP4A.FP32", fp32, 4, 85),
+    ("DP4A.FP16", fp16, 4, 83),
+    ("DP4A.BF16", bf16, 4, 83),
+    ("DP1A.FP32", fp32, 1, 83),
+)
+
+
+_SOURCES = {
+    "N": "Desrentes et al. §V",
+    "L": "Desrentes et al. §IV-B",
+    "rho": "Desrentes et al. §IV",
+    "detects_zeros": "Desrentes et al. §IV-B, d",
+}
+
+
+def _instruction(name: str, factors: Format, products: int, L: int) -> Instruction:
+    return Instruction(
+        name,
+        "e9s12",
+        1,
+        1,
+        DotAdd(products, factors, factors, fp32, fp32, DpaE9s12(products, L, IEEE_FP32)),
+        sources=_SOURCES,
+    )
+
+
+def e9s12() -> Architecture:
+    return Architecture("e9s12", "Desrentes et al.'s operator", [_instruction(*each) for each in _OPERATORS])

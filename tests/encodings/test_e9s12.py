@@ -1,0 +1,183 @@
+"""dpa_e9s12, the dot product-add of E9S12 halves: against exact rational arithmetic, in both wings, and its breaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import z3
+
+from mmaformal import e9s12, matmul
+from mmaformal.algorithms import DotAdd, DpaE9s12
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import SmtWing, run
+from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.explain import explain_case
+from mmaformal.facts.equality import argue
+from mmaformal.formats import Format, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.kernels import rows
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.solver.answers import Fails, Holds
+
+
+def halves(fmt: Format, code: int) -> list[tuple[int, int]]:
+    """The factor as (m, e), numbers m · 2^(e - 11), |m| < 2^12; by its digits."""
+    digits = abs(fmt.value(code))
+    sign = -1 if code >> (fmt.storage_bits - 1) else 1
+    e = fmt.min_exponent if digits < Fraction(2) ** fmt.min_exponent else floor_log2(digits)
+    m = digits / Fraction(2) ** (e - fmt.fraction_bits)
+    assert m.denominator == 1
+    if fmt.fraction_bits <= 11:
+        return [(sign * m.numerator << (11 - fmt.fraction_bits), e)]
+    return [(sign * (m.numerator // 4096), e), (sign * (m.numerator % 4096), e - 12)]
+
+
+def floor_log2(x: Fraction) -> int:
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    return e if Fraction(2) ** e <= x else e - 1
+
+
+def nearest(x: Fraction) -> int:
+    """The code of fp32 nearest to a nonzero number, the even one of two."""
+    size = abs(x)
+    e = max(floor_log2(size), fp32.min_exponent)
+    m = round(size / Fraction(2) ** (e - 23))  # Python rounds halves to even
+    code = min(((e - fp32.min_exponent) << 23) + m, 0x7F800000)
+    return code | (x < 0) << 31
+
+
+def products(spec: DotAdd, codes: Codes) -> list[tuple[int, int]]:
+    return [
+        (u * v, e + f)
+        for x, y in zip(codes.a, codes.b, strict=True)
+        for u, e in halves(spec.a_format, x)
+        for v, f in halves(spec.b_format, y)
+    ]
+
+
+def expected(spec: DotAdd, codes: Codes) -> int:
+    """d of one step, from the paper's words, in rational numbers; of finite codes."""
+    p = spec.parameters
+    assert isinstance(p, DpaE9s12)
+    terms = products(spec, codes)
+    e_max = max((e for m, e in terms if m), default=0)
+    unit = Fraction(2) ** (e_max - (p.L - 3 - math.ceil(math.log2(len(terms)))))
+    phi = sum(math.floor(m * Fraction(2) ** (e - 22) / unit) for m, e in terms) * unit
+    total = phi + spec.c_format.value(codes.c)
+    if total:
+        return nearest(total)
+    signs = [x ^ y for x, y in zip(codes.a, codes.b, strict=True)]
+    negative = all(s >> (spec.a_format.storage_bits - 1) & 1 for s in signs) and codes.c >> 31
+    return 0x80000000 if negative else 0
+
+
+def is_finite(spec: DotAdd, codes: Codes) -> bool:
+    return all(map(spec.a_format.is_finite, (*codes.a, *codes.b))) and spec.c_format.is_finite(codes.c)
+
+
+@pytest.mark.parametrize("instruction", list(e9s12), ids=lambda i: i.name)
+def test_exact_arithmetic_and_both_wings(instruction: Instruction) -> None:
+    spec = instruction.spec
+    cases = generate(spec, 300).cases()
+    found = run(instruction, cases)
+    wrong = [x for x, d in zip(cases, found, strict=True) if is_finite(spec, x) and d != expected(spec, x)]
+    assert not wrong
+    some = cases[:60]
+    assert SmtWing(spec).results(Rows.of(some)) == found[:60]
+
+
+def test_widths_are_the_papers() -> None:
+    assert {i.name: i.parameters["L"] for i in e9s12} == {
+        "DP16A.FP16": 85,
+        "DP16A.BF16": 85,
+        "DP4A.FP32": 85,
+        "DP4A.FP16": 83,
+        "DP4A.BF16": 83,
+        "DP1A.FP32": 83,
+    }
+    with pytest.raises(ValueError, match="L ≥ 29"):
+        e9s12["DP16A.FP16"].replace(L=28)
+    with pytest.raises(ValueError, match="L ≤ 85"):
+        e9s12["DP16A.FP16"].replace(L=86)
+    with pytest.raises(ValueError, match="a and b of fp16, bf16 or fp32"):
+        e9s12["DP16A.FP16"].replace(a_format="bf16")
+
+
+def test_a_zero_that_is_not_detected_moves_the_others_out() -> None:
+    """0 · 2^127 beside 2^-100 · 2^-20: its exponent counts only if zeros are not detected."""
+    one, other = e9s12["DP4A.FP32"], e9s12["DP4A.FP32"].replace(detects_zeros=False)
+    a, b = [0, fp32.code("0x1p-100"), 0, 0], [fp32.code("0x1p127"), fp32.code("0x1p-20"), 0, 0]
+    assert one.dot_add(a, b, 0) == fp32.code("0x1p-120")
+    assert other.dot_add(a, b, 0) == 0
+
+
+def test_the_sign_of_zero() -> None:
+    i = e9s12["DP4A.FP16"]
+    minus = 0x8000
+    assert i.dot_add([minus] * 4, [0] * 4, 0x80000000) == 0x80000000
+    assert i.dot_add([minus] * 3 + [0], [0] * 4, 0x80000000) == 0
+    assert i.dot_add([0x3C00, 0xBC00, 0, 0], [0x3C00, 0x3C00, 0, 0], 0x80000000) == 0
+
+
+def test_it_is_told_by_its_halves() -> None:
+    told = explain_case(e9s12["DP1A.FP32"], [0x3F801001], [0x3F800000], 0)
+    assert "high·high" in str(told)
+    assert "low·high" in str(told)
+
+
+def test_a_chain_and_a_product_of_matrices() -> None:
+    rng = np.random.default_rng(0)
+    A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 8), (8, 5)))
+    D = matmul(A, B, instruction=e9s12["DP4A.FP32"])
+    chain = e9s12["DP4A.FP32"].chained(8)
+    a, b = A.view(np.uint32), B.view(np.uint32)
+    for i in range(3):
+        for j in range(5):
+            assert chain.dot_add([*map(int, a[i])], [*map(int, b[:, j])], 0) == D.view(np.uint32)[i, j]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instruction", list(e9s12), ids=lambda i: i.name)
+def test_compiled_rows(instruction: Instruction) -> None:
+    cases = generate(instruction.spec, 2000).cases()
+    a, b, c = (np.array([getattr(x, side) for x in cases], np.uint32) for side in "abc")
+    assert rows.dot_add(instruction.spec, a, b, c).tolist() == run(instruction, cases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instruction", list(e9s12), ids=lambda i: i.name)
+def test_both_wings_are_proved_equal(instruction: Instruction) -> None:
+    assert isinstance(prove_encodings(instruction, timeout=600.0), Holds)
+
+
+def broken_unpack(x: object, fmt: Format, subnormal: int = 1) -> Sequence[object]:
+    return _unpack(x, fmt, 0)  # type: ignore[arg-type]
+
+
+_unpack = executable.unpack
+
+
+def unpacked_alike() -> bool:
+    """Whether the lemmas hold that both wings unpack alike."""
+    lemmas = [each for each in argue(e9s12["DP1A.FP32"].spec).lemmas.values() if each.stage == "unpack"]
+    assert lemmas
+    solver = z3.Solver()
+    return all(solver.check(each.refuted) == z3.unsat for each in lemmas)
+
+
+def test_a_break_of_one_wing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's exponent of subnormal factors: the lemma does not hold."""
+    assert unpacked_alike()
+    monkeypatch.setattr(executable, "unpack", broken_unpack)
+    assert not unpacked_alike()
+
+
+@pytest.mark.slow
+def test_a_break_has_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executable, "unpack", broken_unpack)
+    assert isinstance(prove_encodings(e9s12["DP1A.FP32"], timeout=60.0), Fails)
