@@ -4,7 +4,7 @@
     from mmaformal.analysis.bounds import Symbols, BOUNDS
     print(float(BOUNDS["3.25"](Symbols.of(Model1.of("e4m3", "fp16"), n=1000))))
 
-(3.21) and (3.23) are componentwise: what is multiplied with |a_i|ᵀ|b_j|, and what with ‖a_i‖∞ ‖b_j‖∞.  The others are
+(3.21) and (3.23) are componentwise: what is multiplied with |a_i|^T|b_j|, and what with ‖a_i‖∞ ‖b_j‖∞.  The others are
 multiplied with ‖A‖∞ ‖B‖∞, but for (3.27), which is with |A| |B|.  (3.26) to (3.28), (4.28), (4.32) and (4.33) hold to
 first order (≲); (3.22) says what E is, and (4.29) to (4.31) what is computed, which is `model`.
 
@@ -61,7 +61,7 @@ class Symbols(ShortRepr):
 
 @dataclass(frozen=True, repr=False)
 class Componentwise(ShortRepr):
-    """A bound x · |a_i|ᵀ|b_j| + y · ‖a_i‖∞ ‖b_j‖∞."""
+    """A bound x · |a_i|^T|b_j| + y · ‖a_i‖∞ ‖b_j‖∞."""
 
     inner: Fraction
     norms: Fraction

@@ -1,7 +1,7 @@
 """Model 1 (§2.1): a product of matrices whose elements are rounded to one format, and added up in another.
 
-    C = Λ⁻¹ (fl(ΛA) fl(BM)) M⁻¹                            (3.1)
-    C = Λ⁻¹ (Σ_{i + j < p} u^(i+j) A^(i) B^(j)) M⁻¹        (4.31), of p words
+    C = Λ^-1 (fl(ΛA) fl(BM)) M^-1                            (3.1)
+    C = Λ^-1 (Σ_{i + j < p} u^(i+j) A^(i) B^(j)) M^-1        (4.31), of p words
 
 Each product, and each sum, is rounded to the accumulation format, one product after the other; of words, those of
 i = 0 first, j rising.  u^(i+j) is applied after the product was rounded, and rounds nothing.

@@ -128,7 +128,8 @@ class Unit(ShortRepr):
         c = least if C is None else weights(C, i.c_format, "C")
         # What is added up in binary64 is rounded, each sum and product by at most 2^-53: as many and some more.
         rounding = 1 + (a.shape[1] + 8) * 2.0**-52
-        return float(self.factor(a.shape[1])) * rounding * (a @ b + c)
+        found: Floats = float(self.factor(a.shape[1])) * rounding * (a @ b + c)
+        return found
 
 
 def weights(x: Matrix, fmt: Format, name: str) -> Floats:

@@ -14,6 +14,7 @@ from mmaformal.cli.diff import diff
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.list import list_
 from mmaformal.cli.mismatches import mismatches
+from mmaformal.cli.narrow_range import narrow_range
 from mmaformal.cli.probe import probe
 from mmaformal.cli.prove import prove
 from mmaformal.cli.record import record
@@ -53,6 +54,7 @@ for _command in (
     fingerprint,
     verify,
     amx,
+    narrow_range,
     completion,
 ):
     app.add_command(_command)

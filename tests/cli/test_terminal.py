@@ -47,6 +47,7 @@ def test_everything_completes() -> None:
         "fingerprint",
         "verify",
         "amx",
+        "narrow-range",
         "completion",
     ]
     assert completed("show", "hop") == ["hopper"]

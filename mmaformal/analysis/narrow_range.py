@@ -1,0 +1,170 @@
+"""The experiments of the paper's §5: errors of Model 1 for n = 10 … 10^6, with and without limits of the exponents.
+
+Matrices are 10 × n and n × 10, of elements ±10^φ, φ uniform in [−10, 10] (§5.1).  For one n all combinations have the
+same matrices, which a seed tells.  Rows go to a file as they are made, and those that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mmaformal.analysis.bounds import Symbols, bound_of, epsilon, relative_error, words_without_limits
+from mmaformal.analysis.model import MOST_WORDS, Model1
+from mmaformal.analysis.rounding import Floats
+from mmaformal.display import ShortRepr
+
+#: Input and accumulation formats of a figure's rows of graphs, from top to bottom.
+FIGURES = {
+    "5.1": (("e5m2", "fp16"), ("e4m3", "fp16")),
+    "5.2": (("fp16", "fp32"), ("e5m2", "fp32"), ("e4m3", "fp32")),
+}
+
+#: n = 10^x, rounded down, for 40 x from 1 to 6.
+LENGTHS = tuple(int(x) for x in np.floor(np.logspace(1, 6, 40)))
+
+SIDE = 10  #: rows of A, and columns of B
+SPREAD = 10.0  #: ℓ
+
+
+@dataclass(frozen=True, repr=False)
+class Combination(ShortRepr):
+    """A curve: formats, whether there are subnormals, and words."""
+
+    input: str
+    accumulation: str
+    subnormals: bool
+    words: int
+
+    def __str__(self) -> str:
+        with_ = "with" if self.subnormals else "without"
+        return f"{self.input} in {self.accumulation}, {with_} subnormals, p = {self.words}"
+
+    @property
+    def model(self) -> Model1:
+        return Model1.of(self.input, self.accumulation, subnormals=self.subnormals)
+
+
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
+    """A combination's errors for one n."""
+
+    input: str
+    accumulation: str
+    subnormals: bool
+    words: int
+    n: int
+    seed: int
+    error: float  #: (5.1)
+    bound: float  #: Theorem 3.1 or 4.1
+    error_unbounded: float  #: (5.1), of unbounded exponents
+    bound_unbounded: float  #: (4.33)
+    nearest: float  #: the largest error over its bound, of elements by (3.23) where there is one word
+
+    @property
+    def combination(self) -> Combination:
+        return Combination(self.input, self.accumulation, self.subnormals, self.words)
+
+    @property
+    def violated(self) -> bool:
+        """Whether an error exceeds its bound, or something overflowed."""
+        return not (
+            self.error <= self.bound and self.error_unbounded <= self.bound_unbounded and self.nearest <= 1
+        )
+
+
+def combinations(figures: Iterable[str]) -> list[Combination]:
+    """Those of some figures, as they stand there."""
+    return [
+        Combination(one, other, subnormals, words)
+        for figure in figures
+        for one, other in FIGURES[figure]
+        for subnormals in (False, True)
+        for words in range(1, MOST_WORDS + 1)
+    ]
+
+
+def matrices(n: int, seed: int) -> tuple[Floats, Floats]:
+    """A and B of §5.1."""
+    rng = np.random.default_rng([seed, n])
+
+    def made(shape: tuple[int, int]) -> Floats:
+        signs = rng.integers(0, 2, shape) * 2.0 - 1.0
+        found: Floats = 10.0 ** rng.uniform(-SPREAD, SPREAD, shape) * signs
+        return found
+
+    return made((SIDE, n)), made((n, SIDE))
+
+
+def measure(
+    wanted: Sequence[Combination], file: Path, lengths: Sequence[int] = LENGTHS, seed: int = 1
+) -> Iterator[Row]:
+    """The rows of all combinations and lengths: those of the file, and the others as they are made, which go there.
+
+    Raises ValueError for a file that holds something else, OSError if it cannot be read or written.
+    """
+    known = {(row.combination, row.n): row for row in read(file) if row.seed == seed}
+    for n in lengths:
+        yield from (known[each, n] for each in wanted if (each, n) in known)
+        left = [each for each in wanted if (each, n) not in known]
+        if not left:
+            continue
+        A, B = matrices(n, seed)
+        exact = A @ B
+        unbounded: dict[tuple[str, str, int], float] = {}
+        for each in left:
+            row = _row(each, A, B=B, exact=exact, seed=seed, unbounded=unbounded)
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(asdict(row)) + "\n")
+            yield row
+
+
+def _row(
+    each: Combination,
+    A: Floats,
+    B: Floats,
+    exact: Floats,
+    seed: int,
+    unbounded: dict[tuple[str, str, int], float],
+) -> Row:
+    n, model = A.shape[1], each.model
+    product = model.matmul(A, B, words=each.words)
+    key = each.input, each.accumulation, each.words
+    if key not in unbounded:  # subnormals make no difference to it
+        free = model.unbounded.matmul(A, B, words=each.words, theta=product.theta)
+        unbounded[key] = relative_error(free.C, exact, A, B)
+    s = Symbols.of(model, n, each.words)
+    error, bound = relative_error(product.C, exact, A, B), float(bound_of(s))
+    nearest = error / bound
+    if each.words == 1:
+        nearest = float((np.abs(product.C - exact) / epsilon(s).of(A, B)).max())
+    return Row(
+        *(each.input, each.accumulation, each.subnormals, each.words, n, seed),
+        error=error,
+        bound=bound,
+        error_unbounded=unbounded[key],
+        bound_unbounded=float(words_without_limits(s)),
+        nearest=nearest,
+    )
+
+
+def read(file: Path) -> list[Row]:
+    """The rows of a file; none if there is no file.  A last line that was not written to its end is taken away.
+
+    Raises ValueError for a file that holds something else, OSError if it cannot be read.
+    """
+    if not file.exists():
+        return []
+    data = file.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        rows = [Row(**json.loads(line)) for line in whole.decode().splitlines()]
+    except (TypeError, ValueError):
+        raise ValueError(f"{file} holds something else than rows of this experiment") from None
+    if whole != data:
+        file.write_bytes(whole)
+    return rows

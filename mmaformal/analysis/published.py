@@ -1,0 +1,129 @@
+"""The curves of the paper's figures as they were published, and how ours compare.
+
+https://github.com/north-numerical-computing/narrow-range-FP-underflow-experiments has a file for each combination; its
+`bound` is (3.26) of one word, f_min in the place of g_min, whatever the words and with subnormals or without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mmaformal.analysis.narrow_range import Combination, Row
+from mmaformal.analysis.rounding import Floats
+from mmaformal.display import ShortRepr
+
+_NAMES = {"fp16": "binary16", "fp32": "binary32", "e4m3": "fp8-e4m3", "e5m2": "fp8-e5m2"}
+
+
+@dataclass(frozen=True, repr=False)
+class Curve(ShortRepr):
+    """Errors over n, with limits of the exponents and without."""
+
+    n: Floats
+    error: Floats
+    error_unbounded: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Curve:
+        rows = sorted(rows, key=lambda row: row.n)
+        columns = (
+            [row.n for row in rows],
+            [row.error for row in rows],
+            [row.error_unbounded for row in rows],
+        )
+        return cls(*(np.array(column, np.float64) for column in columns))
+
+    @property
+    def slope(self) -> float:
+        """d of c·n^d, fitted to the errors."""
+        return float(np.polyfit(np.log10(self.n), np.log10(self.error), 1)[0])
+
+    @property
+    def level(self) -> float:
+        """The mean of log10 of the errors."""
+        return float(np.log10(self.error).mean())
+
+    def divergence(self, above: int) -> float:
+        """By what factor limits make errors larger where n > above; the geometric mean."""
+        far = self.n > above
+        return (
+            float(10 ** np.log10(self.error[far] / self.error_unbounded[far]).mean())
+            if far.any()
+            else math.nan
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(ShortRepr):
+    """Our curve and the published one, at the same n.
+
+    Of differences of log10: their mean, how far that is uncertain (one standard error), and what they scatter.
+    """
+
+    combination: Combination
+    ours: Curve
+    published: Curve
+    offset: float
+    uncertainty: float
+    scatter: float
+
+    @classmethod
+    def of(cls, combination: Combination, ours: Curve, published: Curve) -> Comparison:
+        """Raises ValueError if they have fewer than two n in common."""
+        common, i, j = np.intersect1d(ours.n, published.n, return_indices=True)
+        if len(common) < 2:
+            raise ValueError(f"{combination}: no two n in common with the published curve")
+        one, other = (Curve(c.n[k], c.error[k], c.error_unbounded[k]) for c, k in ((ours, i), (published, j)))
+        apart = np.log10(one.error) - np.log10(other.error)
+        scatter = float(apart.std(ddof=1))
+        return cls(combination, one, other, float(apart.mean()), scatter / math.sqrt(len(apart)), scatter)
+
+
+def curve(folder: Path, combination: Combination) -> Curve:
+    """The published one.  Raises OSError if there is no such file, ValueError if it is not what it should be."""
+    one, other = _NAMES[combination.input], _NAMES[combination.accumulation]
+    name = f"matmul_test_{one}_{other}_subnormals{combination.subnormals:d}_words_{combination.words}.dat"
+    path = folder / name
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0].split() != ["n", "error", "bound", "error-nrl", "bound-nrl"]:
+        raise ValueError(f"{path} is not a published curve")
+    table = np.array([[float(x) for x in line.split()] for line in lines[1:] if line.strip()])
+    return Curve(table[:, 0], table[:, 1], table[:, 3])
+
+
+def compare(rows: Sequence[Row], folder: Path) -> list[Comparison]:
+    """Of every combination, in the order of the rows.  Raises as `curve` and `Comparison.of`."""
+    by_combination: dict[Combination, list[Row]] = {}
+    for row in rows:
+        by_combination.setdefault(row.combination, []).append(row)
+    return [Comparison.of(each, Curve.of(own), curve(folder, each)) for each, own in by_combination.items()]
+
+
+def table(rows: Sequence[Row], comparisons: Mapping[Combination, Comparison]) -> str:
+    """A line of Markdown for each combination: levels and slopes, ours and the published ones, and how they differ."""
+    lines = [
+        "| input | sums | subnormals | p | level | published | apart by | slope | published | n > 65504: limits cost "
+        "| published | nearest to its bound |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    by_combination: dict[Combination, list[Row]] = {}
+    for row in rows:
+        by_combination.setdefault(row.combination, []).append(row)
+    for each, own in by_combination.items():
+        mine, theirs = Curve.of(own), comparisons.get(each)
+        told = [each.input, each.accumulation, "on" if each.subnormals else "off", str(each.words)]
+        told.append(f"{mine.level:.2f}")
+        told.append("" if theirs is None else f"{theirs.published.level:.2f}")
+        told.append("" if theirs is None else f"{theirs.offset:+.2f} ± {theirs.uncertainty:.2f}")
+        told.append(f"{mine.slope:.2f}" if len(mine.n) > 1 else "")
+        told.append("" if theirs is None else f"{theirs.published.slope:.2f}")
+        told.append(f"× {mine.divergence(65504):.2f}")
+        told.append("" if theirs is None else f"× {theirs.published.divergence(65504):.2f}")
+        told.append(f"{max(row.nearest for row in own):.2g}")
+        lines.append(f"| {' | '.join(told)} |")
+    return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""The experiments of narrow-range error analysis: resumed, compared, drawn; published curves made up here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmaformal.analysis.narrow_range import (
+    FIGURES,
+    LENGTHS,
+    Combination,
+    Row,
+    combinations,
+    matrices,
+    measure,
+    read,
+)
+from mmaformal.analysis.published import Comparison, Curve, compare, curve, table
+from mmaformal.cli import main
+
+
+def published(folder: Path, each: Combination, factor: float) -> None:
+    names = {"fp16": "binary16", "fp32": "binary32", "e4m3": "fp8-e4m3", "e5m2": "fp8-e5m2"}
+    lines = ["n error bound error-nrl bound-nrl "]
+    lines += [f"{n} {factor * 0.01 * n**-0.5:e} 1.0 {0.01 * n**-0.5:e} 1.0 " for n in LENGTHS]
+    file = f"matmul_test_{names[each.input]}_{names[each.accumulation]}"
+    file += f"_subnormals{each.subnormals:d}_words_{each.words}.dat"
+    (folder / file).write_text("\n".join(lines) + "\n")
+
+
+def made(each: Combination, n: int, error: float, nearest: float = 0.5) -> Row:
+    return Row(
+        *(each.input, each.accumulation, each.subnormals, each.words, n, 1),
+        error=error,
+        bound=1.0,
+        error_unbounded=error / 2,
+        bound_unbounded=1.0,
+        nearest=nearest,
+    )
+
+
+def test_lengths_and_combinations_are_the_papers() -> None:
+    assert len(LENGTHS) == 40
+    assert (LENGTHS[:4], LENGTHS[-2:]) == ((10, 13, 18, 24), (744380, 1000000))
+    assert [len(combinations([figure])) for figure in FIGURES] == [12, 18]
+
+
+def test_matrices_are_as_the_paper_says() -> None:
+    A, B = matrices(1000, seed=3)
+    assert (A.shape, B.shape) == ((10, 1000), (1000, 10))
+    for x in (A, B):
+        assert (np.abs(np.log10(np.abs(x))) <= 10).all()
+        assert abs(np.log10(np.abs(x)).mean()) < 0.3
+        assert 0.45 < (x > 0).mean() < 0.55
+    assert (matrices(1000, seed=3)[0] == A).all()
+    assert (matrices(1000, seed=4)[0] != A).any()
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
+    file, wanted = tmp_path / "rows.jsonl", combinations(["5.1"])[:2]
+    run = measure(wanted, file, (10, 13))
+    first = [next(run) for _ in range(3)]
+    run.close()
+    assert [row.n for row in first] == [10, 10, 13]
+    with file.open("a") as out:
+        out.write('{"input": "e5')  # a line that was cut off
+    again = list(measure(wanted, file, (10, 13)))
+    assert [repr(row) for row in again[:3]] == [repr(row) for row in first]
+    assert again == read(file)
+    assert len(again) == 4
+    other = list(measure(wanted, file, (10,), seed=2))
+    assert other[0].error != again[0].error
+    assert len(read(file)) == 6
+    file.write_text("something else\n")
+    with pytest.raises(ValueError, match="something else"):
+        read(file)
+
+
+def test_a_violation_is_seen() -> None:
+    each = combinations(["5.1"])[0]
+    assert not made(each, 10, 0.5).violated
+    for bad in (made(each, 10, 1.5), made(each, 10, 0.5, nearest=1.1), made(each, 10, float("nan"))):
+        assert bad.violated
+
+
+def test_curves_are_compared(tmp_path: Path) -> None:
+    each = combinations(["5.1"])[0]
+    published(tmp_path, each, 2.0)
+    theirs = curve(tmp_path, each)
+    assert theirs.slope == pytest.approx(-0.5, abs=1e-6)
+    assert theirs.divergence(65504) == pytest.approx(2.0, rel=1e-5)
+    ours = [made(each, n, 0.04 * n**-0.5) for n in LENGTHS]
+    (found,) = compare(ours, tmp_path)
+    assert found.offset == pytest.approx(np.log10(2), abs=1e-5)
+    assert found.scatter < 1e-5
+    assert found.uncertainty < found.scatter + 1e-12
+    text = table(ours, {each: found})
+    assert "+0.30 ± 0.00" in text
+    assert "× 2.00 | × 2.00" in text
+    with pytest.raises(ValueError, match="in common"):
+        Comparison.of(each, Curve.of(ours[:1]), theirs)
+    (tmp_path / next(tmp_path.iterdir()).name).write_text("a b\n1 2\n")
+    with pytest.raises(ValueError, match="not a published curve"):
+        curve(tmp_path, each)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = tmp_path / "published"
+    given.mkdir()
+    for each in combinations(["5.1"]):
+        published(given, each, 1.0)
+    line = [
+        "narrow-range",
+        "5.1",
+        "--out",
+        str(tmp_path / "out"),
+        "--published",
+        str(given),
+        "--largest",
+        "13",
+    ]
+    assert main([*line, "--no-plot"]) == 0
+    said = capsys.readouterr().out
+    assert "24 errors; 0 exceed their bounds" in said
+    assert said.count("| e5m2 | fp16 |") == 6
+    assert main([*line, "--no-plot", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (len(told["rows"]), told["violated"]) == (24, 0)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"figure-5.1.jsonl", "figure-5.1.md"}
+
+
+@pytest.mark.slow
+def test_the_figure_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["narrow-range", "5.1", "--out", str(tmp_path), "--largest", "18"]) == 0
+    assert (tmp_path / "figure-5.1.png").stat().st_size > 10_000
