@@ -25,6 +25,7 @@ from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, nearest_of, search, types_of
+from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces import algorithms
 from mmaformal.spaces.common import Types
@@ -50,6 +51,9 @@ class Diagnosis(ShortRepr):
     tried: int  #: models, not counting details
     explained_by: int  #: models that explain every row, details counted
     families_in_all: int  #: these, not counting details
+    orders: (
+        Ordered | None
+    )  #: what was found of the orders of products, where nothing of the list explains every row
     seconds: float
 
     def __bool__(self) -> bool:
@@ -88,6 +92,7 @@ class Diagnosis(ShortRepr):
             lines += _test_lines(test)
         if len(self.tests) > _SHOWN:
             lines.append(f"{len(self.tests)} inputs tell all of them apart: `.tests`, --json")
+        lines += self.orders.lines if self.orders is not None else []
         for miss in self.nearest:
             d = self.types.d
             lines.append(f"nearest: {miss.model.text}")
@@ -132,6 +137,7 @@ class Diagnosis(ShortRepr):
                 }
                 for miss in self.nearest
             ],
+            "orders": self.orders.to_json() if self.orders is not None else None,
             "seconds": round(self.seconds, 2),
         }
 
@@ -178,6 +184,7 @@ def diagnose(
     *,
     only: Sequence[str] | None = None,
     timeout: float = 120.0,
+    order_timeout: float = 60.0,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Diagnosis:
@@ -187,8 +194,10 @@ def diagnose(
     bit with models whose NaNs are known, and is any NaN for others.
 
     only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all).  timeout: seconds for proving that
-    models which are not told apart are the same, and for making the tests small.  jobs: worker processes; with several,
-    a script needs the guard `if __name__ == "__main__"`.  progress: called with a line of text as the work goes on.
+    models which are not told apart are the same, and for making the tests small.  order_timeout: seconds for all other
+    orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of the space; 0:
+    they are not searched.  jobs: worker processes; with several, a script needs the guard `if __name__ == "__main__"`.
+    progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
     """
@@ -202,10 +211,10 @@ def diagnose(
     blocks = given.blocks(_ROWS)
     rows = Recorded.of(next(blocks), types, given.terms)
     found = search(rows, names, jobs, say)
-    exact = found.exact
-    for block in blocks:
-        more = Recorded.of(block, types, given.terms)
-        exact = [(spec, family) for spec, family in exact if not more.differ(spec).any()]
+    exact, orders = _of_all(found.exact, given, types, say), None
+    if not exact and order_timeout > 0:
+        orders = ordered(rows, names, order_timeout, say)
+        exact = _of_all(orders.exact, given, types, say)
     nearest = () if exact else tuple(nearest_of(rows, found.near))
     classes, tests = Classes(_compared(exact), timeout, say).found()
     return Diagnosis(
@@ -218,8 +227,24 @@ def diagnose(
         tried=found.tried,
         explained_by=len(exact),
         families_in_all=len({family for _, family in exact}),
+        orders=orders,
         seconds=time.monotonic() - start,
     )
+
+
+def _of_all(
+    exact: Sequence[tuple[DotAdd, DotAdd]], recording: Recording, types: Types, progress: Progress
+) -> list[tuple[DotAdd, DotAdd]]:
+    """Of the models that explain the first rows, those that explain the rest too."""
+    left = list(exact)
+    for number, block in enumerate(recording.blocks(_ROWS)):
+        if not left:
+            break
+        if number:
+            progress(f"{counted(len(left), 'model')} on rows from {number * _ROWS:,}")
+            more = Recorded.of(block, types, recording.terms)
+            left = [(spec, family) for spec, family in left if not more.differ(spec).any()]
+    return left
 
 
 if __name__ == "__main__":

@@ -65,6 +65,18 @@ def tabled(types: Types, k: int) -> list[DotAdd]:
     return sorted({each.replace(k=k) for each in found if k % each.period == 0}, key=lambda each: each.text)
 
 
+def ordinary(rows: Rows, types: Types) -> NDArray[np.bool_]:
+    """The rows in whose inputs nothing is zero or special."""
+    sides = [(rows.a, types.a), (rows.b, types.b), (rows.c[:, None], types.c)]
+    if types.scale is not None:
+        sides += [(rows.scale_a, types.scale), (rows.scale_b, types.scale)]
+    good = np.ones(len(rows), np.bool_)
+    for wide, fmt in sides:
+        codes = wide.astype(np.int64)
+        good &= np.asarray(is_finite(codes, fmt) & ~np.asarray(is_zero(codes, fmt))).all(axis=1)
+    return good
+
+
 @dataclass(frozen=True, repr=False)
 class Recorded(ShortRepr):
     """Rows and what was recorded of them."""
@@ -172,11 +184,11 @@ def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
         near.append((wrong, spec))
         if wrong <= max(_WRONG * len(second), 1):
             for each in details(spec) if len(exact) < _DETAILED else (spec,):
-                refuting = _refuting(rows, each, order)
-                if refuting is None:
+                row = refuting(rows, each, order)
+                if row is None:
                     exact.append((each, spec))
                 else:  # it is likely to refute others
-                    order = np.concatenate([[refuting], order[order != refuting]])
+                    order = np.concatenate([[row], order[order != row]])
     return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
 
 
@@ -189,7 +201,7 @@ def _mostly_wrong(spec: DotAdd, rows: Recorded, nans: NDArray[np.bool_]) -> bool
     return 2 * int(wrong.sum()) > len(rows)
 
 
-def _refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
+def refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp | None:
     """A row that refutes a model, looked for in this order; None if every row is explained."""
     for low, high in ((0, 32), (32, 512), (512, len(order))):
         where = order[low:high]

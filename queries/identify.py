@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.codes import exponent_field, is_finite, is_zero
+from mmaformal.cases.codes import exponent, is_finite, is_zero
 from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
@@ -34,12 +34,14 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
-from mmaformal.queries.elimination import differ
+from mmaformal.queries.elimination import differ, ordinary
 from mmaformal.spaces import algorithms, details, models, sure
 from mmaformal.spaces.common import Types
 
 #: Cases to choose from: at first, and when what is left is not told apart by those.
 _POOL, _POOLS = 256, (256, 1500, 6000)
+#: Results that are compared at once, where models are many.
+_RESULTS = 10_000_000
 #: Models that the cases are drawn for: where bits are cut off depends on them.
 _DRAWN_FOR = 8
 #: Of more models than these, the columns of results are compared on some of the models.
@@ -287,33 +289,16 @@ def _pool(specs: Sequence[DotAdd], count: int, moods: Sequence[Mood], seed: int)
 def _ordinary(rows: Rows, types: Types, seed: int) -> Rows:
     """Cases, made of these, in which nothing is zero or special."""
     dense = _dense(rows, types, seed)
-    return dense.at(_ordinary_rows(dense, types))
-
-
-def _ordinary_rows(rows: Rows, types: Types) -> NDArray[np.bool_]:
-    """Where nothing is zero or special."""
-    sides = [(rows.a, types.a), (rows.b, types.b), (rows.c[:, None], types.c)]
-    if types.scale is not None:
-        sides += [(rows.scale_a, types.scale), (rows.scale_b, types.scale)]
-    good = np.ones(len(rows), np.bool_)
-    for codes, fmt in sides:
-        good &= np.asarray(is_finite(codes.astype(np.int64), fmt) & ~_zero(codes, fmt)).all(axis=1)
-    return good
+    return dense.at(ordinary(dense, types))
 
 
 def _sure(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.bool_]:
     """For each model and each of some ordinary cases, whether the model's details do not show."""
     types = Types.of(specs[0])
-    products = _exponent(rows.a, types.a) + _exponent(rows.b, types.b)
-    c = _exponent(rows.c, types.c)
+    products = exponent(rows.a, types.a) + exponent(rows.b, types.b)
+    c = exponent(rows.c, types.c)
     of = {name: sure(name, products, c) for name in _algorithms(specs)}
     return np.stack([of[spec.parameters.algorithm] for spec in specs])
-
-
-def _exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
-    """That of the fields."""
-    field = np.asarray(exponent_field(codes.astype(np.int64), fmt))
-    return np.asarray(np.maximum(field, 1) - fmt.bias, np.int64)
 
 
 def _zero(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
@@ -412,6 +397,7 @@ class _Search:
         for seed, count in enumerate(_POOLS):
             if len(specs) < 2:
                 break
+            count = min(count, max(_POOL, _RESULTS // len(specs)))
             rows = _pool(specs, count, moods, 100 * seed + 7)
             rows = _ordinary(rows, self.types, seed) if ordinary else rows
             if len(rows):
@@ -507,7 +493,7 @@ class _Right:
         """Tried on some rows, of those where nothing is zero or special if models stand for their details."""
         types = Types.of(specs[0])
         few, of_few = rows, d
-        if detailed and (kept := _ordinary_rows(rows, types)).sum() >= 100:
+        if detailed and (kept := ordinary(rows, types)).sum() >= 100:
             few, of_few = rows.at(kept), d[kept]
         few, of_few = few.at(slice(0, _TRIED)), of_few[:_TRIED]
         return _Right(specs, np.stack([~_wrong(x, few, of_few) for x in specs]), rows, d, detailed)

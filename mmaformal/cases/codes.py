@@ -77,6 +77,12 @@ def magnitude(code: Code, fmt: Format) -> Code:
     return code & (ones << fmt.ignored_low_bits)
 
 
+def exponent(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.int64]:
+    """That of the fields, of codes in any words; a subnormal's is the least normal one's."""
+    field = np.asarray(exponent_field(codes.astype(np.int64), fmt))
+    return np.asarray(np.maximum(field, 1) - fmt.bias, np.int64)
+
+
 # ---- what a code is ----------------------------------------------------------------------------------------------
 
 

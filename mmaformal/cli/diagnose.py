@@ -29,6 +29,13 @@ from mmaformal.cli.terminal import Status
     "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
 @options.timeout(120.0, "for proving that models are the same")
+@click.option(
+    "--orders",
+    type=options.SECONDS,
+    default=60.0,
+    metavar="S",
+    help="Seconds for all orders of the products, where nothing else explains every row (default 60).",
+)
 @options.json
 def diagnose(
     files: tuple[Path, ...],
@@ -37,12 +44,14 @@ def diagnose(
     instruction: str | None,
     jobs: int | None,
     timeout: float,
+    orders: float,
     as_json: bool,
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), told nothing but their types.
 
     Every model there is for the types is run on the rows: every algorithm with every value of its parameters. Those
-    that explain every row are told, those of one function together, with inputs that tell the others apart.
+    that explain every row are told, those of one function together, with inputs that tell the others apart. Where none
+    does, all orders in which a chain might take the products are searched, for the likeliest parameters.
 
     Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read.
     """
@@ -55,7 +64,12 @@ def diagnose(
         with Status() as status:
             recording = read(path, architecture=arch.name if arch else None, instruction=instruction)
             answer = diagnosis(
-                recording, only=only or None, timeout=timeout, jobs=jobs or processors(), progress=status.show
+                recording,
+                only=only or None,
+                timeout=timeout,
+                order_timeout=orders,
+                jobs=jobs or processors(),
+                progress=status.show,
             )
         found.append((path, answer))
         if not as_json:

@@ -28,8 +28,13 @@ def algorithms() -> list[str]:
     return [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
 
 
-def models(types: Types, k: int, algorithm: str, part: int = 0, parts: int = 1) -> Iterator[DotAdd]:
-    """Every model of one algorithm, but for details, of k products of these types; or one part of several of them."""
+def models(
+    types: Types, k: int, algorithm: str, part: int = 0, parts: int = 1, *, ordered: bool = True
+) -> Iterator[DotAdd]:
+    """Every model of one algorithm, but for details, of k products of these types; or one part of several of them.
+
+    ordered: with other orders of the products too.
+    """
     module = import_module(f"{__name__}.{algorithm}")
     taken: dict[int, list[tuple[int, ...]]] = {}  #: orders, by the products of a step
     for parameters in islice(module.choices(types, k), part, None, parts):
@@ -38,7 +43,7 @@ def models(types: Types, k: int, algorithm: str, part: int = 0, parts: int = 1) 
             parameters.step_products,
             parameters.last_rounding.fraction_bits == types.d.fraction_bits,
         )
-        if getattr(module, "ORDERED", False) and step < k and whole:
+        if ordered and getattr(module, "ORDERED", False) and step < k and whole:
             if step not in taken:
                 taken[step] = list(orders(k, step))
             for order in taken[step]:
