@@ -18,6 +18,7 @@ from mmaformal.cli.narrow_range import narrow_range
 from mmaformal.cli.probe import probe
 from mmaformal.cli.prove import prove
 from mmaformal.cli.record import record
+from mmaformal.cli.roundoff import roundoff
 from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
 from mmaformal.cli.show import show
@@ -54,6 +55,7 @@ for _command in (
     fingerprint,
     verify,
     amx,
+    roundoff,
     narrow_range,
     completion,
 ):

@@ -47,6 +47,7 @@ def test_everything_completes() -> None:
         "fingerprint",
         "verify",
         "amx",
+        "roundoff",
         "narrow-range",
         "completion",
     ]

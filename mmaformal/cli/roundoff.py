@@ -1,0 +1,72 @@
+"""`mmaformal roundoff`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.terminal import Status, told
+
+
+@click.command()
+@click.argument("formats", metavar="[FORMAT]…", nargs=-1)
+@click.option("--no-subnormals", is_flag=True, help="Of formats without subnormal numbers.")
+@click.option("--toward-zero", is_flag=True, help="Rounded toward zero, not to nearest.")
+@options.timeout(60.0, "for each format")
+@options.memory(4096)
+@options.solver
+@options.evidence
+@options.verbose
+@options.json
+@options.smtlib
+def roundoff(
+    formats: tuple[str, ...],
+    no_subnormals: bool,
+    toward_zero: bool,
+    timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+    evidence: Path | None,
+    no_cache: bool,
+    verbose: bool,
+    as_json: bool,
+    smtlib: Path | None,
+) -> int:
+    """Prove what error analysis assumes of rounding to a FORMAT: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
+
+    Of all real numbers within its range; without a FORMAT, of all formats.
+
+    Exit status: 0 all Hold, 3 one Unknown, 2 wrong use.
+    """
+    from mmaformal.formats import FORMATS
+    from mmaformal.queries.rounding_model import NAMES, of_format
+    from mmaformal.solver.answers import Holds
+    from mmaformal.solver.asking import watching
+    from mmaformal.solver.portfolio import Relay
+
+    if unknown := [name for name in formats if name not in NAMES]:
+        raise UsageError(f"nothing is rounded to a format {unknown[0]!r}; there are {', '.join(NAMES)}")
+    answers = {}
+    with options.remembering(evidence, no_cache), Relay(solvers or None, memory) as portfolio:
+        for name in formats or NAMES:
+            with Status() as status, watching(status.show):
+                answer = of_format(
+                    FORMATS[name],
+                    portfolio,
+                    subnormals=not no_subnormals,
+                    nearest=not toward_zero,
+                    timeout=timeout,
+                )
+            answers[name] = answer
+            if not as_json:
+                answered(told(answer, verbose), SETTLED)
+            if smtlib is not None:
+                answer.write_smtlib(smtlib / name)
+    if as_json:
+        found = [{"format": name} | answer.to_json() for name, answer in answers.items()]
+        answered(json.dumps(found, indent=2), SETTLED)
+    return SETTLED if all(isinstance(answer, Holds) for answer in answers.values()) else UNKNOWN

@@ -1,0 +1,113 @@
+"""Whether rounding is what error analysis takes it for: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
+
+    from mmaformal.queries.rounding_model import prove_rounding_model
+    print(prove_rounding_model("e4m3"))
+
+Of all real numbers x within the range of a format, argued in `facts/rounding_model`.  `mmaformal roundoff` is the
+command.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.facts.rounding_model import argue
+from mmaformal.formats import FORMATS, Format, hex_float
+from mmaformal.proof.failure import with_failure
+from mmaformal.proof.kernel import NotProvedError, prove
+from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.witness import WitnessError
+
+#: The formats that numbers are rounded to: all but those without a sign.
+NAMES = tuple(name for name, fmt in FORMATS.items() if fmt.signed and fmt.has_zero)
+
+
+def prove_rounding_model(
+    fmt: Format | str,
+    *,
+    subnormals: bool = True,
+    nearest: bool = True,
+    timeout: float = 60.0,
+    backends: Sequence[str] | None = None,
+    memory: int = DEFAULT_MEMORY,
+) -> Answer:
+    """`Holds` or `Unknown`; to `nearest`, ties to even, or toward zero.  `timeout` in seconds.
+
+    Raises ValueError for a format without a sign or zero, NoSolverError if no solver of `backends` is installed.
+    """
+    with Relay(backends, memory) as portfolio:
+        return of_format(
+            Format.named(fmt), portfolio, subnormals=subnormals, nearest=nearest, timeout=timeout
+        )
+
+
+def of_format(
+    fmt: Format, portfolio: Portfolio, *, subnormals: bool = True, nearest: bool = True, timeout: float = 60.0
+) -> Answer:
+    """The same with solvers that are there."""
+    if fmt.name not in NAMES:
+        raise ValueError(f"nothing is rounded to {fmt.name}: it has no sign; {', '.join(NAMES)} have one")
+    u, g_min = _constants(fmt, subnormals)
+    factor = 1 if nearest else 2
+    how = "to nearest" if nearest else "toward zero"
+    question = (
+        f"{fmt.name}, {how}, {'with' if subnormals else 'without'} subnormals: "
+        "fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g, δη = 0, for all |x| ≤ f_max"
+    )
+    numbers = (
+        Number(
+            "u",
+            factor * u,
+            "what x is off at most, relative to x, where |x| is at least the least normal number",
+        ),
+        Number("g", factor * g_min, "what x is off at most where |x| is less"),
+    )
+    asker = Asker(portfolio, checked_timeout(timeout))
+
+    def settle() -> Answer:
+        try:
+            proof = prove(asker, argue(fmt, subnormals=subnormals, nearest=nearest))
+        except NotProvedError as error:
+            return with_failure(Unknown(question, str(error), tuple(asker.proved), asker.elapsed), asker)
+        notes = _reached(fmt, subnormals) if nearest else ()
+        return Holds(question, proof, asker.elapsed, numbers, notes)
+
+    return asker.within(question, settle)
+
+
+def _constants(fmt: Format, subnormals: bool) -> tuple[Fraction, Fraction]:
+    """u, and g_min by (2.1)."""
+    u, f_min = Fraction(1, 2 << fmt.fraction_bits), Fraction(2) ** fmt.min_exponent
+    return u, u * f_min if subnormals else f_min / 2
+
+
+def _reached(fmt: Format, subnormals: bool) -> tuple[str, ...]:
+    """Numbers that are off as far as can be: ties above f_min and above 0, which go to those.  Raises WitnessError."""
+    u, g_min = _constants(fmt, subnormals)
+    f_min = Fraction(2) ** fmt.min_exponent
+    above = f_min * (1 + u)
+    notes = [
+        f"|δ| = u/(1 + u), the most there is, of x = {hex_float(above)}; |η| = g of x = {hex_float(g_min)}"
+    ]
+    if fmt.name != "fp64" or subnormals:
+        arithmetic = Arithmetic.of(fmt, subnormals=subnormals)
+        if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, 0):
+            raise WitnessError(f"{arithmetic} does not round {above} and {g_min} down")
+    return tuple(notes)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m mmaformal.queries.rounding_model` is `mmaformal roundoff`."""
+    from mmaformal.cli import main as command
+
+    return command(["roundoff", *(sys.argv[1:] if argv is None else argv)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
