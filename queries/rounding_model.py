@@ -97,7 +97,7 @@ def _reached(fmt: Format, subnormals: bool) -> tuple[str, ...]:
     ]
     if fmt.name != "fp64" or subnormals:
         arithmetic = Arithmetic.of(fmt, subnormals=subnormals)
-        if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, 0):
+        if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, Fraction(0)):
             raise WitnessError(f"{arithmetic} does not round {above} and {g_min} down")
     return tuple(notes)
 
