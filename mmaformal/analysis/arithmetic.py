@@ -134,8 +134,8 @@ class Arithmetic:
         return cls(
             name,
             limits.nmant + 1,
-            _exponent(Fraction(least)),
-            _exponent(largest),
+            exponent_of(Fraction(least)),
+            exponent_of(largest),
             largest,
             subnormals,
             bounded,
@@ -192,13 +192,13 @@ class Arithmetic:
 
     def _last_place(self, x: Fraction) -> Fraction:
         """What the numbers next to x are multiples of."""
-        place = Fraction(2) ** (_exponent(abs(x)) - self.t + 1)
+        place = Fraction(2) ** (exponent_of(abs(x)) - self.t + 1)
         if not self.bounded or abs(x) >= self.f_min:
             return place
         return self.step
 
 
-def _exponent(x: Fraction) -> int:
+def exponent_of(x: Fraction) -> int:
     """The e of 2^e ≤ x < 2^(e + 1), of a positive x."""
     e = x.numerator.bit_length() - x.denominator.bit_length()
     return e if Fraction(2) ** e <= x else e - 1
