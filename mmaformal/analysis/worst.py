@@ -1,21 +1,18 @@
 """The largest error of one element of Model 1, over all real x and y: how near the componentwise bound (3.23) it comes.
 
-Let e = ŝ − xᵀy, σ = |x|ᵀ|y|, and K·σ + N·‖x‖∞‖y‖∞ be a bound.  Whether |e| can exceed it is a question about finitely
-many sums, whatever n:
+Let x and y be n real numbers each, λ = μ = 1, X = max |x_k| and Y = max |y_k| in θ/2 … θ, where the scaling (3.4) puts
+them; v_k = x_k·y_k, e = s - Σ v_k the error of the sum s that is computed, and K·Σ|v_k| + N·X·Y a bound of |e|.  Which x
+and y come nearest to it is a question about finitely many:
 
-- the sum ŝ depends on the rounded products p̂ alone, each FL(x̃ỹ) of two numbers of the input format;
-- for given p̂ the most of e − K·σ and of −e − K·σ are sums of what each product adds to them, ∓v − K|v| of v = x·y,
-  besides ±ŝ.  What a product adds is linear in v, so it is largest where x and y are ends of the intervals that are
-  rounded to x̃ and ỹ, or where they are at ‖x‖∞ and ‖y‖∞;
-- so for every sum that k products can have, and for either sign, one number is enough: the most that the products
-  before can have added up to.  From those of k products follow those of k + 1.
+- s is a function of what x_k and y_k are rounded to.  These given, x_k and y_k lie in intervals, and |e| - K·Σ|v_k| - N·X·Y
+  is convex in each of them that is less than X or Y, and in X, if all x_k that are X move with it; and in Y.  So it is
+  largest where each is an end of its interval, or is X or Y; and where these are ends of intervals, or θ/2, or θ;
+- given X and Y, e - K·Σ|v_k| and -e - K·Σ|v_k| are s and -s, and for each product -v_k - K|v_k| or v_k - K|v_k|.  Of all
+  products before that lead to one sum, those matter that have added most to either; and whether one of them has x_k = X,
+  one y_k = Y.  So from the sums of k products follow those of k + 1, one number for each.
 
-‖x‖∞ = X and ‖y‖∞ = Y, both in θ/2 … θ as the scaling (3.4) makes them with λ = μ = 1, go through the ends of intervals,
-θ/2 and θ: between two ends what is to be shown is convex in X, once all that are at X move with it.  That one x is at
-X, and one y at Y, is kept with the sums.
-
-What is found is a supremum: at the end of an interval, where x may be rounded to either side.  `Worst.x` and `Worst.y`
-lie inside by a little, and are run.  Numbers here are binary64, some of them rounded: a ratio is good to 10^-9.
+What is found is a supremum: at the end of an interval x_k may be rounded to the other side.  `Worst.x` and `Worst.y` lie
+inside by a little, and are run.  Numbers here are binary64, some of them rounded: a ratio is good to about 10^-9.
 """
 
 from __future__ import annotations
@@ -58,14 +55,14 @@ class Worst(ShortRepr):
 
 @dataclass(frozen=True)
 class _Products:
-    """Rounded products, and the x and y with which each adds most to e and to −e.
+    """Rounded products, and the x and y with which each adds most to e and to -e.
 
     `at` says of which of x and y they are X and Y: bit 0 and bit 1.  A product stands there once for each.
     """
 
     rounded: Floats
     at: NDArray[np.int64]
-    gains: NDArray[np.float64]  #: (2, count): of −v − K|v|, and of v − K|v|
+    gains: NDArray[np.float64]  #: (2, count): of -v - K|v|, and of v - K|v|
     factors: NDArray[np.float64]  #: (2, count, 4): those x and y, and what they are rounded to
     overflow: bool
 
@@ -201,7 +198,7 @@ def _levels(model: Model1, products: _Products, n: int) -> Iterator[_Sums]:
 def _most(
     model: Model1, cells: NDArray[np.float64], limits: tuple[float, float], K: float, n: int, anywhere: bool
 ) -> tuple[NDArray[np.float64], float, float, bool]:
-    """The inputs with the most of |e| − K·σ: (x, y and what they are rounded to, |e|, σ, whether others overflow).
+    """The inputs with the most of |e| - K·σ: (x, y and what they are rounded to, |e|, σ, whether others overflow).
 
     `anywhere`: of all that are at most X and Y, not only those that reach both.
     """
