@@ -1,17 +1,17 @@
 """The largest error of one element of Model 1, over all real x and y: how near the componentwise bound (3.23) it comes.
 
-Let x and y be n real numbers each, λ = μ = 1, X = max |x_k| and Y = max |y_k| in θ/2 … θ, where the scaling (3.4) puts
-them; v_k = x_k·y_k, e = s - Σ v_k the error of the sum s that is computed, and K·Σ|v_k| + N·X·Y a bound of |e|.  Which x
-and y come nearest to it is a question about finitely many:
+Let x and y be n real numbers each, X = max |x_k| and Y = max |y_k| in θ/2 … θ, where the scaling (3.4) puts them by
+factors of 1; v_k = x_k·y_k, e = s - Σ v_k the error of the sum s that is computed, and K·Σ|v_k| + N·X·Y a bound of |e|.
+Which x and y come nearest to it is a question about finitely many:
 
-- s is a function of what x_k and y_k are rounded to.  These given, x_k and y_k lie in intervals, and |e| - K·Σ|v_k| - N·X·Y
-  is convex in each of them that is less than X or Y, and in X, if all x_k that are X move with it; and in Y.  So it is
-  largest where each is an end of its interval, or is X or Y; and where these are ends of intervals, or θ/2, or θ;
-- given X and Y, e - K·Σ|v_k| and -e - K·Σ|v_k| are s and -s, and for each product -v_k - K|v_k| or v_k - K|v_k|.  Of all
-  products before that lead to one sum, those matter that have added most to either; and whether one of them has x_k = X,
-  one y_k = Y.  So from the sums of k products follow those of k + 1, one number for each.
+- s is a function of what x_k and y_k are rounded to.  These given, x_k and y_k lie in intervals, and |e| less its bound
+  is convex in each of them that is less than X or Y; and in X, if all x_k that are X move with it, and in Y.  So it is
+  largest where each is an end of its interval, or is X or Y; and where these are ends of intervals, or θ/2, or θ.
+- X and Y given, e - K·Σ|v_k| is s and for each product -v_k - K|v_k|; and -e - K·Σ|v_k| is -s and for each product
+  v_k - K|v_k|.  Of all products before that lead to one sum, those matter that have added most to either, and whether
+  one of them has x_k = X, one y_k = Y.  So from the sums of k products follow those of k + 1, one number for each.
 
-What is found is a supremum: at the end of an interval x_k may be rounded to the other side.  `Worst.x` and `Worst.y` lie
+What is found is a supremum: at the end of an interval x_k may be rounded to the other side.  `Worst.x`, `Worst.y` lie
 inside by a little, and are run.  Numbers here are binary64, some of them rounded: a ratio is good to about 10^-9.
 """
 
