@@ -46,6 +46,7 @@ from mmaformal import (
 )
 from mmaformal.algorithms import CONVERSIONS, Rounding
 from mmaformal.analysis import Model1
+from mmaformal.analysis.recommend import recommend_scaling
 from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.apple.witness import AmxWitness
 from mmaformal.campaign import Campaign
@@ -151,6 +152,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield from of_products(path)
     model = Model1.of("e4m3", "fp16", subnormals=False)
     yield model, model.matmul(numbers.T, numbers)
+    yield recommend_scaling(numbers.T, numbers, HMMA)
     yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
 
 
