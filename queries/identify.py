@@ -34,7 +34,7 @@ from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
-from mmaformal.queries.elimination import differ, ordinary
+from mmaformal.queries.elimination import differ, ordinary, tabled
 from mmaformal.spaces import algorithms, details, models, sure
 from mmaformal.spaces.common import Types
 
@@ -42,6 +42,8 @@ from mmaformal.spaces.common import Types
 _POOL, _POOLS = 256, (256, 1500, 6000)
 #: Results that are compared at once, where models are many.
 _RESULTS = 10_000_000
+#: Families whose details are followed at once.
+_FOLLOWED = 48
 #: Models that the cases are drawn for: where bits are cut off depends on them.
 _DRAWN_FOR = 8
 #: Of more models than these, the columns of results are compared on some of the models.
@@ -373,9 +375,25 @@ class _Search:
             table = _everything(self.types, self.k)
             count = len(table.specs)
             families = self._narrowed(self._split(table), ("near", "edge", "numbers"), ordinary=True)
-            left = [each for spec in families for each in details(spec)]
+            return self.confirmed(self._with_details(families), confirm, count)
         left = self._narrowed(left, (*MOODS, "edge"))
         return self.confirmed(self._settled(left), confirm, count)
+
+    def _with_details(self, families: list[DotAdd]) -> list[Explanation]:
+        """What is left of families with all that they may do with zeros and special values; of many, those likest to
+        instructions of the tables are followed, and as long as none explains the answers the next."""
+        known = tabled(self.types, self.k)
+        families = sorted(families, key=lambda each: -max((_alike(each, x) for x in known), default=0))
+        for low in range(0, len(families), _FOLLOWED):
+            left = [each for spec in families[low : low + _FOLLOWED] for each in details(spec)]
+            if self.chosen:
+                rows, d = self.asked.all()
+                left = [each for each in left if not _wrong(each, rows, d).any()]
+            classes = self._settled(self._narrowed(left, (*MOODS, "edge")))
+            if classes:
+                rest = tuple(families[low + _FOLLOWED :])
+                return [replace(classes[0], open=(*classes[0].open, *rest)), *classes[1:]]
+        return []
 
     def _ask(self, case: Codes) -> np.uint64:
         self.chosen += 1
@@ -468,6 +486,13 @@ class _Search:
 
     def _candidates(self) -> Sequence[DotAdd]:
         return _everything(self.types, self.k).specs if self.among is None else self.among
+
+
+def _alike(x: DotAdd, y: DotAdd) -> int:
+    """How many parameters are the same."""
+    p, q = x.parameters, y.parameters
+    same = sum(p[name] == q[name] for name in p) if type(p) is type(q) else -1
+    return same + (x.product_order == y.product_order)
 
 
 def _wrong(spec: DotAdd, rows: Rows, d: NDArray[np.uint64]) -> NDArray[np.bool_]:
