@@ -68,6 +68,24 @@ class NanRule(Enum):
         return cls[value]
 
 
+class Tininess(Enum):
+    """When a result counts as tiny, below the least normal number (IEEE 754-2019 §7.5): one that is flushed to zero."""
+
+    BEFORE = "before rounding: the exact result is below"
+    AFTER = "after rounding: the result is, rounded as if exponents had no least"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> Tininess:
+        """One of both, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, Tininess):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Tininess or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
+
+
 @dataclass(frozen=True, repr=False)
 class Conversion:
     """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
@@ -180,6 +198,7 @@ _KINDS: dict[str, Callable[[object, str], object]] = {
     "tuple[int, ...]": _integers,
     "Rounding": Rounding.named,
     "NanRule": NanRule.named,
+    "Tininess": Tininess.named,
     "Conversion": Conversion.named,
     "Format": Format.named,
     "Parameters": _parameters,
@@ -367,7 +386,7 @@ def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
         return "uncut" if name == "sum_bits" else "fields"
-    if isinstance(value, (Rounding, NanRule)):
+    if isinstance(value, (Rounding, NanRule, Tininess)):
         return value.name
     if isinstance(value, tuple):
         return ",".join(map(str, value))
@@ -446,10 +465,13 @@ class Ffma(Parameters):
     """ffma, flushed fused multiply-add in order (semantics §10), of Intel's AVX512_BF16.
 
     `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each as one of pfma: IEEE fp32, to nearest even, but a
-    subnormal operand counts as zero of its sign, and so does a result that is tiny after rounding; `NanRule.FIRST`.
-    Which product is taken first is the `product_order` of the `DotAdd`.
+    subnormal operand counts as zero of its sign, and so does a result that is tiny; `NanRule.FIRST`.  Which product is
+    taken first is the `product_order` of the `DotAdd`.
     """
 
+    tiny: Tininess = Tininess.AFTER
+
+    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
     algorithm: ClassVar[str] = "ffma"
     summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
 
@@ -472,7 +494,7 @@ class Ffma(Parameters):
     def keeps(self, spec: DotAdd) -> str:
         return (
             f"rounds after every product: each fma is exact until it is rounded to {_significant(fp32)}, and zero "
-            "where it is then below the least normal number"
+            f"where it is below the least normal number {self.tiny.name.lower()} that"
         )
 
 
@@ -906,13 +928,15 @@ class Pfma(Parameters):
 
     Two partial sums start at +0; even products are added to one, odd ones to the other, each by an fma; d is
     `c + (t_0 + t_1)`.  Every operation is IEEE fp32, to nearest even, but a subnormal operand counts as zero of its
-    sign, and so does a result that is tiny after rounding.  A NaN operand is the result, made quiet, the first one of
+    sign, and so does a result that is tiny.  A NaN operand is the result, made quiet, the first one of
     a, b, addend; of t_0 + t_1 and c + s it is the first one too.  0·∞ and ∞ − ∞ give 0xFFC00000.
     """
 
     L: int  #: products of one instruction; K > L is a chain of them
+    tiny: Tininess = Tininess.AFTER
 
     algorithm: ClassVar[str] = "pfma"
+    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
     summary: ClassVar[str] = (
         "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
     )

@@ -63,7 +63,7 @@ class Classes:
     def __init__(self, exact: Sequence[tuple[DotAdd, DotAdd]], timeout: float, progress: Progress) -> None:
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
-        self.cases = generate(exact[0][0], _CASES, moods=(*MOODS, "edge")).cases() if exact else []
+        self.cases = generate(exact[0][0], _CASES, moods=(*MOODS, "edge", "tiny")).cases() if exact else []
         self.nans_known = all(spec.nan_is_canonical for spec in self.families)
         self.equal: dict[tuple[DotAdd, DotAdd], Proof | None] = {}  #: None: not settled in time
 

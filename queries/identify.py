@@ -531,7 +531,7 @@ class _Right:
     def pair(self) -> tuple[DotAdd, DotAdd] | None:
         """Two models of which one or the other explains every row, and each alone some of them."""
         order = np.argsort(-self.right.sum(axis=1), kind="stable")[:_FIRSTS]
-        for first in order:
+        for first in sorted(order, key=lambda i: not known_as(self.specs[i])):  # of the tables, if there are
             rest = ~self.right[first]
             if rest.sum() < _LEAST:
                 continue

@@ -61,6 +61,7 @@ STAGES = {
     "product_order": "order of products",
     "operands": "conversion of operands",
     "nan": "special values: which NaN",
+    "tiny": "output rounding: when a result is tiny, and flushed",
     "inputs_first": "special values: infinities among inputs",
     "skip_zero_products": "special values: zero products",
 }

@@ -54,15 +54,18 @@ def flushed(code: int, fmt: Format) -> int:
     return code if fmt.fields(code)[1] else code & fmt.sign_mask
 
 
-def fma(a: int, b: int, c: int, fmt: Format = bf16) -> int:
-    """`a·b + c` of Intel's units, subnormals zero: codes of a format with an fp32's exponents, and of fp32."""
+def fma(a: int, b: int, c: int, fmt: Format = bf16, before: bool = False) -> int:
+    """`a·b + c` of Intel's units, subnormals zero: codes of a format with an fp32's exponents, and of fp32.
+
+    before: tiny is told before rounding, which Intel's do not.
+    """
     for code, of in ((a, fmt), (b, fmt), (c, fp32)):
         if of.is_nan(code):
             return code << (32 - of.storage_bits) | 0x00400000
     special = special_of(flushed(a, fmt), flushed(b, fmt), c, fmt)
     if special is not None:
         return 0xFFC00000 if special == 0x7FC00000 else special
-    return _finite(flushed(a, fmt), flushed(b, fmt), flushed(c, fp32), fmt, to_nearest, False)
+    return _finite(flushed(a, fmt), flushed(b, fmt), flushed(c, fp32), fmt, to_nearest, before)
 
 
 def special_of(a: int, b: int, c: int, fmt: Format) -> int | None:

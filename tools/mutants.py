@@ -1311,8 +1311,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "smt/pfma.py",
         "the bound of tiny numbers is 2^-126",
         _PFMA,
-        "enumerate(((1 << FRAME) - 2,",
-        "enumerate(((1 << FRAME),",
+        "else (2, 1, 0)",
+        "else (0, 1, 0)",
     ),
     Mutant(
         "smt/pfma.py",

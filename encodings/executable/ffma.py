@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mmaformal.algorithms import DotAdd, Ffma
 from mmaformal.encodings.executable.blocks import Lane, Trace
-from mmaformal.encodings.executable.pfma import Fma, fma
+from mmaformal.encodings.executable.pfma import Fma, fma, tiny_before
 
 Step = Fma
 
@@ -27,6 +27,6 @@ def dot_add(
     assert isinstance(parameters, Ffma)
     steps: list[Step] = []
     for x, y in zip(a, b, strict=True):
-        steps.append(fma(x, y, c, spec))
+        steps.append(fma(x, y, c, spec, tiny_before(spec)))
         c = steps[-1].result
     return Trace(tuple(steps), c)

@@ -3,9 +3,10 @@
 Two sums start at +0; product k goes to sum k mod 2, `t = fma(a_k, b_k, t)`; then `d = c + (t_0 + t_1)`.  All in fp32,
 to nearest even; a subnormal operand counts as zero of its sign (DAZ), a tiny result becomes one (FTZ).
 
-Tiny is what lies below 2^-126 *after* rounding to 24 bits with exponents that have no least.  So an fma is rounded
-that way, and then looked at.  A sum of two fp32 numbers is a multiple of 2^-149, hence exact wherever it is below
-2^-126, and it does not matter there when one looks.
+Tiny is what lies below 2^-126, either *before* or *after* rounding to 24 bits with exponents that have no least.  So an
+fma is rounded that way, and its exponent looked at before or after the rounding carries into the next.  A sum of two
+fp32 numbers is a multiple of 2^-149, hence exact wherever it is below 2^-126, and it does not matter there when one
+looks.
 
 The exact product has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0 and
 needs a frame of 24 + 2 bits.
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Pfma
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Ffma, Pfma, Tininess
 from mmaformal.encodings.executable.blocks import (
     Addition,
     Flag,
@@ -107,8 +108,14 @@ def round_without_least(x: Sum, zero_sign: Lane) -> Rounded:
     return Rounded(sign, length - 1 + x.unit, where(up, kept + 1, kept))
 
 
-def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd) -> Fma:
-    """`a·b + c`: codes of the factors' formats and of fp32."""
+def tiny_before(spec: DotAdd) -> bool:
+    """Whether a result is tiny by what it is before it is rounded."""
+    assert isinstance(spec.parameters, (Pfma, Ffma))
+    return spec.parameters.tiny is Tininess.BEFORE
+
+
+def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
+    """`a·b + c`: codes of the factors' formats and of fp32.  before: whether a result is tiny by the exact sum."""
     x, y, z = operand(a, spec.a_format), operand(b, spec.b_format), operand(c, fp32)
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
     least = fp32.min_exponent
@@ -116,7 +123,7 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd) -> Fma:
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     total = add(product, fraction_bits, term(z), fp32.fraction_bits, FRAME)
     rounded = round_without_least(total, product.sign & z.sign)
-    carried = rounded.significand == 1 << 24  # to the next power of two
+    carried = (rounded.significand == 1 << 24) & (before ^ True)  # to the next power of two
     small = (rounded.exponent < least - 1) | ((rounded.exponent == least - 1) & (carried ^ True))
     tiny = small | (rounded.significand == 0)
     exponent = clamp(rounded.exponent, least - 1, fp32.max_exponent + 1)
@@ -147,9 +154,9 @@ def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:
 
 
 def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
-    sums, fmas = [c * 0, c * 0], []
+    sums, fmas, before = [c * 0, c * 0], [], tiny_before(spec)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        fmas.append(fma(x, y, sums[k % 2], spec))
+        fmas.append(fma(x, y, sums[k % 2], spec, before))
         sums[k % 2] = fmas[-1].result
     pair, sum_ = add_codes(*sums)
     addition, result = add_codes(c, sum_)

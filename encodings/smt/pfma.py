@@ -9,10 +9,10 @@ the addend 23):
 - *the product loses bits*: it lies 13 or more places below the addend, which is at least 2^e, or zero with e = -126.
   The first is as before.  In the second the sum is less than 2^-137: flushed.
 
-Tiny is |sum| < 2^-126 - 2^-151, which is what 24 bits round to less than 2^-126 where exponents have no least.
-`encode` rounds to a multiple of 2^-149 there, which may go up to 2^-126 from 2^-126 - 2^-150 on, so that not every tiny
-number has the code of a subnormal.  Where e is -123 or more, the sum is a multiple of 2^-149 as it is; for the three
-exponents below, it is compared with the bound.
+Tiny after rounding is |sum| < 2^-126 - 2^-151, which is what 24 bits round to less than 2^-126 where exponents have no
+least; tiny before is |sum| < 2^-126.  `encode` rounds to a multiple of 2^-149 there, which may go up to 2^-126 from
+2^-126 - 2^-150 on, so that not every tiny number has the code of a subnormal.  Where e is -123 or more, the sum is a
+multiple of 2^-149 as it is; for the three exponents below, it is compared with the bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Pfma
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Pfma, Tininess
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -121,9 +121,12 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
     code = encode(rounded, IEEE_FP32)
     top = sum_.total.size() - 1
     magnitude = negate_if(z3.Extract(top, top, sum_.total), sum_.total)
+    lifted = (
+        (0, 0, 0) if spec.parameters["tiny"] is Tininess.BEFORE else (2, 1, 0)
+    )  # 2^-151, cut off at 2^(e - 26)
     below = [
-        z3.And(sum_.e_max == exponents.constant(LEAST + i), z3.ULT(magnitude, bound))
-        for i, bound in enumerate(((1 << FRAME) - 2, (1 << FRAME - 1) - 1, 1 << FRAME - 2))
+        z3.And(sum_.e_max == exponents.constant(LEAST + i), z3.ULT(magnitude, (1 << FRAME - i) - places))
+        for i, places in enumerate(lifted)
     ]
     tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)
     number = z3.Concat(rounded.sign, z3.If(tiny, z3.BitVecVal(0, 31), z3.Extract(30, 0, code)))

@@ -31,9 +31,10 @@ Mood = Literal[
     "largest",  # and near the largest
     "opposite",  # c the opposite of what the products give, or next to it
     "edge",  # as near, nonzero products before the others, and c so large that they are cut off, or not quite
+    "tiny",  # the least normal number, as a product or c, and a product that takes less than its last place away
 ]
 #: Those that are drawn if none is named.
-MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood != "edge")
+MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood not in ("edge", "tiny"))
 
 
 def generate(spec: DotAdd, count: int, seed: int = 0, moods: Sequence[Mood] = MOODS) -> Rows:
@@ -269,6 +270,24 @@ def _least(draw: _Draw) -> Rows:
     return _of_exponent(draw, d.min_exponent - d.fraction_bits + draw.rng.integers(-8, 9, (draw.n, 1)))
 
 
+def _tiny(draw: _Draw) -> Rows:
+    spec, rng, n = draw.spec, draw.rng, draw.n
+    d, rows = spec.d_format, np.arange(n)
+    a, b = (np.zeros((n, spec.k), np.uint64) for _ in "ab")
+    places = np.argsort(rng.random(draw.products), axis=1)
+    for place, below in ((0, np.zeros(n, np.int64)), (-1, d.fraction_bits + rng.integers(0, 5, n))):
+        exponent = d.min_exponent - below
+        e_a = exponent // 2 + rng.integers(-9, 10, n)
+        for side, fmt, e in ((a, spec.a_format, e_a), (b, spec.b_format, exponent - e_a)):
+            field = np.clip(e + fmt.bias, 1, fmt.max_exponent + fmt.bias)
+            side[rows, places[:, place]] = draw.fields(fmt, field, (0, 0, 0))
+    field = np.full(n, max(1, d.min_exponent + spec.c_format.bias))
+    c = np.where(draw.rows(0.5), draw.fields(spec.c_format, field, (0, 0, 0)), np.uint64(0))
+    if spec.k > 1:
+        a[rows, places[:, 0]] *= c == 0
+    return Rows(a, b, c, *draw.scales(0, 0.0))
+
+
 def _largest(draw: _Draw) -> Rows:
     return _of_exponent(draw, draw.spec.d_format.max_exponent - draw.rng.integers(-1, 4, (draw.n, 1)))
 
@@ -292,6 +311,7 @@ _MOODS: dict[Mood, Callable[[_Draw], Rows]] = {
     "equal": _equal,
     "special": _special,
     "least": _least,
+    "tiny": _tiny,
     "largest": _largest,
     "opposite": _opposite,
 }

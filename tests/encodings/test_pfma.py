@@ -13,15 +13,17 @@ from processors import add, fma, some_code
 from recorded import SHARED
 
 from mmaformal import sapphire_rapids
-from mmaformal.algorithms import DotAdd, Pfma
+from mmaformal.algorithms import DotAdd, Pfma, Tininess
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import both_results
+from mmaformal.encodings.executable import ffma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.properties import prove
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.recordings import read
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.answers import Fails, Holds, Unknown
 
 TDP = sapphire_rapids["TDPBF16PS"]
 RECORDING = SHARED / "processors" / "emr_tdpbf16ps.npz"
@@ -41,11 +43,11 @@ def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
 # ---- a reference in exact arithmetic -----------------------------------------------------------------------------
 
 
-def reference(L: int, a: list[int], b: list[int], c: int) -> int:
+def reference(L: int, a: list[int], b: list[int], c: int, before: bool = False) -> int:
     for start in range(0, len(a), L):
         sums = [0, 0]
         for k in range(start, start + L):
-            sums[k % 2] = fma(a[k], b[k], sums[k % 2])
+            sums[k % 2] = fma(a[k], b[k], sums[k % 2], before=before)
         c = add(c, add(*sums))
     return c
 
@@ -64,24 +66,47 @@ def some_cases(K: int, count: int, seed: int) -> Iterator[Codes]:
         yield Codes(tuple(a), tuple(b), some_code(rng, fp32, e))
 
 
+@pytest.mark.parametrize("tiny", Tininess)
 @pytest.mark.parametrize(("K", "L"), [(2, 2), (4, 4), (6, 2), (32, 32)])
-def test_both_encodings_are_the_reference(K: int, L: int) -> None:
+def test_both_encodings_are_the_reference(K: int, L: int, tiny: Tininess) -> None:
     cases = list(some_cases(K, 1500, K))
-    for case, pair in zip(cases, both_results(unit(K, L).spec, Rows.of(cases)), strict=True):
-        wanted = reference(L, list(case.a), list(case.b), case.c)
+    spec = unit(K, L).spec.replace(tiny=tiny)
+    for case, pair in zip(cases, both_results(spec, Rows.of(cases)), strict=True):
+        wanted = reference(L, list(case.a), list(case.b), case.c, tiny is Tininess.BEFORE)
         assert pair == (wanted, wanted), case
 
 
-def test_tiny_is_what_is_below_the_least_normal_number_after_rounding_to_24_bits() -> None:
+@pytest.mark.parametrize(
+    ("tiny", "wanted"), [("AFTER", [1, 1, 1, 0, 0, 0, 0]), ("BEFORE", [1, 0, 0, 0, 0, 0, 0])]
+)
+def test_tiny_is_what_is_below_the_least_normal_number(tiny: str, wanted: list[int]) -> None:
     """Rounded to a multiple of 2^-149, as fp32's subnormals are, 2^-126 − 3·2^-152 and − 4·2^-152 would be 2^-126."""
-    u = unit(4)
+    u = unit(4).replace(tiny=tiny)
 
     def nearly(parts: int) -> int:
         """2^-126·1, and −parts·2^-26 times 2^-126."""
         a = [0x0080, 0, bf16.code(f"-0x{parts:x}p-26"), 0]
         return both(u, a, [0x3F80, 0, 0x0080, 0], 0)
 
-    assert [nearly(parts) for parts in (1, 2, 3, 4, 8)] == [0x00800000, 0x00800000, 0, 0, 0]
+    assert [nearly(parts) for parts in (0, 1, 2, 3, 4, 8, 16)] == [x * 0x00800000 for x in wanted]
+
+
+def test_a_unit_that_flushes_what_is_tiny_before_rounding_is_proved_too() -> None:
+    assert isinstance(prove_encodings(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE")), Holds)
+
+
+def test_the_proof_needs_both_encodings_to_flush_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ffma, "tiny_before", lambda spec: False)
+    found = prove_encodings(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE"), timeout=10)
+    assert isinstance(found, Fails | Unknown)
+
+
+@pytest.mark.skipif(not RECORDING.exists(), reason="no ../shared/recordings beside this checkout")
+def test_recorded_rows_decide_when_a_result_is_tiny() -> None:
+    recording = read(RECORDING)
+    rows = Recorded.of(recording.load(), types_of(recording), recording.terms)
+    assert not rows.differ(TDP.spec).any()
+    assert rows.differ(TDP.spec.replace(tiny=Tininess.BEFORE)).sum() == 156
 
 
 def test_zeros_and_nans() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,16 @@ from mmaformal.algorithms import (
     Efda,
     Fda,
     Fdrda,
+    Ffma,
     Gfdrda,
     Gps,
     Lowered,
     Pfma,
     Rounding,
     Sfma,
+    Tininess,
 )
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import results
 from mmaformal.formats import FORMATS, fp16
@@ -41,9 +44,11 @@ module = importlib.import_module("mmaformal.queries.classes")
 RD_FP32 = Conversion.named("RD-FP32")
 
 
-def recording(folder: Path, spec: DotAdd, rows: int = 900, **changes: Any) -> Path:
+def recording(
+    folder: Path, spec: DotAdd, rows: int = 900, moods: Sequence[Mood] = (*MOODS, "edge"), **changes: Any
+) -> Path:
     """Rows of every mood, as a file; `changes` are of its arrays."""
-    x = generate(spec, rows, seed=1, moods=(*MOODS, "edge"))
+    x = generate(spec, rows, seed=1, moods=moods)
     words = [fmt.word for fmt in (spec.a_format, spec.b_format, spec.c_format)]
     a, b, c = (codes.astype(word) for codes, word in zip((x.a, x.b, x.c), words, strict=True))
     d = results(spec, x.codes).astype(spec.d_format.word)
@@ -87,6 +92,13 @@ def test_what_made_the_rows_is_found(name: str, tmp_path: Path) -> None:
     found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=20)
     assert spec in [each for one in found.classes for each in one.members]
     assert len(found.families) == 1
+
+
+@pytest.mark.parametrize("tiny", Tininess)
+def test_when_a_result_is_tiny_is_found(tiny: Tininess, tmp_path: Path) -> None:
+    spec = made(Ffma(tiny), 2, "bf16", order=(1, 0))
+    found = diagnose(recording(tmp_path, spec, moods=(*MOODS, "tiny")), only=["ffma"], timeout=1)
+    assert [each for one in found.classes for each in one.members] == [spec]
 
 
 def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:

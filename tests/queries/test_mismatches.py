@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from slow import slow
 
 from mmaformal import ARCHITECTURES, cli, explain_mismatches
 from mmaformal.algorithms import Rounding
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
 from mmaformal.queries.mismatches import STAGES, Mismatches
@@ -23,10 +24,16 @@ from mmaformal.recordings.read import read
 from mmaformal.solver.answers import Different
 
 
-def recording(folder: Path, true: Instruction, rows: int = 3000, **changes: Any) -> Path:
+def recording(
+    folder: Path,
+    true: Instruction,
+    rows: int = 3000,
+    moods: Sequence[Mood] = (*MOODS, "edge"),
+    **changes: Any,
+) -> Path:
     """Rows of every mood, as a unit would give them that is this model."""
     spec = true.spec
-    x = generate(spec, rows, seed=1, moods=(*MOODS, "edge"))
+    x = generate(spec, rows, seed=1, moods=moods)
     sides = zip((x.a, x.b, x.c), (spec.a_format, spec.b_format, spec.c_format), strict=True)
     a, b, c = (codes.astype(fmt.word) for codes, fmt in sides)
     d = results(spec, x.codes).astype(spec.d_format.word)
@@ -56,6 +63,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         "alignment: how bits are cut off",
     ),
     "a NaN": ("sapphire_rapids VFMADD231PH", {"nan": "DEFAULT"}, "special values: which NaN"),
+    "flushed before rounding": (
+        "sapphire_rapids VDPBF16PS",
+        {"tiny": "BEFORE"},
+        "output rounding: when a result is tiny, and flushed",
+    ),
     "groups": ("cdna2 v_mfma_f32_32x32x8f16", {"G": 2}, "products of a group"),
     "steps": ("turing HMMA.1688.F32", {"L": 4}, "products of a step"),
     "other products first": (LOWERED, {"order": tuple(range(32))}, "order of products"),
@@ -63,14 +75,17 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 #: searches that take longer than a minute; of the others all of the minimality is proved
-LONG = {"e_zero as in the paper", "steps", "other products first", "groups"}
+LONG = {"e_zero as in the paper", "steps", "other products first", "groups", "flushed before rounding"}
+#: what other rows show
+RARE: dict[str, tuple[Mood, ...]] = {"flushed before rounding": (*MOODS, "tiny")}
 
 
 @pytest.mark.parametrize("name", slow(WRONG, {*WRONG} - {"F", "a NaN"}))
 def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Path) -> None:
     label, change, kind = WRONG[name]
     true = instruction(label)
-    found = explain_mismatches(recording(tmp_path, true), true.replace(**change), timeout=100)
+    path = recording(tmp_path, true, moods=RARE.get(name, (*MOODS, "edge")))
+    found = explain_mismatches(path, true.replace(**change), timeout=100)
     ((parameter, _),) = change.items()
     assert [(group.kind, group.change) for group in found.groups] == [
         (kind, (parameter, true.spec.parameters[parameter]))
@@ -84,6 +99,21 @@ def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Pa
     assert wrong != changed
     if name not in LONG:
         assert all("proved minimal" in each for each in group.answer.minimality)
+
+
+def test_flushing_before_rounding_is_named(tmp_path: Path) -> None:
+    """Rows of a unit that flushes what is tiny after rounding, against a model that does so before; and the reverse."""
+    after = instruction("sapphire_rapids VDPBF16PS")
+    for true, wrong in ((after, "BEFORE"), (after.replace(tiny="BEFORE"), "AFTER")):
+        path = recording(tmp_path, true, 600, (*MOODS, "tiny"), meta=meta_of(after, 2))
+        found = explain_mismatches(path, after.replace(tiny=wrong), timeout=4)
+        (group,) = found.groups
+        assert group.kind == "output rounding: when a result is tiny, and flushed"
+        assert group.change == ("tiny", true.spec.parameters["tiny"])
+        assert found.candidate is not None
+        assert found.candidate.spec == true.spec
+        assert isinstance(group.answer, Different)
+        assert {int(x) & 0x7FFFFFFF for x in group.answer.witness.results} == {0x00800000, 0}
 
 
 def test_the_smallest_of_a_group_is_a_row_that_it_explains(tmp_path: Path) -> None:
