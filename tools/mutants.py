@@ -1353,8 +1353,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/ffma.py",
         "b's NaN comes before a's",
         _VDP,
-        "steps.append(fma(x, y, c, spec))",
-        "steps.append(fma(y, x, c, spec))",
+        "fma(x, y, c, spec, tiny_before(spec))",
+        "fma(y, x, c, spec, tiny_before(spec))",
     ),
     Mutant(
         "executable/ffma.py",
