@@ -53,6 +53,7 @@ from mmaformal.formats import Format
 EXPONENT_BITS, SIGNIFICAND_BITS, BIAS = 9, 12, 139
 PRODUCT_BITS = 2 * SIGNIFICAND_BITS
 PLACES = PRODUCT_BITS - 2  #: fractional bits of a product
+FRACTION = SIGNIFICAND_BITS - 1
 GUARD = 26  #: places below S's last one
 
 

@@ -1,5 +1,5 @@
 """The `mmaformal` command: `diff`, `prove`, `list`, `show`, `run`, `probe`, `check`, `mismatches`, `diagnose`,
-`diagnose-gemm`, `verify`, `amx`, `completion`; a file for each.
+`diagnose-gemm`, `verify`, `amx`, `e9s12`, `completion`; a file for each.
 
 Nothing here imports a solver or numba before a command needs it, so that help and completion are quick.
 """

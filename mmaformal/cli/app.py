@@ -11,6 +11,7 @@ from mmaformal.cli.completion import completion
 from mmaformal.cli.diagnose import diagnose
 from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
+from mmaformal.cli.e9s12 import e9s12
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.list import list_
 from mmaformal.cli.mismatches import mismatches
@@ -55,6 +56,7 @@ for _command in (
     fingerprint,
     verify,
     amx,
+    e9s12,
     roundoff,
     narrow_range,
     completion,

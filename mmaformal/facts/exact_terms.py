@@ -140,7 +140,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
         fixed = isinstance(step, efda.FixedStep)
         ex = product_range(*formats) if fixed else efda.exponents_of(spec)
         c_exponents = c.union(step_top(spec)) if fixed else ex
-    _prove_operands(proving, spec, x, sides, step.c)
+    prove_operands(proving, spec, x, sides, step.c)
     bias = spec.a_format.bias + spec.b_format.bias
     for u, v, product in zip(*sides, products, strict=True):
         prove_product(proving, product, (u, v), (), bias, ex)
@@ -157,7 +157,7 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
     Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
     """
     p, a, b = spec.parameters, spec.a_format, spec.b_format
-    _prove_operands(proving, spec, x, (step.a, step.b), step.c)
+    prove_operands(proving, spec, x, (step.a, step.b), step.c)
     flags = [z3.Not(is_finite(x.c, spec.c_format))]
     scales: Sequence[tuple[Operand, ...]] = [()] * len(step.a)
     bias = a.bias + b.bias
@@ -334,7 +334,7 @@ def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef, rho: Conversion) -> z3.BitVec
     return z3.If(z3.Extract(top - 1, M, code) == 0, zero, code)
 
 
-def _prove_operands(
+def prove_operands(
     proving: Composing, spec: DotAdd, x: Inputs, sides: Sequence[Sequence[Operand]], c: Operand
 ) -> None:
     formats = (spec.a_format, spec.b_format)

@@ -47,6 +47,7 @@ def test_everything_completes() -> None:
         "fingerprint",
         "verify",
         "amx",
+        "e9s12",
         "roundoff",
         "narrow-range",
         "completion",

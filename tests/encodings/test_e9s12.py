@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import z3
+from e9s12_numbers import halves, nearest
 
 from mmaformal import e9s12, matmul
 from mmaformal.algorithms import DotAdd, DpaE9s12
@@ -23,32 +24,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Fails, Holds
-
-
-def halves(fmt: Format, code: int) -> list[tuple[int, int]]:
-    """The factor as (m, e), numbers m · 2^(e - 11), |m| < 2^12; by its digits."""
-    digits = abs(fmt.value(code))
-    sign = -1 if code >> (fmt.storage_bits - 1) else 1
-    e = fmt.min_exponent if digits < Fraction(2) ** fmt.min_exponent else floor_log2(digits)
-    m = digits / Fraction(2) ** (e - fmt.fraction_bits)
-    assert m.denominator == 1
-    if fmt.fraction_bits <= 11:
-        return [(sign * m.numerator << (11 - fmt.fraction_bits), e)]
-    return [(sign * (m.numerator // 4096), e), (sign * (m.numerator % 4096), e - 12)]
-
-
-def floor_log2(x: Fraction) -> int:
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    return e if Fraction(2) ** e <= x else e - 1
-
-
-def nearest(x: Fraction) -> int:
-    """The code of fp32 nearest to a nonzero number, the even one of two."""
-    size = abs(x)
-    e = max(floor_log2(size), fp32.min_exponent)
-    m = round(size / Fraction(2) ** (e - 23))  # Python rounds halves to even
-    code = min(((e - fp32.min_exponent) << 23) + m, 0x7F800000)
-    return code | (x < 0) << 31
 
 
 def products(spec: DotAdd, codes: Codes) -> list[tuple[int, int]]:
@@ -130,6 +105,7 @@ def test_it_is_told_by_its_halves() -> None:
     assert "low·high" in str(told)
 
 
+@pytest.mark.slow
 def test_a_chain_and_a_product_of_matrices() -> None:
     rng = np.random.default_rng(0)
     A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 8), (8, 5)))

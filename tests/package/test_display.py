@@ -44,7 +44,7 @@ from mmaformal import (
     sapphire_rapids,
     volta,
 )
-from mmaformal.algorithms import CONVERSIONS, Rounding
+from mmaformal.algorithms import CONVERSIONS, AccE9s12, Rounding
 from mmaformal.analysis import Model1
 from mmaformal.analysis.recommend import recommend_scaling
 from mmaformal.apple import AmxState, Operand, Word
@@ -132,6 +132,7 @@ def samples(folder: Path) -> Iterator[Any]:
         *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
     yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
+    yield AccE9s12(4, 4, 84, CONVERSIONS["IEEE-FP32"])
     yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)

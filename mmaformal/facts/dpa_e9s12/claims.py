@@ -1,0 +1,214 @@
+"""Claims about dpa_e9s12 that are no properties of other algorithms: halves, one product, errors, sums of numbers.
+
+Each function proves claims and returns under which condition on the inputs they hold; `conclude_all` of `Composing`
+concludes.  Each raises NotProvedError.
+"""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.codes import is_infinite, is_nan
+from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.smt.blocks import decode
+from mmaformal.facts.dpa_e9s12.exact import BITS, Summation, is_placed, is_sum_of
+from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct
+from mmaformal.facts.exact_terms import prove_specials
+from mmaformal.formats import fp32
+from mmaformal.proof.composition import FIXED_POINT, Composing
+from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.sticky_sums import magnitude_of
+
+
+def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.BoolRef:
+    """That a factor is the sum of its E9S12 numbers, its zeros told, and special where its code is; of all codes."""
+    fmt = spec.a_format
+    code = z3.BitVec("code", fmt.storage_bits)
+    x = decode(code, fmt)
+    field, M = x.field, fmt.fraction_bits
+    text = "an operand is the number of its code, or special as that is"
+    of_code, fraction = z3.Extract(fmt.storage_bits - 2, M, code), z3.Extract(M - 1, 0, code)
+    significand = fit(fraction, M + 1) + z3.If(
+        of_code == 0, z3.BitVecVal(0, M + 1), z3.BitVecVal(1 << M, M + 1)
+    )
+    decoded = z3.And(
+        x.sign == z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code),
+        x.significand == significand,
+        field == z3.If(of_code == 0, z3.BitVecVal(1, field.size()), of_code),
+        x.infinite == is_infinite(code, fmt),
+        x.nan == is_nan(code, fmt),
+    )
+    proving.claim("decoded", text, decoded)
+    normal = z3.Or(z3.UGE(x.significand, 1 << M), field == 1)
+    text = "an operand has its leading bit, or the exponent field 1"
+    known = proving.claim("leading bit", text, z3.And(z3.UGE(field, 1), normal))
+    text = "a factor is the sum of its E9S12 numbers, and those that are zero are told to be"
+    whole = is_sum_of(x, smt_dpa.unpack(x, fmt, subnormal), fmt)
+    proving.claim("halves", text, whole, [known], [x.sign, field, x.significand])
+    return z3.BoolVal(True)
+
+
+def prove_errors(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """That each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are exact; of
+    fp32 all four that belong to one of those."""
+    x = Summation.of(proving, spec)
+    prove_specials(proving, spec, x.inputs, x.step)
+    x.prove_operands()
+    x.prove_products()
+    at_most = x.prove_largest()
+    for k, below in enumerate(at_most):
+        _prove_floor(x, k, below)
+    if spec.a_format == fp32:
+        for k in range(len(x.step.a)):
+            _prove_four(x, k, at_most[4 * k : 4 * k + 4])
+    x.prove_rounded(x.prove_sum())
+    proving.rests_on(FIXED_POINT)
+    return x.numbers
+
+
+def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
+    """That the k-th product is placed as its floor, and exactly where its exponent is the largest."""
+    product, placed, e_max = x.step.products[k], x.step.placed[k], x.step.e_max
+    bits = BITS + x.F.bit_length() + 3
+    unit, last = fit(e_max, bits) - x.F, fit(product.exponent, bits) - smt_dpa.PLACES
+    negative, m = magnitude_of(placed)
+    significand, more = product.significand, fit(m, m.size() + 1)
+    down = z3.And(at_least(significand, last, m, unit), z3.Not(at_least(significand, last, more + 1, unit)))
+    up = z3.And(
+        m != 0, at_least(m, unit, significand, last), z3.Not(at_least(m - 1, unit, significand, last))
+    )
+    minus = z3.And(product.sign == 1, significand != 0)
+    claim = z3.And(z3.If(minus, up, down), z3.Or(m == 0, negative == minus))
+    cut = [product.sign, product.exponent, significand, e_max]
+    text = "a placed product is the exact one, rounded down to the last place"
+    x.proving.claim("floor", text, claim, [below], cut)
+    claim = z3.Implies(product.exponent == e_max, is_placed(product, placed, e_max, x.F))
+    text = "a product of the largest exponent is placed without a loss"
+    x.proving.claim("floor at the top", text, claim, (), cut)
+
+
+def _prove_four(x: Summation, k: int, at_most: list[z3.BoolRef]) -> None:
+    """That where one of the four products of the k-th factors' halves has the largest exponent, all are exact."""
+    one = OneProduct(x, k)
+    active, e_max, four = one.prove_active(), x.step.e_max, one.products(k)
+    top = z3.Or([z3.And(product.significand != 0, product.exponent == e_max) for product in four])
+    low, high = z3.UGE(one.top, 2 * HALF + 2), z3.ULE(one.top, 2 * (254 + HALF))
+    cut = [e_max, one.top, *(part for p in four for part in (p.exponent, p.significand))]
+    for i, product in enumerate(four):
+        near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, 2 * HALF))
+        text = "the products of one pair's halves are within 24 of each other, or zero"
+        known = x.proving.claim("near", text, z3.Implies(top, near), [*active, *at_most, low, high], cut)
+        placed = is_placed(product, x.step.placed[4 * k + i], e_max, x.F)
+        text = "so none of them loses a bit"
+        inner = [product.sign, product.exponent, product.significand, e_max]
+        exact = x.proving.claim("near exact", text, z3.Implies(near, placed), [at_most[i]], inner)
+        x.proving.claim("pair exact", text, z3.Implies(top, placed), [known, exact], [top, near, placed])
+
+
+def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
+    """Of fp16 and bf16: that where all products are zero but the `active` one, a step is U·V + c, rounded once.
+
+    Returns that they are, and all are numbers.
+    """
+    numbers = prove_errors(proving, spec)
+    x = Summation.of(proving, spec)
+    one = OneProduct(x, active)
+    idle = [claim for k in one.others for claim in one.prove_idle(k)]
+    flags, products = [one.idle(k) for k in one.others], x.step.products
+    (mine,) = one.products(active)
+    some = z3.Or([product.exponent == x.step.e_max for product in products])
+    at_most = [z3.ULE(product.exponent, x.step.e_max) for product in products]
+    cut = [x.step.e_max, *flags, *(part for p in products for part in (p.exponent, p.significand))]
+    claim = z3.Implies(z3.And(flags), mine.exponent == x.step.e_max)
+    text = "the largest exponent is that of the one product, which is placed without a loss"
+    proving.claim("one exponent", text, claim, [some, *at_most, *idle], cut)
+    return z3.And(numbers, *flags)
+
+
+#: The largest difference of exponents of fp32 numbers whose sum loses no bit.
+def spread(spec: DotAdd) -> int:
+    """Of numbers as products with 1, in the accumulator of `spec`: F − 23."""
+    p = spec.parameters
+    return smt_dpa.kept(int(str(p["L"])), 4 * p.step_products) - fp32.fraction_bits
+
+
+def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """That numbers, as products with 1, and c are added exactly and rounded once, where the exponents of those that are
+    not zero differ by no more than `spread`.
+
+    Returns that, and that all are numbers.
+    """
+    x = Summation.of(proving, spec)
+    prove_specials(proving, spec, x.inputs, x.step)
+    x.prove_operands()
+    x.prove_products()
+    at_most, most = x.prove_largest(), spread(spec)
+    fields = [y.field for y in x.step.a]
+    ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
+    far = [
+        z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
+        for u in x.step.a
+        for v in x.step.a
+        if u is not v
+    ]
+    some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
+    terms = [_prove_term(x, k) for k in range(len(fields))]
+    bound, zeros = [], [y.significand == 0 for y in x.step.a]
+    each = [term for four in terms for term in four]
+    products = x.step.products
+    cut = [x.step.e_max, *fields, *(part for p in products for part in (p.exponent, p.significand)), *zeros]
+    for k, product in enumerate(products):
+        near = z3.Or(product.significand == 0, z3.ULE(x.step.e_max - product.exponent, most + 12))
+        text = "no term is farther below the largest than its last place may be"
+        claim = z3.Implies(ones, near)
+        bound.append(proving.claim("near", text, claim, [some, *at_most, *each, *far], [*cut, ones]))
+        low = _prove_low(x, k)
+        placed = is_placed(product, x.step.placed[k], x.step.e_max, x.F)
+        multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0
+        inner = [product.sign, product.exponent, product.significand, x.step.e_max]
+        text = "so it is placed without a loss"
+        exact = proving.claim(
+            "term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]], inner
+        )
+        claim = z3.Implies(ones, placed)
+        proving.claim("term exact", text, claim, [bound[-1], low, exact], [ones, near, multiple, placed])
+    x.prove_rounded(x.prove_sum())
+    proving.rests_on(FIXED_POINT)
+    return z3.And(x.numbers, ones, *far)
+
+
+def _prove_term(x: Summation, k: int) -> list[z3.BoolRef]:
+    """Of the products of the k-th number's halves and 1's: those with 1's upper half have the number's exponents, or
+    are zero, and the others are zero; all have the exponent 0 where they are zero."""
+    number, claims = x.step.a[k], []
+    one = x.inputs.b[k] == fp32.code("1")
+    M = fp32.fraction_bits
+    normal = z3.Or(z3.UGE(number.significand, 1 << M), number.field == 1)
+    for i, product in enumerate(x.step.products[4 * k : 4 * k + 4]):
+        zero = z3.And(product.exponent == 0, product.significand == 0)
+        place = fit(number.field, BITS) + smt_dpa.BIAS + (HALF if i == 0 else 0)
+        own = z3.And(product.exponent == place, product.significand != 0, z3.Not(number.significand == 0))
+        claim = z3.Or(zero, own) if i in (0, 2) else zero
+        text = "a half times 1 is itself, and times 1's lower half is zero"
+        cut = [number.significand, number.field]
+        ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
+        inner = x.proving.claim(
+            "half of a term", text, z3.Implies(one, claim), [normal, z3.UGE(number.field, 1)], cut
+        )
+        whole = z3.Implies(ones, claim)
+        claims.append(
+            x.proving.claim(
+                "term", text, whole, [inner], [code == fp32.code("1") for code in x.inputs.b] + [claim]
+            )
+        )
+    return claims
+
+
+def _prove_low(x: Summation, k: int) -> z3.BoolRef:
+    """That a number's half times 1 is a multiple of 2^11."""
+    product = x.step.products[k]
+    ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
+    multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0
+    text = "a half times 1 has zeros below"
+    return x.proving.claim("multiple", text, z3.Implies(ones, multiple), (), [x.step.a[k // 4].significand])

@@ -1,0 +1,155 @@
+"""What is claimed of the dot product-add of E9S12 halves: proofs, their breaks, and the cases that refute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+import z3
+from e9s12_numbers import halves, nearest
+
+from mmaformal import e9s12
+from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd
+from mmaformal.cases.generate import generate
+from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.run import SmtWing, run
+from mmaformal.facts.dpa_e9s12 import claims
+from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_errors, prove_halves, prove_single
+from mmaformal.facts.dpa_e9s12.fma import prove_fma
+from mmaformal.formats import FORMATS, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.queries.e9s12 import CLAIMS, E9s12Prover
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.solver.answers import Fails, Holds
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+
+Prove = Callable[[Composing, DotAdd], z3.BoolRef]
+
+HOLD = ("halves", "fp16-rounded", "fma", "fma-least", "error", "addition")
+
+
+def proved(prove: Prove, spec: DotAdd) -> bool:
+    """Whether a theorem is proved; False if a claim of it is refuted."""
+    with Relay(None, DEFAULT_MEMORY) as portfolio:
+        proving = Composing(Asker(portfolio, 120.0))
+        try:
+            proving.conclude_all(prove(proving, spec))
+        except NotProvedError as error:
+            if error.refuted:
+                return False
+            raise
+        return bool(proving.proof().obligations)
+
+
+@pytest.mark.parametrize(
+    ("claim", "name"), [(each.name, name) for each in CLAIMS if each.name not in HOLD for name in each.of]
+)
+def test_cases_that_refute(claim: str, name: str) -> None:
+    with E9s12Prover() as prover:
+        assert isinstance(prover.prove(claim, name, 20.0), Fails)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("claim", "name"), [(each.name, name) for each in CLAIMS if each.name in HOLD for name in each.of]
+)
+def test_what_holds(claim: str, name: str) -> None:
+    with E9s12Prover() as prover:
+        assert isinstance(prover.prove(claim, name, 900.0), Holds)
+
+
+@pytest.mark.parametrize("name", ["DP4A.FP16", "DP4A.BF16", "DP1A.FP32"])
+def test_halves_and_the_papers_exponent(name: str) -> None:
+    spec = e9s12[name].spec
+    assert proved(prove_halves, spec)
+    assert not proved(lambda proving, spec: prove_halves(proving, spec, 0), spec)
+
+
+def test_breaks_of_one_product() -> None:
+    one = e9s12["DP1A.FP32"].replace(L=50).spec
+    assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), one)
+    blind = e9s12["DP4A.FP32"].replace(detects_zeros=False).spec
+    assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), blind)
+
+
+@pytest.mark.slow
+def test_a_break_of_one_short_product() -> None:
+    blind = e9s12["DP4A.BF16"].replace(detects_zeros=False).spec
+    assert not proved(lambda proving, spec: prove_single(proving, spec, 0), blind)
+
+
+def test_a_break_of_sums_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = claims.spread
+    monkeypatch.setattr(claims, "spread", lambda spec: right(spec) + 1)
+    assert not proved(prove_addition, e9s12["DP4A.FP32"].spec)
+
+
+def test_a_break_of_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that is cut toward zero is not below its exact value."""
+
+    def toward_zero(x: claims.smt_dpa.Term, e_max: z3.BitVecRef, F: int, bits: int) -> z3.BitVecRef:
+        smt = claims.smt_dpa
+        product = smt.pad(smt.resize(x.significand, smt.PRODUCT_BITS + 1), F - smt.PLACES)
+        aligned = z3.LShR(product, smt.resize(e_max - x.exponent, product.size()))
+        return z3.SignExt(bits - product.size(), smt.negate_if(x.sign, aligned))
+
+    monkeypatch.setattr(claims.smt_dpa, "place", toward_zero)
+    assert not proved(prove_errors, e9s12["DP4A.BF16"].spec)
+
+
+def test_what_is_no_claim() -> None:
+    with E9s12Prover() as prover:
+        with pytest.raises(ValueError, match="no claim"):
+            prover.prove("none", "DP1A.FP32")
+        with pytest.raises(ValueError, match="says nothing of"):
+            prover.prove("fp16-rounded", "DP1A.FP32")
+
+
+# ---- the looped accumulator ------------------------------------------------------------------------------------------
+
+
+def looped(fmt: str, D: int, N: int, L: int) -> Instruction:
+    own = FORMATS[fmt]
+    spec = DotAdd(D, own, own, fp32, fp32, AccE9s12(D, N, L, IEEE_FP32))
+    return replace(e9s12["DP1A.FP32"], spec=spec, name=f"ACC{D}.{fmt}")
+
+
+def expected(spec: DotAdd, codes: Codes) -> int:
+    """d of finite codes, from the paper's words, in integers and rational numbers."""
+    p = spec.parameters
+    assert isinstance(p, AccE9s12)
+    F = p.L - 3 - p.carries(spec)
+    total, exponent = 0, 0
+    terms = [(m << 11, e) for m, e in halves(spec.c_format, codes.c)]
+    for start in range(0, p.D, p.N):
+        for x, y in zip(codes.a[start : start + p.N], codes.b[start : start + p.N], strict=True):
+            terms += [
+                (u * v, e + f) for u, e in halves(spec.a_format, x) for v, f in halves(spec.b_format, y)
+            ]
+        some = [e for m, e in terms if m] + ([exponent] if total else [])
+        largest = max(some, default=0)
+        total >>= largest - exponent if total else 0
+        for m, e in terms:
+            left = F - 22 - (largest - e)
+            total += m << left if left >= 0 else m >> -left
+        exponent, terms = largest, []
+    return nearest(total * Fraction(2) ** (exponent - F)) if total else 0
+
+
+@pytest.mark.parametrize("unit", [("fp16", 8, 4, 84), ("bf16", 8, 2, 84), ("fp32", 4, 2, 85)])
+def test_the_looped_accumulator(unit: tuple[str, int, int, int]) -> None:
+    i = looped(*unit)
+    cases = generate(i.spec, 150, moods=["numbers"]).cases()
+    found = run(i, cases)
+    assert found == [expected(i.spec, codes) for codes in cases]
+    assert SmtWing(i.spec).results(Rows.of(cases[:30])) == found[:30]
+
+
+@pytest.mark.slow
+def test_both_wings_of_the_looped_accumulator_are_proved_equal() -> None:
+    assert isinstance(prove_encodings(looped("fp32", 2, 1, 84), timeout=900.0), Holds)
