@@ -15,7 +15,7 @@ import numpy as np
 
 from mmaformal.analysis.bounds import Symbols, bound_of, epsilon, relative_error, words_without_limits
 from mmaformal.analysis.model import MOST_WORDS, Model1
-from mmaformal.analysis.rounding import Floats
+from mmaformal.analysis.rounding import Floats, rounded
 from mmaformal.display import ShortRepr
 
 #: Input and accumulation formats of a figure's rows of graphs, from top to bottom.
@@ -150,6 +150,18 @@ def _row(
         bound_unbounded=float(words_without_limits(s)),
         nearest=nearest,
     )
+
+
+def growth(model: Model1, n: int, *, one_sign: bool, seed: int = 1) -> float:
+    """The largest |Ĉ − AB| / |A||B| of elements, of uniform numbers in [−1, 1], or [0, 1], that the input format has.
+
+    What grows with n is the error of sums alone: at most n·U, and some √n·U where errors have random signs.
+    """
+    rng = np.random.default_rng([seed, n])
+    low = 0.0 if one_sign else -1.0
+    A, B = (rounded(rng.uniform(low, 1.0, shape), model.input) for shape in ((SIDE, n), (n, SIDE)))
+    C = model.matmul(A, B).C
+    return float((np.abs(C - A @ B) / (np.abs(A) @ np.abs(B))).max())
 
 
 def read(file: Path) -> list[Row]:

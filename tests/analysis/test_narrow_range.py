@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmaformal.analysis import Model1
 from mmaformal.analysis.narrow_range import (
     FIGURES,
     LENGTHS,
     Combination,
     Row,
     combinations,
+    growth,
     matrices,
     measure,
     read,
@@ -84,6 +86,18 @@ def test_a_violation_is_seen() -> None:
     assert not made(each, 10, 0.5).violated
     for bad in (made(each, 10, 1.5), made(each, 10, 0.5, nearest=1.1), made(each, 10, float("nan"))):
         assert bad.violated
+
+
+def test_errors_of_one_sign_grow_as_the_root_and_then_faster() -> None:
+    """Until what is added is less than half the distance between sums."""
+    model = Model1.of("e4m3", "fp16")
+    U, found = float(model.accumulation.u), [growth(model, n, one_sign=True) for n in (10, 100, 1000, 20_000)]
+    assert found[0] < found[1] < found[2] < found[3] < 1
+    for n, each in zip((10, 100, 1000), found, strict=False):
+        assert 0.3 * n**0.5 * U < each < n**0.5 * U
+    assert found[3] > 3 * 20_000**0.5 * U
+    for n in (10, 1000, 20_000):
+        assert growth(model, n, one_sign=False) < 3 * U
 
 
 def test_curves_are_compared(tmp_path: Path) -> None:

@@ -1,0 +1,282 @@
+"""Bounds of whole products on units against what units do: docs/unit-bounds.md.
+
+    python -m mmaformal.queries.unit_table --elements 600000 --rows unit-bounds.jsonl --out docs/unit-bounds.md
+
+Of every instruction that computes something of its own: its constants (`analysis/units`), and how near the bound the
+errors of many results come, of operands of several kinds; and of the input that loses most in one step, which
+`error_bound` constructs.  Rows go to a file as they are made, and those that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.algorithms import Fda, Fdrda, Gdfs
+from mmaformal.analysis.rounding import Floats
+from mmaformal.analysis.units import Unit
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.cases.inputs import Codes
+from mmaformal.cli import options
+from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
+from mmaformal.cli.terminal import Status
+from mmaformal.display import ShortRepr
+from mmaformal.facts.fdrda import reaching as reaching_down
+from mmaformal.facts.reaching import reach
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+from mmaformal.statistics import sample
+
+Operands = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
+
+#: Rows and columns of the products of matrices that are made.
+SIDE = 256
+
+
+@dataclass(frozen=True, repr=False)
+class Row(ShortRepr):
+    """One instruction's bound, and how near results came to it."""
+
+    instruction: str
+    algorithm: str
+    products: int  #: of a step
+    n: float
+    F: int
+    rho: str
+    U: float  #: in units of 2^-24
+    results: int  #: finite ones
+    nearest: float  #: the largest error over its bound
+    nearest_made: float | None  #: of the input that loses most
+
+
+def instructions() -> list[Instruction]:
+    """One of each function that has a bound."""
+    found: dict[object, Instruction] = {}
+    for architecture in ARCHITECTURES.values():
+        for instruction in architecture:
+            found.setdefault(instruction.spec, instruction)
+    return [each for each in found.values() if _has_bound(each)]
+
+
+def _has_bound(instruction: Instruction) -> bool:
+    try:
+        Unit.of(instruction)
+    except ValueError:
+        return False
+    return True
+
+
+def measure(instruction: Instruction, elements: int) -> Row:
+    """The bound against at least so many finite results, if half of those that are tried are finite."""
+    unit, rng = Unit.of(instruction), np.random.default_rng(1)
+    results, nearest = 0, 0.0
+    for _ in range(2 * max(elements // (SIDE * SIDE * len(KINDS)), 1)):
+        for kind in KINDS:
+            if results >= elements:
+                break
+            operands = _operands(unit, kind, rng)
+            scales = _scales(instruction, operands[0].shape[1], rng)
+            count, most = _compare(unit, operands, scales)
+            results, nearest = results + count, max(nearest, most)
+    stage = unit.stages[0]
+    return Row(
+        instruction.label,
+        instruction.spec.parameters.algorithm,
+        stage.products,
+        float(stage.n),
+        stage.F,
+        str(stage.rho),
+        float(stage.U) * 2**24,
+        results,
+        nearest,
+        _nearest_made(unit),
+    )
+
+
+def _compare(
+    unit: Unit, operands: Operands, scales: dict[str, NDArray[np.unsignedinteger]]
+) -> tuple[int, float]:
+    """How many results are finite, and the largest of their errors over its bound."""
+    A, B, C = operands
+    scale_a, scale_b = scales.get("scale_a"), scales.get("scale_b")
+    errors: Floats = sample(unit.instruction, A, B, C, scale_a=scale_a, scale_b=scale_b).errors
+    told = np.isfinite(errors)
+    with np.errstate(all="ignore"):
+        ratios = np.abs(errors[told]) / unit.bound(A, B, C, scale_a=scale_a, scale_b=scale_b)[told]
+    return int(told.sum()), float(np.max(ratios, initial=0.0))
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+#: Spreads of exponents, whether all signs are one, and how far all products but one are below that one; and any codes.
+KINDS: dict[str, tuple[int, bool, bool] | None] = {
+    "any": None,
+    "equal exponents": (1, False, False),
+    "few exponents": (4, False, False),
+    "one sign": (2, True, False),
+    "one product far above": (3, False, True),
+    "one product far above, one sign": (3, True, True),
+}
+
+
+def _operands(unit: Unit, kind: str, rng: np.random.Generator) -> Operands:
+    i = unit.instruction
+    chained = i.c_format == i.d_format and kind == "one sign"
+    k = i.k * (4 if chained else 1)
+    shapes = (SIDE, k), (k, SIDE), (SIDE, SIDE)
+    how = KINDS[kind]
+    if how is None:
+        any_: list[NDArray[np.unsignedinteger]] = [
+            rng.integers(0, f.codes, shape, np.uint64).astype(f.word)
+            for f, shape in zip((i.a_format, i.b_format, i.c_format), shapes, strict=True)
+        ]
+        return any_[0], any_[1], any_[2]
+    spread, one_sign, above = how
+    far = unit.stages[0].F if above else 0
+    A = _codes(i.a_format, shapes[0], rng, spread, one_sign=one_sign, below=far // 2)
+    B = _codes(i.b_format, shapes[1], rng, spread, one_sign=one_sign, below=far - far // 2)
+    C = _codes(i.c_format, shapes[2], rng, spread, one_sign=one_sign, below=far)
+    if above:
+        A[:, :1] = _codes(i.a_format, (SIDE, 1), rng, 1, one_sign=one_sign, below=0)
+        B[:1, :] = _codes(i.b_format, (1, SIDE), rng, 1, one_sign=one_sign, below=0)
+    return A, B, C
+
+
+def _codes(
+    fmt: Format, shape: tuple[int, int], rng: np.random.Generator, spread: int, *, one_sign: bool, below: int
+) -> NDArray[np.unsignedinteger]:
+    """Numbers of exponents from -`below` on, or the least that the format has."""
+    least = max(fmt.bias - below, 0)
+    field = np.minimum(rng.integers(least, least + spread, shape), fmt.bias + fmt.max_exponent)
+    fraction = rng.integers(0, 1 << fmt.fraction_bits, shape)
+    sign = np.zeros(shape, np.int64) if one_sign else rng.integers(0, 2, shape)
+    code = ((sign << fmt.exponent_bits | field) << fmt.fraction_bits | fraction) << fmt.ignored_low_bits
+    found: NDArray[np.unsignedinteger] = code.astype(np.uint64).astype(fmt.word)
+    return found
+
+
+def _scales(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
+    fmt = i.spec.scale_format
+    if fmt is None:
+        return {}
+    blocks = -(-k // i.spec.scale_block)
+    near = fmt.bias << fmt.fraction_bits
+    shapes = {"scale_a": (SIDE, blocks), "scale_b": (blocks, SIDE)}
+    return {name: rng.integers(near - 4, near + 5, shape).astype(fmt.word) for name, shape in shapes.items()}
+
+
+def _nearest_made(unit: Unit) -> float | None:
+    i = unit.instruction
+    witnesses = []
+    if isinstance(i.spec.parameters, (Fda, Gdfs)):
+        witnesses = [reach(i)]
+    elif isinstance(i.spec.parameters, Fdrda):
+        witnesses = [reaching_down.reach(i, above=above) for above in (True, False)]
+    ratios = [_of_codes(unit, each.instruction, each.codes) for each in witnesses if each is not None]
+    return max(ratios, default=None)
+
+
+def _of_codes(unit: Unit, one_step: Instruction, codes: Codes) -> float:
+    unit = Unit.of(one_step)
+    fmt, other = one_step.a_format, one_step.b_format
+    A, B = np.array([codes.a], fmt.word), np.array([codes.b], other.word).T
+    C = np.array([[codes.c]], one_step.c_format.word)
+    scales = {}
+    scale = one_step.spec.scale_format
+    if scale is not None:
+        scales = {
+            "scale_a": np.array([codes.scale_a], scale.word),
+            "scale_b": np.array([codes.scale_b], scale.word).T,
+        }
+    return _compare(unit, (A, B, C), scales)[1]
+
+
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
+def rows(file: Path, elements: int) -> Iterator[Row]:
+    """The rows of the file, and the others as they are made."""
+    known = {}
+    if file.exists():
+        known = {
+            row.instruction: row
+            for row in (Row(**json.loads(line)) for line in file.read_text().splitlines())
+        }
+    for instruction in instructions():
+        row = known.get(instruction.label)
+        if row is None:
+            row = measure(instruction, elements)
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(asdict(row)) + "\n")
+        yield row
+
+
+def table(found: Sequence[Row]) -> str:
+    """Markdown: the table, and what it sums up to."""
+    total, most = sum(row.results for row in found), max(row.nearest for row in found)
+    made = [row.nearest_made for row in found if row.nearest_made is not None]
+    lines = [
+        "# Bounds of units",
+        "",
+        "What a product on an instruction is off at most (`mmaformal/analysis/units.py`; [narrow-range.md]"
+        "(narrow-range.md)), and how near errors came.",
+        "Made by `python -m mmaformal.queries.unit_table`.",
+        "",
+        f"{len(found)} instructions that differ, {total:,} finite results: **{sum(row.nearest > 1 for row in found)} "
+        f"exceed their bounds**; the nearest is {most:.3f} of it, of the inputs that lose most in one step "
+        f"(`error-bound`) {max(made):.3f}.",
+        "",
+        "*n* and *F*: of one step, |S - exact| ≤ n · 2^(e_max - F), proved and reached; *U*, in units of 2^-24: the "
+        "bound of m steps is (1 + U)^m - 1; *nearest*: the largest error over its bound; *made*: of the input that "
+        "loses most. Of dpa_e9s12 n is argued, not proved.",
+        "",
+        "| instruction | algorithm | products of a step | n | F | ρ | U | results | nearest | made |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in found:
+        made_ = "" if row.nearest_made is None else f"{row.nearest_made:.3f}"
+        lines.append(
+            f"| {row.instruction} | {row.algorithm} | {row.products} | {row.n:.6g} | {row.F or ''} | {row.rho} "
+            f"| {row.U:.4g} | {row.results:,} | {row.nearest:.3f} | {made_} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.option(
+    "--elements", type=click.IntRange(1), default=100_000, help="Finite results of each instruction."
+)
+@click.option(
+    "--rows", "file", type=click.Path(path_type=Path), default=Path("unit-bounds.jsonl"), help="The rows."
+)
+@click.option("--out", type=options.OUTPUT_FILE, help="Where the table goes (default: printed).")
+def command(elements: int, file: Path, out: Path | None) -> int:
+    """How near the bounds of all instructions their errors come.
+
+    Exit status: 0; 1 if one exceeds its bound.
+    """
+    found: list[Row] = []
+    with Status() as status:
+        for row in rows(file, elements):
+            found.append(row)
+            status.show(f"{len(found)}: {row.instruction}, {row.nearest:.3f} of its bound")
+    text = table(found)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    code = REFUTED if any(row.nearest > 1 for row in found) else SETTLED
+    return answered(text if out is None else text.split("\n")[5], code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute(command, sys.argv[1:] if argv is None else argv, "unit_table")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
