@@ -185,6 +185,15 @@ def test_nothing_overflows_with_the_safe_theta(one: str, other: str, words: int)
                 assert not model.matmul(row, row.T, words=words, theta=theta).overflowed
 
 
+def test_a_second_word_may_overflow() -> None:
+    """Where the first is 0: g_min/u is more than the largest number of e2m3."""
+    model = Model1.of("e2m3", "fp32", subnormals=False)
+    assert model.input.g_min / model.input.u > model.input.f_max
+    assert model.matmul(np.array([[7.0, 0.499]]), np.array([[7.0], [7.0]]), words=2).overflowed
+    with pytest.raises(ValueError, match="no θ keeps 2 words"):
+        model.safe_theta(2, 2)
+
+
 def test_scaling_is_the_largest_power_of_two() -> None:
     theta = root_below(Fraction(65504, 10))
     assert theta**2 <= Fraction(65504, 10) < (theta * (1 + Fraction(1, 1 << 51))) ** 2
