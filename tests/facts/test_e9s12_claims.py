@@ -10,7 +10,7 @@ import pytest
 import z3
 from e9s12_numbers import halves, nearest
 
-from mmaformal import e9s12
+from mmaformal import PROPERTIES, e9s12
 from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -21,7 +21,8 @@ from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.formats import FORMATS, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.kernel import NotProvedError, prove
+from mmaformal.queries import commutativity
 from mmaformal.queries.e9s12 import CLAIMS, E9s12Prover
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Fails, Holds
@@ -153,3 +154,30 @@ def test_the_looped_accumulator(unit: tuple[str, int, int, int]) -> None:
 @pytest.mark.slow
 def test_both_wings_of_the_looped_accumulator_are_proved_equal() -> None:
     assert isinstance(prove_encodings(looped("fp32", 2, 1, 84), timeout=900.0), Holds)
+
+
+# ---- properties of other algorithms ----------------------------------------------------------------------------------
+
+
+def settled(name: str, instruction: Instruction) -> bool:
+    """Whether a property is proved of the SMT encoding."""
+    with Relay(None, DEFAULT_MEMORY) as portfolio:
+        return isinstance(PROPERTIES[name].settle(instruction, Asker(portfolio, 60.0)), Holds)
+
+
+@pytest.mark.parametrize("name", ["order-independence", "commutativity"])
+def test_products_may_change_places(name: str) -> None:
+    assert settled(name, e9s12["DP4A.FP16"])
+
+
+def test_a_product_that_is_not_symmetric_is_not_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_first(
+        x: claims.smt_dpa.E9S12, y: claims.smt_dpa.E9S12, detects_zeros: bool
+    ) -> claims.smt_dpa.Term:
+        return right(x, y._replace(exponent=y.exponent & 0x1FE), detects_zeros)
+
+    right, relation = claims.smt_dpa.multiply, commutativity.relation(e9s12["DP1A.FP32"].spec)
+    assert settled("commutativity", e9s12["DP1A.FP32"])
+    monkeypatch.setattr(claims.smt_dpa, "multiply", only_first)
+    with Relay(None, DEFAULT_MEMORY) as portfolio, pytest.raises(NotProvedError, match="does not hold"):
+        prove(Asker(portfolio, 20.0), commutativity.argument(relation))
