@@ -24,7 +24,7 @@ from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
-from mmaformal.queries.elimination import Miss, Recorded, nearest_of, search, types_of
+from mmaformal.queries.elimination import Miss, Recorded, nearest_of, remaining, search, types_of
 from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
 from mmaformal.spaces import algorithms
@@ -215,7 +215,8 @@ def diagnose(
     if not exact and order_timeout > 0:
         orders = ordered(rows, names, order_timeout, say)
         exact = _of_all(orders.exact, given, types, say)
-    nearest = () if exact else tuple(nearest_of(rows, found.near))
+    everything = (Recorded.of(block, types, given.terms) for block in given.blocks(_ROWS))
+    nearest = () if exact else tuple(nearest_of(rows, everything, found.near))
     classes, tests = Classes(_compared(exact), timeout, say).found()
     return Diagnosis(
         tuple(classes),
@@ -242,8 +243,7 @@ def _of_all(
             break
         if number:
             progress(f"{counted(len(left), 'model')} on rows from {number * _ROWS:,}")
-            more = Recorded.of(block, types, recording.terms)
-            left = [(spec, family) for spec, family in left if not more.differ(spec).any()]
+            left = remaining(left, Recorded.of(block, types, recording.terms))
     return left
 
 

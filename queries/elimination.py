@@ -6,26 +6,27 @@ everything that zeros and special values may do, has to reproduce every row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.codes import is_finite, is_nan, is_zero
+from mmaformal.cases.codes import exponent, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
+from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Block, Recording
 from mmaformal.solver.pool import processes
-from mmaformal.spaces import details, models
+from mmaformal.spaces import details, models, sure
 from mmaformal.spaces.common import Types
 
 #: A model that gets more than this part of the rows wrong, whatever its details, is none.
@@ -130,6 +131,36 @@ class Recorded(ShortRepr):
         return order[np.argsort(odd[order], kind="stable")]
 
 
+def sums(
+    step: DotAdd, a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """What one step of a model gives, and where none of its details show, in it or in what is made of it.
+
+    a, b: (n, products of the step), nothing zero or special among them.
+    """
+    types = Types.of(step)
+    d = compiled(step, a, b, c).astype(np.uint64)
+    products = exponent(a, types.a) + exponent(b, types.b)
+    known = sure(step.parameters.algorithm, products, exponent(c, types.c))
+    for codes, fmt in ((c, types.c), (d, types.d)):
+        known &= np.asarray(is_finite(codes, fmt)) & ~np.asarray(is_zero(codes, fmt))
+    return d, known
+
+
+def without_details(spec: DotAdd, rows: Recorded) -> NDArray[np.bool_]:
+    """Rows on which a model gives the same whatever its details are."""
+    if isinstance(spec.parameters, Lowered) or rows.types.scale is not None:  # steps from zero; scales
+        return np.zeros(len(rows), np.bool_)
+    x, L = rows.rows, spec.parameters.step_products
+    known, d = ordinary(x, rows.types), x.c
+    step = spec.replace(k=L, product_order=())
+    for first in range(0, spec.k, L):
+        products = spec.taken[first : first + L]
+        d, each = sums(step, x.a[:, products], x.b[:, products], d)
+        known &= each
+    return known
+
+
 @dataclass(frozen=True, repr=False)
 class Found(ShortRepr):
     exact: list[
@@ -183,13 +214,28 @@ def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
         wrong = int(second.differ(spec).sum())
         near.append((wrong, spec))
         if wrong <= max(_WRONG * len(second), 1):
-            for each in details(spec) if len(exact) < _DETAILED else (spec,):
-                row = refuting(rows, each, order)
-                if row is None:
-                    exact.append((each, spec))
-                else:  # it is likely to refute others
-                    order = np.concatenate([[row], order[order != row]])
+            explaining, row = _explaining(spec, rows, order, everything=len(exact) < _DETAILED)
+            exact += ((each, spec) for each in explaining)
+            if row is not None:  # it is likely to refute others
+                order = np.concatenate([[row], order[order != row]])
     return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
+
+
+def _explaining(
+    spec: DotAdd, rows: Recorded, order: NDArray[np.intp], everything: bool
+) -> tuple[list[DotAdd], np.intp | None]:
+    """The model with the details that explain every row, or with its own alone; and the last row that refuted some."""
+    known = without_details(spec, rows)[order]
+    if (last := refuting(rows, spec, order[known])) is not None:
+        return [], last
+    found, some = [], order[~known]
+    for each in details(spec) if everything else (spec,):
+        row = refuting(rows, each, some)
+        if row is None:
+            found.append(each)
+        else:
+            last, some = row, np.concatenate([[row], some[some != row]])
+    return found, last
 
 
 def _mostly_wrong(spec: DotAdd, rows: Recorded, nans: NDArray[np.bool_]) -> bool:
@@ -212,16 +258,46 @@ def refuting(rows: Recorded, spec: DotAdd, order: NDArray[np.intp]) -> np.intp |
     return None
 
 
-def nearest_of(rows: Recorded, near: Sequence[tuple[int, DotAdd]]) -> Iterator[Miss]:
-    """The models that get the fewest rows wrong, with their likeliest details."""
-    for _, spec in near:
-        best = min(islice(details(spec), _LIKELY), key=lambda each: int(rows.differ(each).sum()))
-        wrong = np.nonzero(rows.differ(best))[0]
-        x = rows.rows
-        sizes = row_sizes(best, *(side[wrong].astype(np.int64) for side in (x.a, x.b, x.c)))
-        row = int(wrong[np.lexsort(sizes.T[::-1])[0]])
-        (gives,) = results(best, x.at(slice(row, row + 1)).codes)
-        yield Miss(best, len(wrong), row, gives=int(gives), recorded=int(rows.d[row]))
+def remaining(exact: Sequence[tuple[DotAdd, DotAdd]], rows: Recorded) -> list[tuple[DotAdd, DotAdd]]:
+    """Those of some models, each with what it is a detail of, that explain more rows."""
+    by_family: dict[DotAdd, list[DotAdd]] = {}
+    for spec, family in exact:
+        by_family.setdefault(family, []).append(spec)
+    left = set[DotAdd]()
+    for family, specs in by_family.items():
+        known = without_details(family, rows)
+        if not rows.differ(family, np.nonzero(known)[0]).any():
+            some = np.nonzero(~known)[0]
+            left.update(spec for spec in specs if refuting(rows, spec, some) is None)
+    return [each for each in exact if each[0] in left]
+
+
+def nearest_of(first: Recorded, blocks: Iterable[Recorded], near: Sequence[tuple[int, DotAdd]]) -> list[Miss]:
+    """The models that get the fewest rows wrong, with their likeliest details; what they get wrong of all blocks."""
+    models = [
+        min(islice(details(spec), _LIKELY), key=lambda each: int(first.differ(each).sum()))
+        for _, spec in near
+    ]
+    found: dict[DotAdd, tuple[tuple[int, ...], Miss]] = {}
+    start = 0
+    for rows in blocks:
+        for spec in models:
+            wrong = np.nonzero(rows.differ(spec))[0]
+            if not len(wrong):
+                continue
+            x = rows.rows
+            sizes = row_sizes(spec, *(side[wrong].astype(np.int64) for side in (x.a, x.b, x.c)))
+            smallest = int(np.lexsort(sizes.T[::-1])[0])
+            size, row = tuple(map(int, sizes[smallest])), int(wrong[smallest])
+            (gives,) = results(spec, x.at(slice(row, row + 1)).codes)
+            miss = Miss(spec, len(wrong), start + row, gives=int(gives), recorded=int(rows.d[row]))
+            if spec in found:
+                before = found[spec][1]
+                size, miss = min(found[spec], (size, miss), key=lambda each: each[0])
+                miss = replace(miss, wrong=before.wrong + len(wrong))
+            found[spec] = size, miss
+        start += len(rows)
+    return [miss for _, miss in found.values()]
 
 
 def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.cases.codes import exponent, is_finite, is_zero
 from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.kernels.rows import dot_add
-from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting
+from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting, sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
-from mmaformal.spaces import details, models, sure
+from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
 
 #: Rows that orders are found by.
@@ -259,14 +258,10 @@ class _Orders:
         """The sums after one step, `unknown` where they depend on details; a, b: (n, products of a step)."""
         if time.monotonic() > self.deadline:
             raise _TimeUpError
-        d = dot_add(self.step, a, b, c).astype(np.uint64)
-        if self.detailed:
-            t = self.types
-            products = exponent(a, t.a) + exponent(b, t.b)
-            known = sure(self.spec.parameters.algorithm, products, exponent(c, t.d))
-            for codes in (c, d):
-                known &= np.asarray(is_finite(codes, t.d)) & ~np.asarray(is_zero(codes, t.d))
-            d[~known] = self.unknown
+        if not self.detailed:
+            return dot_add(self.step, a, b, c).astype(np.uint64)
+        d, known = sums(self.step, a, b, c)
+        d[~known] = self.unknown
         return d
 
     def _explained(self, d: NDArray[np.uint64], recorded: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -115,6 +115,21 @@ def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
     assert "nothing tried explains all of 300 rows" in str(found)
 
 
+@pytest.mark.parametrize("row", [7, 290])
+def test_a_wrong_row_of_a_later_block_is_found(
+    row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("mmaformal.queries.diagnose"), "_ROWS", 128)
+    spec = MADE["gps"]
+    d = results(spec, generate(spec, 300, seed=1, moods=(*MOODS, "edge")).codes).astype(np.uint32)
+    d[row] = 0x12345678
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=5)
+    assert not found
+    (miss,) = (each for each in found.nearest if each.model == spec)
+    assert (miss.wrong, miss.row, miss.recorded) == (1, row, 0x12345678)
+    assert diagnose(recording(tmp_path, spec, 300), only=["gps"], timeout=5)
+
+
 def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
     one, other = MADE["gps"], made(Gps(2), 4, "bf16")
     x = generate(one, 300, seed=1, moods=(*MOODS, "edge"))

@@ -9,14 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import mmaformal.queries.elimination as elimination
 import mmaformal.queries.orders as module
 from mmaformal.algorithms import IEEE_FP32, RZ_FP32, DotAdd, Fda, Fdrda, Ffma, Gps, Parameters, Sfma, Wfma
+from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.formats import FORMATS
 from mmaformal.queries.elimination import Recorded
 from mmaformal.queries.orders import explaining, ordered
 from mmaformal.queries.paths import Paths
+from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
 
 _SHUFFLED = (4, 1, 6, 3, 0, 7, 2, 5)
@@ -111,7 +114,7 @@ def test_rows_in_which_zeros_decide_leave_it_open() -> None:
 
 def test_a_state_taken_for_known_would_refute_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without that the same row is said to be explained by no order, which is wrong."""
-    monkeypatch.setattr(module, "is_zero", lambda codes, fmt: np.zeros(codes.shape, np.bool_))
+    monkeypatch.setattr(elimination, "is_zero", lambda codes, fmt: np.zeros(codes.shape, np.bool_))
     with pytest.raises(AssertionError):
         test_rows_in_which_zeros_decide_leave_it_open()
 
@@ -152,3 +155,16 @@ def test_steps_are_counted() -> None:
     classes = tuple(spec.class_of(i) for i in range(4))
     assert Paths.steps(8, classes) == len(Paths.all(8, classes)) == 2 * 70 * 6
     assert Paths.all(8, classes).count == 70 * 36
+
+
+@pytest.mark.parametrize("name", [*MADE, "a chain of sums of four"])
+def test_details_show_only_where_they_may(name: str) -> None:
+    """On rows of every mood, and with every detail."""
+    spec = (MADE | {"a chain of sums of four": model(Fda(24, 4, RZ_FP32, None), _PAIRS)})[name]
+    rows = generate(spec, 1500, seed=2, moods=(*MOODS, "edge", "tiny"))
+    known = elimination.without_details(spec, Recorded(rows, rows.c, Types.of(spec), spec.k))
+    assert known.any()
+    wanted = results(spec, rows)
+    others = [results(each, rows) for each in details(spec)]
+    assert all(np.array_equal(each[known], wanted[known]) for each in others)
+    assert len(others) == 1 or any(not np.array_equal(each, wanted) for each in others)
