@@ -86,10 +86,7 @@ def find_difference(
     checked_timeout(timeout)
     if known is not None and where:
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
-    left, right = _instruction(x, instruction), _instruction(y, instruction if other is None else other)
-    if other is not None:
-        left, right = (each.chained(math.lcm(left.k, right.k)) for each in (left, right))
-    _check_comparable(left, right)
+    left, right = comparable(x, y, instruction, other)
     constraints = as_constraints(where)
     with Portfolio(backends, memory) as portfolio:
         portfolio.head_start = _HEAD_START
@@ -126,6 +123,23 @@ def find_difference(
                 answer.question, lambda: equal_in_both_encodings(equal, (left, right), asker)
             )
         return answer
+
+
+def comparable(
+    x: Architecture | Instruction,
+    y: Architecture | Instruction,
+    instruction: str | None = None,
+    other: str | None = None,
+) -> tuple[Instruction, Instruction]:
+    """The two instructions that are meant, as `find_difference` takes them.
+
+    Raises IncomparableError, UnknownInstructionError and TypeError as it does.
+    """
+    left, right = _instruction(x, instruction), _instruction(y, instruction if other is None else other)
+    if other is not None:
+        left, right = (each.chained(math.lcm(left.k, right.k)) for each in (left, right))
+    _check_comparable(left, right)
+    return left, right
 
 
 def _instruction(x: Architecture | Instruction, name: str | None) -> Instruction:

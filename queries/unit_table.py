@@ -81,7 +81,7 @@ def measure(instruction: Instruction, elements: int) -> Row:
         for kind in KINDS:
             if results >= elements:
                 break
-            operands = _operands(unit, kind, rng)
+            operands = operands_of(unit, kind, rng)
             scales = _scales(instruction, operands[0].shape[1], rng)
             count, most = _compare(unit, operands, scales)
             results, nearest = results + count, max(nearest, most)
@@ -126,10 +126,11 @@ KINDS: dict[str, tuple[int, bool, bool] | None] = {
 }
 
 
-def _operands(unit: Unit, kind: str, rng: np.random.Generator) -> Operands:
+def operands_of(unit: Unit, kind: str, rng: np.random.Generator, products: int | None = None) -> Operands:
+    """A, B and C of a kind, of so many products: those of one instruction, or of four in a chain."""
     i = unit.instruction
     chained = i.c_format == i.d_format and kind == "one sign"
-    k = i.k * (4 if chained else 1)
+    k = products or i.k * (4 if chained else 1)
     shapes = (SIDE, k), (k, SIDE), (SIDE, SIDE)
     how = KINDS[kind]
     if how is None:

@@ -65,6 +65,7 @@ from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.diagnose import Diagnosis
 from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
+from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.mismatches import Group, Mismatches
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
@@ -153,7 +154,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield from of_products(path)
     model = Model1.of("e4m3", "fp16", subnormals=False)
     yield model, model.matmul(numbers.T, numbers)
-    yield recommend_scaling(numbers.T, numbers, HMMA)
+    yield recommend_scaling(numbers.T, numbers, HMMA), max_difference(HMMA, HMMA)
     yield Block(*(np.ones((999, 16), np.uint64) for _ in range(4)))
 
 

@@ -1,0 +1,72 @@
+"""How far apart: the input that is found shows it, is within the bound, and is near what can be told by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from mmaformal import ampere, hopper, rtx_blackwell, turing
+from mmaformal.queries.find_difference import IncomparableError
+from mmaformal.queries.max_difference import Apart, main, max_difference
+
+U = Fraction(1, 1 << 24)
+
+
+def exactly(found: Apart) -> Fraction:
+    """|d - d'| / (|c| + Σ|a·b|) of the witness, of codes that are normal numbers or zero."""
+    assert found.witness is not None
+    w = found.witness
+    x = w.x
+    one, other = (x.d_format.value(code) for code in w.results)
+    sigma = max(abs(x.c_format.value(int(w.c))), Fraction(2) ** x.c_format.min_exponent)
+    for a, b in zip(w.a.tolist(), w.b.tolist(), strict=True):
+        factors = (
+            max(abs(f.value(v)), Fraction(2) ** f.min_exponent) for f, v in ((x.a_format, a), (x.b_format, b))
+        )
+        sigma += next(factors) * next(factors)
+    return abs(one - other) / sigma
+
+
+def test_ampere_and_hopper() -> None:
+    """Ampere loses 16 products of nearly 2^-24 beside c = 1, of which Hopper keeps half: eight times 2^-24."""
+    found = max_difference(ampere, hopper, "HMMA.16816.F32", seconds=1.5)
+    assert exactly(found) == found.found
+    assert 4 * U <= found.found <= found.bound
+    assert 29 * U < found.bound < 31 * U
+    assert found.gap == float(found.bound / found.found)
+    assert found.ulps >= 1
+    assert "from the proved bounds of their steps" in str(found)
+
+
+def test_five_last_places_by_hand() -> None:
+    """c = 1; in each half of the products seven just below 2^-24, one just below 2^-23."""
+    below, power = 1.9990234375 * 2.0**-13, 2.0**-12
+    a, b = [below] * 16, [power] * 7 + [2 * power] + [power] * 7 + [2 * power]
+    assert float(ampere["HMMA.16816.F32"].dot_add(a, b, 1.0)) == 1
+    assert float(hopper["HMMA.16816.F32"].dot_add(a, b, 1.0)) == 1 + 5 * 2.0**-23
+
+
+def test_results_of_fp16_differ_by_as_much_as_the_bound() -> None:
+    found = max_difference(turing, hopper, "HMMA.1688.F16", seconds=1)
+    assert 0.5 * found.bound < found.found <= found.bound
+
+
+def test_one_function_is_not_apart() -> None:
+    same = max_difference(hopper["HMMA.16816.F32"], hopper["HMMA.16816.F32"])
+    assert (same.bound, same.found, same.witness) == (0, 0, None)
+    assert str(same) == "they are one function"
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(IncomparableError):
+        max_difference(hopper["HMMA.16816.F32"], hopper["HMMA.16816.F16"])
+    scaled = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
+    with pytest.raises(ValueError, match="block scales"):
+        max_difference(scaled, scaled)
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ampere", "hopper", "HMMA.16816.F32", "--seconds", "0.5"]) == 0
+    assert "at most  30 · 2^-24" in capsys.readouterr().out
+    assert main(["ampere", "hopper", "nothing"]) == 2
