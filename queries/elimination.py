@@ -297,7 +297,7 @@ def nearest_of(first: Recorded, blocks: Iterable[Recorded], near: Sequence[tuple
                 miss = replace(miss, wrong=before.wrong + len(wrong))
             found[spec] = size, miss
         start += len(rows)
-    return [miss for _, miss in found.values()]
+    return sorted((miss for _, miss in found.values()), key=lambda each: each.wrong)
 
 
 def differ(spec: DotAdd, x: NDArray[np.uint64], y: NDArray[np.uint64]) -> NDArray[np.bool_]:

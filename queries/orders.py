@@ -83,7 +83,7 @@ class Ordered(ShortRepr):
         found += [f"orders of products, not settled: {spec.text}: {why}" for spec, why in self.unsettled]
         if self.left:
             others = counted(self.left, "choice")
-            found.append(f"orders of products were not searched for {others} that are less likely")
+            found.append(f"orders of products were not searched for {others}: less likely, or no time")
         return found
 
     def to_json(self) -> dict[str, object]:
