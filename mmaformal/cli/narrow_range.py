@@ -64,6 +64,11 @@ def narrow_range(
     stem = out / f"figure-{figure}"
     wanted = narrow_range.combinations([figure])
     lengths = [n for n in narrow_range.LENGTHS if n <= largest]
+    if published is not None:  # before minutes are spent
+        for each in wanted:
+            curves.curve(published, each)
+        if len(lengths) < 2:
+            raise UsageError("--published compares curves: --largest of 13 or more")
     rows = []
     with Status() as status:
         for row in narrow_range.measure(wanted, stem.with_name(f"{stem.name}.jsonl"), lengths, seed):

@@ -143,6 +143,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*line, "--no-plot", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (len(told["rows"]), told["violated"]) == (24, 0)
+    assert main([*line[:-1], "10", "--no-plot"]) == 2
+    next(given.iterdir()).unlink()
+    assert main([*line, "--no-plot"]) == 2
+    assert "No such file" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"figure-5.1.jsonl", "figure-5.1.md"}
 
 
