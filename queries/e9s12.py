@@ -164,6 +164,13 @@ def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer
     return _holds(*map(_fma_at, places), L=L)(instruction, asker)
 
 
+def _places(instruction: Instruction) -> int:
+    """F: the places that the accumulator keeps below the largest exponent."""
+    p = instruction.spec.parameters
+    assert isinstance(p, DpaE9s12)
+    return p.L - 3 - p.carries(instruction.spec)
+
+
 def least_fma(instruction: Instruction) -> int:
     """The least L with which one product loses nothing: 46 fractional bits."""
     p = instruction.spec.parameters
@@ -246,8 +253,9 @@ def _one_odd_product(instruction: Instruction) -> Codes:
 
 
 def _two_products(instruction: Instruction) -> Codes:
-    """1 and a product 2^−100, whose sum is only the last one."""
-    return codes(instruction, [("1", "1"), ("0x1p-50", "0x1p-50")], "-1")
+    """1·1 − 1 and a product 2^−(F + 1), which is cut; 2^−F would not be."""
+    far = _places(instruction) + 1
+    return codes(instruction, [("1", "1"), (f"0x1p-{far // 2}", f"0x1p-{far - far // 2}")], "-1")
 
 
 def _zero_beside(instruction: Instruction) -> Codes:

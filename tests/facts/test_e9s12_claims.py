@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 import z3
 from e9s12_numbers import halves, nearest
@@ -20,6 +24,7 @@ from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_errors, prove
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.formats import FORMATS, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.kernels import rows
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.queries import commutativity
@@ -28,6 +33,8 @@ from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+
+ROOT = Path(__file__).resolve().parents[2]
 
 Prove = Callable[[Composing, DotAdd], z3.BoolRef]
 
@@ -109,6 +116,48 @@ def test_what_is_no_claim() -> None:
             prover.prove("none", "DP1A.FP32")
         with pytest.raises(ValueError, match="says nothing of"):
             prover.prove("fp16-rounded", "DP1A.FP32")
+
+
+def test_a_product_in_the_last_place_is_kept() -> None:
+    """The cases that refute `rounded` are those of the largest second product."""
+    for name in ("DP4A.BF16", "DP16A.BF16", "DP4A.FP32"):
+        i = e9s12[name]
+        a, b = ([i.a_format.code("1"), i.a_format.code("0x1p-39"), *[0] * (i.k - 2)] for _ in "ab")
+        assert i.dot_add(a, b, fp32.code("-1")) == fp32.code("0x1p-78")
+
+
+# ---- the tools of docs/e9s12.md --------------------------------------------------------------------------------------
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    tool("e9s12_cost").main()
+    assert capsys.readouterr().out in (ROOT / "docs" / "e9s12.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_directed_cases_and_another_width() -> None:
+    cases = tool("e9s12_cases")
+    rng, seen = np.random.default_rng(0), 0
+    for i in e9s12:
+        for kind in cases.KINDS:
+            a, b, c = cases.cases(rng, i, kind, 2000)
+            fmt, d = i.a_format, rows.dot_add(i.spec, a, b, c)
+            for F in (78, 77):
+                out = np.empty(len(c), np.uint32)
+                cases.expected(a, b, c, fmt.fraction_bits, fmt.exponent_bits, fmt.bias, F, True, out)
+                differ = int((d != out).sum())
+                assert F == 77 or not differ
+                seen += differ
+    assert seen
 
 
 # ---- the looped accumulator ------------------------------------------------------------------------------------------
