@@ -7,11 +7,13 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.dpa_e9s12 import Step
 from mmaformal.facts.dpa_e9s12 import equal, exact, related
-from mmaformal.facts.exact_steps import always_exact, error_bound, prove_step, rounded_once
+from mmaformal.facts.dpa_e9s12.fma import prove_fma
+from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.formats import fp16
+from mmaformal.formats import fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
@@ -27,22 +29,26 @@ class DpaE9s12Facts(RoundedSum[Step]):
         return related.derive(step)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        if spec.a_format != fp16:
-            self.lack("when d is the exact sum, of products that may lose bits")
-        return rounded_once(proving, spec, exact.prove_exact)
+        return rounded_once(proving, spec, self._lossless(spec))
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        if spec.a_format != fp16:
-            self.lack("when d is the exact sum, of products that may lose bits")
+        self._lossless(spec)
         return always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        if instruction.a_format != fp16:
-            self.lack("its sums are off by what `mmaformal e9s12 error` says")
-        return error_bound(instruction, proving, exact.prove_exact)
+        return error_bound(instruction, proving, self._lossless(instruction.spec))
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        prove_step(proving, spec, exact.prove_exact)
+        prove_step(proving, spec, self._lossless(spec))
+
+    def _lossless(self, spec: DotAdd) -> Claims:
+        """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once."""
+        if spec.a_format == fp16:
+            return exact.prove_exact
+        if spec.a_format == fp32 and spec.parameters.step_products == 1:
+            return lambda proving, spec: prove_fma(proving, spec, 0)
+        what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
+        raise NoArgumentError(self.algorithm, what)
 
 
 FACTS = DpaE9s12Facts("dpa_e9s12")
