@@ -69,14 +69,18 @@ _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 #: Those of corsix/amx that multiply floats
 _AMX = re.compile(r"fm[as](?:16|32|64)(?:\.f32)?", re.ASCII)
 
+#: Operators of E9S12 halves, by the products and the type of their factors
+_E9S12 = re.compile(r"dp[1-9]\d{0,2}a\.(?:fp16|bf16|fp32)", re.ASCII)
+
 
 def look_up(architecture: Architecture, name: str) -> Instruction | None:
     """The instruction `name` of an architecture, or None if it may well exist but is not modelled yet.
 
-    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma, Intel's manual, Arm's or
-    corsix/amx, whichever the architecture's vendor uses, and the tables do not say that this architecture lacks it.
-    They do where another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where only *newer* ones have
-    a `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is not modelled.
+    *Not modelled yet* is decided so: the name follows the grammar of SASS, PTX, v_mfma, Intel's manual, Arm's,
+    corsix/amx or the paper on E9S12, whichever the architecture's vendor uses, and the tables do not say that this
+    architecture lacks it.  They do where another architecture has a SASS or v_mfma name, `wgmma` or `tcgen05`, or where
+    only *newer* ones have a `mma` of PTX: an older one's `mma` is compiled to something on every newer GPU, and that is
+    not modelled.
 
     Raises UnknownInstructionError for every other name; its message lists the nearest ones and who has it.
     """
@@ -102,7 +106,7 @@ def look_up(architecture: Architecture, name: str) -> Instruction | None:
 def _grammars(architecture: Architecture) -> tuple[re.Pattern[str], ...]:
     """Those of its vendor: NVIDIA's, if its instructions do not say otherwise."""
     names = [canonical_name(instruction.name) for instruction in architecture]
-    for grammar in (_MFMA, _INTEL, _ARM, _AMX):
+    for grammar in (_MFMA, _INTEL, _ARM, _AMX, _E9S12):
         if any(map(grammar.fullmatch, names)):
             return (grammar,)
     return _SASS, _PORTABLE_PTX, _SPECIFIC_PTX

@@ -279,36 +279,38 @@ class OneProduct:
         """That every input is a number, and the other products are zero."""
         return z3.And(self.x.numbers, *(self.idle(k) for k in self.others))
 
-    def prove_place(self, sums: Sequence[z3.BoolRef]) -> None:
-        """That S is the exact product U·V as a number, whichever exponent is the largest; or zero, as that is."""
-        x, S, e_max = self.x, self.x.S, self.x.step.e_max
-        negative, m = magnitude_of(S)
-        bits = BITS + x.F.bit_length() + 3
-        unit, last = fit(e_max, bits) - x.F, fit(self.top, bits) - (4 * HALF - 2)
-        exact = z3.And(is_sharp(m, unit, self.product, last), z3.Or(m == 0, negative == (self.sign == 1)))
-        high = z3.ULE(self.top, HIGHEST)
-        for o, known in zip(SHIFTS, sums, strict=False):
-            at = e_max == self.top - o
-            claim = z3.Implies(z3.And(at, known.arg(1)), exact)
-            text = "the sum of products is U·V"
-            low = z3.UGE(self.top, 2 * HALF + 2)
-            cut = [S, e_max, self.top, self.product, self.sign]
-            self.proving.claim(f"place {o}", text, claim, [low, high], cut)
 
-    def prove_zero(self) -> None:
-        """That the sign of an exact zero is that of all products and c."""
-        step = self.x.step
-        signs = [y.sign for y in (*step.a, *step.b, step.c)]
-        text = "an exact zero is −0 where c and all products are"
-        every = [x.sign ^ y.sign for x, y in zip(step.a, step.b, strict=True)]
-        claim = step.zero_sign == reduce(lambda x, y: x & y, every, step.c.sign)
-        self.proving.claim("signs", text, claim, (), signs)
-        zero = z3.And(z3.Not(z3.Or(*step.special)), step.sum.total == 0)
-        bits = fp32.storage_bits - 1
-        claim = z3.Implies(zero, step.result == z3.Concat(step.zero_sign, z3.BitVecVal(0, bits)))
-        text = "a sum of exactly zero has that sign"
-        small = [step.sum.total, step.sum.e_max, step.zero_sign, *step.special]
-        self.proving.claim("exact zero", text, claim, (), small)
+def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> None:
+    """That S is the exact product U·V as a number, whichever exponent is the largest; or zero, as that is."""
+    x, S, e_max = one.x, one.x.S, one.x.step.e_max
+    negative, m = magnitude_of(S)
+    bits = BITS + x.F.bit_length() + 3
+    unit, last = fit(e_max, bits) - x.F, fit(one.top, bits) - (4 * HALF - 2)
+    exact = z3.And(is_sharp(m, unit, one.product, last), z3.Or(m == 0, negative == (one.sign == 1)))
+    high = z3.ULE(one.top, HIGHEST)
+    for o, known in zip(SHIFTS, sums, strict=False):
+        at = e_max == one.top - o
+        claim = z3.Implies(z3.And(at, known.arg(1)), exact)
+        text = "the sum of products is U·V"
+        low = z3.UGE(one.top, 2 * HALF + 2)
+        cut = [S, e_max, one.top, one.product, one.sign]
+        one.proving.claim(f"place {o}", text, claim, [low, high], cut)
+
+
+def prove_zero(one: OneProduct) -> None:
+    """That the sign of an exact zero is that of all products and c."""
+    step = one.x.step
+    signs = [y.sign for y in (*step.a, *step.b, step.c)]
+    text = "an exact zero is −0 where c and all products are"
+    every = [x.sign ^ y.sign for x, y in zip(step.a, step.b, strict=True)]
+    claim = step.zero_sign == reduce(lambda x, y: x & y, every, step.c.sign)
+    one.proving.claim("signs", text, claim, (), signs)
+    zero = z3.And(z3.Not(z3.Or(*step.special)), step.sum.total == 0)
+    bits = fp32.storage_bits - 1
+    claim = z3.Implies(zero, step.result == z3.Concat(step.zero_sign, z3.BitVecVal(0, bits)))
+    text = "a sum of exactly zero has that sign"
+    small = [step.sum.total, step.sum.e_max, step.zero_sign, *step.special]
+    one.proving.claim("exact zero", text, claim, (), small)
 
 
 def prove_fma(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
@@ -321,8 +323,8 @@ def prove_fma(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     idle = [claim for k in one.others for claim in one.prove_idle(k)]
     halves = one.prove_active()
     one.prove_largest(halves, idle)
-    one.prove_place(one.prove_sums(halves, idle, one.prove_whole()))
-    one.prove_zero()
+    prove_place(one, one.prove_sums(halves, idle, one.prove_whole()))
+    prove_zero(one)
     x.prove_rounded(x.prove_sum())
     proving.rests_on(FIXED_POINT)
     return one.given
