@@ -21,6 +21,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.facts.dpa_e9s12 import claims
 from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_errors, prove_halves, prove_single
+from mmaformal.facts.dpa_e9s12.exact import prove_exact
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.formats import FORMATS, fp32
 from mmaformal.instruction import Instruction
@@ -83,6 +84,11 @@ def test_breaks_of_one_product() -> None:
     assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), one)
     blind = e9s12["DP4A.FP32"].replace(detects_zeros=False).spec
     assert not proved(lambda proving, spec: prove_fma(proving, spec, 0), blind)
+
+
+def test_a_break_of_fp16_sums() -> None:
+    """With one bit less a product loses its last place."""
+    assert not proved(prove_exact, e9s12["DP4A.FP16"].replace(L=82).spec)
 
 
 @pytest.mark.slow
