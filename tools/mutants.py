@@ -38,6 +38,7 @@ _LOWERED = "hopper mma.m16n8k32.f16.e4m3.e5m2.f16"
 _LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
 _GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
 _PFMA = "sapphire_rapids TDPBF16PS"
+_DP1A = "e9s12 DP1A.FP32"
 _VDP = "sapphire_rapids VDPBF16PS"
 _HALF = "sapphire_rapids VFMADD231PH"
 _DOT = "armv8_6 BFDOT"
@@ -1376,6 +1377,41 @@ MUTANTS: tuple[Mutant, ...] = (
         _VDP,
         "step(spec, a[k], b[k],",
         "step(spec, a[-1 - k], b[-1 - k],",
+    ),
+    Mutant(
+        "executable/dpa_e9s12.py",
+        "the lower half of an fp32 significand loses a bit",
+        _DP1A,
+        "x.significand & 0xFFF",
+        "x.significand & 0x7FF",
+    ),
+    Mutant(
+        "executable/dpa_e9s12.py",
+        "the upper half's exponent is one less",
+        _DP1A,
+        "field + 12, high",
+        "field + 11, high",
+    ),
+    Mutant(
+        "executable/dpa_e9s12.py",
+        "only a's zeros are detected",
+        _DP1A,
+        "where(x.zero | y.zero, 0, exponent)",
+        "where(x.zero, 0, exponent)",
+    ),
+    Mutant(
+        "smt/dpa_e9s12.py",
+        "only b's zeros are detected",
+        _DP1A,
+        "z3.Or(x.zero, y.zero)",
+        "y.zero",
+    ),
+    Mutant(
+        "smt/dpa_e9s12.py",
+        "the upper half's exponent is one less",
+        _DP1A,
+        "field + SIGNIFICAND_BITS, high",
+        "field + FRACTION, high",
     ),
     Mutant(
         "executable/wfma.py",

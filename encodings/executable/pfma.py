@@ -110,8 +110,9 @@ def round_without_least(x: Sum, zero_sign: Lane) -> Rounded:
 
 def tiny_before(spec: DotAdd) -> bool:
     """Whether a result is tiny by what it is before it is rounded."""
-    assert isinstance(spec.parameters, (Pfma, Ffma))
-    return spec.parameters.tiny is Tininess.BEFORE
+    parameters = spec.parameters
+    assert isinstance(parameters, (Pfma, Ffma))
+    return parameters.tiny is Tininess.BEFORE
 
 
 def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
