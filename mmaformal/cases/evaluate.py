@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +17,13 @@ def evaluate(term: z3.ExprRef, values: Mapping[str, Column]) -> Column:
 
     Raises KeyError for a constant without values, ValueError for an operation that is not of bit-vectors.
     """
+    return evaluate_all([term], values)[term.get_id()]
+
+
+def evaluate_all(terms: Sequence[z3.ExprRef], values: Mapping[str, Column]) -> dict[int, Column]:
+    """The same of several terms and of everything in them, by its id."""
     done: dict[int, Column] = {}
-    stack = [term]
+    stack = list(terms)
     while stack:
         t = stack[-1]
         todo = [x for x in t.children() if x.get_id() not in done]
@@ -27,7 +32,7 @@ def evaluate(term: z3.ExprRef, values: Mapping[str, Column]) -> Column:
             continue
         stack.pop()
         done[t.get_id()] = _apply(t, [done[x.get_id()] for x in t.children()], values)
-    return done[term.get_id()]
+    return done
 
 
 def _apply(term: z3.ExprRef, operands: list[Column], values: Mapping[str, Column]) -> Column:

@@ -367,6 +367,13 @@ class LemmaCache:
         """The obligation of a lemma, after proving it if it is new.  Raises NotProvedError."""
         return (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
 
+    def attempt(self, asker: Asker, lemma: Lemma, limit: float) -> Outcome:
+        """Try for so many seconds to prove a lemma that is simplified first; what is proved is known from then on."""
+        outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], limit=limit)
+        if outcome.verdict == "unsat":
+            self._by_formula[lemma.refuted.get_id()] = lemma.refuted, asker.proved[-1]
+        return outcome
+
     def _as_it_is(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
         script = self._scripts[lemma]
         if script not in self._by_script:

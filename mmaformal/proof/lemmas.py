@@ -158,7 +158,7 @@ class Argument(Theorem):
 
         terms, n = [link.term for link in candidates], len(candidates)
         link = follows(top, maximum, n)
-        below = self._not_below(stage, what, maximum, terms)
+        below = self.not_below(stage, what, maximum, terms)
         text = f"{what}: the largest are equal"
         chain = _maxima(top, [candidate.lane for candidate in candidates])
         if chain is None:
@@ -190,7 +190,7 @@ class Argument(Theorem):
         same = Link(running == maximum, (running,), ((maximum, running),))
         if running.eq(maximum) or not is_maximum(maximum, terms):
             return self.derive(stage, text, [same], inputs=terms)[0]
-        below_running = self._not_below(stage, what, running, terms)
+        below_running = self.not_below(stage, what, running, terms)
         order = [
             self._not_above(
                 stage, what, small, large, {x.get_id(): y for x, y in zip(terms, below, strict=True)}
@@ -199,7 +199,7 @@ class Argument(Theorem):
         ]
         return self.derive(stage, text, [same], order)[0]
 
-    def _not_below(
+    def not_below(
         self, stage: str, what: str, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef]
     ) -> list[Link]:
         """That each term is at most a maximum of all, from the top of its tree down."""

@@ -68,7 +68,7 @@ class Pairing(Argument):
         self, tree: z3.BitVecRef, terms: Sequence[z3.BitVecRef], wanted: Link, term: z3.BitVecRef
     ) -> None:
         """That a term is at most the maximum of all."""
-        for each, link in zip(terms, self._not_below("align", "exponents", tree, terms), strict=True):
+        for each, link in zip(terms, self.not_below("align", "exponents", tree, terms), strict=True):
             if each.eq(term):
                 self.derive("align", "a term's exponent is not above the largest", [wanted], [link])
 
@@ -107,11 +107,11 @@ class Pairing(Argument):
         what = "exponents"
         under_left = {
             term.get_id(): link
-            for term, link in zip(left_terms, self._not_below("align", what, left, left_terms), strict=True)
+            for term, link in zip(left_terms, self.not_below("align", what, left, left_terms), strict=True)
         }
         under_moved = {
             term.get_id(): link
-            for term, link in zip(matched, self._not_below("align", what, moved, matched), strict=True)
+            for term, link in zip(matched, self.not_below("align", what, moved, matched), strict=True)
         }
         for small, large, link in below:
             given = [link, under_moved[large.get_id()]]

@@ -96,7 +96,7 @@ def _sum_of_groups(two: Two[gfdrda.Step], terms: Sequence[Link], zero: z3.BitVec
     es = [largest(two.derive, x, y, zero, leaves) for x, y in zip(left.e_groups, right.e_groups, strict=True)]
     tops = {x.get_id(): e for x, e in zip(left.e_groups, es, strict=True)}
     e = largest(two.derive, left.e_products, right.e_products, zero, tops)
-    below = two.pairing._not_below("align", "exponents", right.e_products, list(right.e_groups))
+    below = two.pairing.not_below("align", "exponents", right.e_products, list(right.e_groups))
     cuts = []
     for g in range(count):
         sums, places = (left.groups[g], right.groups[g]), range(g, n, count)
@@ -121,7 +121,7 @@ def _sum_of_products(
     """That the sums of some products, aligned to `tops`, are the same in both runs, and zero if all are."""
     xs, ys = both_summands(*sums, len(places))
     leaves = [two.right.products[k].exponent for k in places]
-    below = two.pairing._not_below("align", "exponents", tops[1], leaves)
+    below = two.pairing.not_below("align", "exponents", tops[1], leaves)
     links = []
     for term, u, v, order in zip(terms, xs, ys, below, strict=True):
         text = "aligned terms are the same, and zero if all are"

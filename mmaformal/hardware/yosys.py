@@ -1,0 +1,123 @@
+"""yosys: a design in SystemVerilog or Verilog as terms, its size in cells, and AIGER.
+
+yosys is a program (Debian's package `yosys`), found on the PATH; nothing of it is linked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import z3
+
+from mmaformal.display import ShortRepr
+from mmaformal.hardware.btor2 import read_btor2
+from mmaformal.hardware.module import HardwareError, Module
+
+#: To words of many bits, as they are written; what is undefined may be anything, and is an input.
+_TO_WORDS = "proc; flatten; setundef -undriven -anyseq; opt_clean"
+
+
+@dataclass(frozen=True, repr=False)
+class Size(ShortRepr):
+    """What generic synthesis makes of a design: gates of at most two inputs, and multiplexers."""
+
+    cells: int
+    depth: int  #: the most cells on a way from an input to an output
+    by_kind: Mapping[str, int]
+
+    def to_json(self) -> dict[str, object]:
+        return {"cells": self.cells, "depth": self.depth, "by_kind": dict(self.by_kind)}
+
+
+def yosys(script: str, timeout: float | None = None) -> str:
+    """Run a script of yosys' commands, and return what it printed.
+
+    Raises HardwareError if there is no yosys, if a command fails, with its message, and when the time is up.
+    """
+    program = shutil.which("yosys")
+    if program is None:
+        raise HardwareError("there is no yosys on the PATH; Debian has it as the package yosys")
+    try:
+        done = subprocess.run(
+            [program, "-Q", "-T", "-p", script], capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise HardwareError(f"yosys did not end in {timeout:g} s; --timeout gives it more") from None
+    if done.returncode:
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        raise HardwareError(f"yosys: {errors[0] if errors else done.stderr.strip() or 'it failed'}")
+    return done.stdout
+
+
+def _reading(files: Sequence[Path], top: str | None, defines: Sequence[str] = ()) -> str:
+    for path in files:
+        if not path.is_file():
+            raise HardwareError(f"there is no file {path}")
+        if re.search(r'["\n;]', str(path)):
+            raise HardwareError(f"yosys cannot be given the name {str(path)!r}")
+    names = " ".join(f'"{path}"' for path in files)
+    given = "".join(f" -D{each}" for each in defines)
+    chosen = f"-top {top}" if top else "-auto-top"
+    return f"read_verilog -sv{given} {names}; hierarchy -check {chosen}"
+
+
+def design(
+    files: Sequence[Path],
+    top: str | None = None,
+    defines: Sequence[str] = (),
+    ports: Mapping[str, z3.BitVecRef] | None = None,
+    timeout: float | None = None,
+) -> Module:
+    """A combinational design of Verilog files as terms, its named wires too (BTOR2 files are read without yosys).
+
+    `ports` as in `read_btor2`.  Raises HardwareError for what yosys does not read, and for registers.
+    """
+    if len(files) == 1 and files[0].suffix in (".btor", ".btor2"):
+        return read_btor2(_text(files[0]), files[0].stem, ports)
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
+        out = Path(folder) / "design.btor"
+        yosys(f"{_reading(files, top, defines)}; {_TO_WORDS}; write_btor {out}", timeout)
+        text = out.read_text(encoding="utf-8")
+    named = re.search(r"for module (\S+?)\.?$", text.splitlines()[0])
+    return read_btor2(text, named[1] if named else files[0].stem, ports)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise HardwareError(f"{path} cannot be read: {error}") from None
+
+
+def size_of(files: Sequence[Path], top: str | None = None, timeout: float | None = None) -> Size:
+    """Cells and depth after generic synthesis (`synth -flatten -noabc; abc -fast -g simple`)."""
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
+        out = Path(folder) / "size.json"
+        synthesis = f"{_reading(files, top)}; synth -flatten -noabc; abc -fast -g simple; opt_clean"
+        said = yosys(f"{synthesis}; tee -o {out} stat -json; ltp -noff", timeout)
+        found = json.loads(out.read_text(encoding="utf-8"))["design"]
+    depth = re.search(r"Longest topological path in .* \(length=(\d+)\)", said)
+    return Size(found["num_cells"], int(depth[1]) if depth else 0, found["num_cells_by_type"])
+
+
+def write_aiger(verilog: str, top: str, out: Path, timeout: float | None = None) -> None:
+    """Write a module as an AIGER file (binary; with a symbol table)."""
+    with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
+        source = Path(folder) / "module.sv"
+        source.write_text(verilog, encoding="utf-8")
+        made = Path(folder) / "module.aig"
+        yosys(
+            f"{_reading([source], top)}; synth -flatten -noabc; aigmap; write_aiger -symbols {made}",
+            timeout,
+        )
+        shutil.move(made, out)
+
+
+__all__ = ["Size", "design", "size_of", "write_aiger", "yosys"]
