@@ -9,7 +9,7 @@ scales) and d (`mmaformal.hardware.module`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,7 @@ def signoff(
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
+    parameters: Mapping[str, int] | None = None,
     timeout: float = 600.0,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -60,8 +61,9 @@ def signoff(
     """Whether a design gives the model's d for every input.
 
     files: Verilog files read together by yosys, or one of BTOR2.  top: the module (default: the one no other uses).
-    defines: of the preprocessor, `NAME` or `NAME=VALUE`.  timeout: seconds in all.  Where the model's NaN is not
-    canonical any NaN of the design is right.  What the design leaves undefined (x) may be anything.
+    defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  timeout:
+    seconds in all.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
+    undefined (x) may be anything.
 
     Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
     """
@@ -69,7 +71,7 @@ def signoff(
     say = progress or (lambda _: None)
     inputs = symbolic_inputs(instruction.spec)
     say("yosys reads the design")
-    module = read_design(paths, top, defines, with_codes(inputs), timeout)
+    module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
     check_ports(module, instruction)
     with Relay(jobs) if jobs is not None else Relay() as portfolio:
         asker = Asker(portfolio, timeout)
@@ -127,8 +129,8 @@ class _Signoff:
             return self._holds(direct(self.asker.proved[-1]))
         ends = ", ".join(matched.unmatched[-6:])
         why = why or (
-            f"{matched.proved} of {matched.nodes} nodes of the design are proved to be the model's, but not d; no input "
-            f"was found on which it differs"
+            f"{matched.proved} of {matched.nodes} nodes of the design are proved to be the model's, but not d; no "
+            f"input was found on which it differs"
         )
         if ends:
             why += f"; named wires that are none of the model's: {ends}"

@@ -154,7 +154,9 @@ class _Reader:
             if words[0] != "bitvec":
                 raise HardwareError("the design has memories; only combinational designs are read")
             self.sorts[number] = int(words[1])
-        elif kind in ("state", "init", "next"):
+        elif kind == "state":  # what has no next state may be anything: yosys says so of what is undefined
+            self.terms[number] = self._term("input", self.sorts[int(words[0])], words[1:])
+        elif kind in ("init", "next"):
             raise HardwareError(
                 "the design has registers or latches; only combinational designs are read: take the stages between "
                 "registers as modules of their own, or unroll it"

@@ -9,7 +9,7 @@ whatever order and however written, have such nodes (SAT sweeping, Kuehlmann and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import z3
@@ -19,6 +19,7 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.encodings import smt
 from mmaformal.hardware.module import Module
+from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
 from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import named
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
@@ -27,13 +28,24 @@ from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker, constants_of
 
 #: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …
-_PATIENCE = (3.0, 10.0, 30.0)
+_PATIENCE = (1.0, 3.0, 10.0)
+#: What depends on so few inputs is tried without a cut, too.
+_FEW = 3
+_ARITHMETIC = frozenset(
+    (
+        z3.Z3_OP_BADD,
+        z3.Z3_OP_BSUB,
+        z3.Z3_OP_BMUL,
+        z3.Z3_OP_BNEG,
+        z3.Z3_OP_BSHL,
+        z3.Z3_OP_BLSHR,
+        z3.Z3_OP_BASHR,
+    )
+)
 #: Nodes of the model that are tried for one of the design.
 _TRIED = 3
 #: A word of fewer bits than this has the values of another by chance, and is tried with the same values only.
 _WORD = 4
-
-Value = tuple[int, ...]  #: of a node in all cases
 
 
 @dataclass
@@ -99,10 +111,12 @@ class _Follower:
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
         self.links: dict[int, Link] = {}  #: by the design's node
         self.of_model: dict[int, Link] = {}  #: by the model's
+        self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
         self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
 
     def run(self) -> Matched:
         candidates = _Candidates(self.model, self.values)
+        self.partials = Partials(list(sums_of(self.model)), self.values)
         self._maxima()
         for number, node in enumerate(self.nodes):
             if self.asker.left <= 0:
@@ -111,7 +125,7 @@ class _Follower:
                 name = self.named.get(node.get_id(), "")
                 self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
                 self._match(node, candidates.of(node))
-        last = self._link(self.d, self.wanted, lambda term: term)
+        last = self._link(self.d, self.wanted, lambda term: term) or self._by_leading_one()
         proof = None
         if last is not None:
             self.theorem.conclude("d of the design is the model's", last)
@@ -140,6 +154,8 @@ class _Follower:
         node: z3.BitVecRef,
         candidates: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]],
     ) -> None:
+        if self._sum(node):
+            return
         for tried, (term, value) in enumerate(candidates):
             if tried == _TRIED or self._link(node, term, value) is not None:
                 return
@@ -153,8 +169,8 @@ class _Follower:
         said = value(term)
         link = Link(node == said, (term,), ((node, said),))
         before: list[tuple[int, ...]] = []
-        for level, patience in enumerate(_PATIENCE):
-            given = self._given(node, term, level)
+        for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if _is_plain(link.claim) else _PATIENCE):
+            given = self._given(node, term, level) if level < len(_PATIENCE) else []
             key = tuple(sorted(id(each) for each in given))
             if key in before:
                 break
@@ -165,9 +181,80 @@ class _Follower:
                 return link
         return None
 
-    def _attempt(self, link: Link, given: Sequence[Link], patience: float) -> bool:
+    def _by_leading_one(self) -> Link | None:
+        """That d is the model's, in a case for each place of the leading one of the widest word that both make it of.
+
+        Where two designs normalise a sum in two ways, all that they share is that sum; its leading one known, their
+        shifts are.
+        """
+        given = self._given(self.d, self.wanted, 0)
+        words = [
+            (link.term.size(), i)
+            for i, link in enumerate(given)
+            if len(link.free) == 1 and _is_word(link.free[0])
+        ]
+        if not words:
+            return None
+        bits, at = max(words)
+        word, said = given[at].term, replace(given[at], free=())
+        others = [*given[:at], *given[at + 1 :]]
+        last = Link(self.d == self.wanted, (self.wanted,), ((self.d, self.wanted),))
+        cases = [_leading_one(word, i) for i in range(-1, bits)]
+        for i, case in enumerate(cases):
+            self.progress(f"d, where the leading one of {bits} bits is at {i - 1}")
+            if not self._attempt(last, [case, said, *others], _PATIENCE[-1]):
+                return None
+        self.theorem.split("a word has a leading one, or is 0", cases, terms=[word])
+        return last
+
+    def _sum(self, node: z3.BitVecRef) -> bool:
+        """Whether a node of the design is proved to be a sum of some terms of a sum of the model's, within a bound."""
+        seen = signed(self.values[node.get_id()], node.size())
+        partial = self.partials.of(seen)
+        if partial is None or not partial.fits:
+            return False
+        given = list(
+            {id(x): x for x in (*self._given(node, partial.term, 0), *self._bounds(partial))}.values()
+        )
+        link = _of_sum(node, partial.term, partial.bounded)
+        if not self._attempt(link, given, _PATIENCE[1]):
+            return False
+        self.links[node.get_id()] = link
+        self.of_model.setdefault(partial.term.get_id(), link)
+        self.partials.add(seen, partial)
+        return not partial.whole or len(partial.places) == 1 or self._whole(node, link, partial)
+
+    def _bounds(self, partial: Partial) -> list[Link]:
+        """That its terms are within their bounds."""
+        found = []
+        for place in sorted(partial.places):
+            term = partial.of.terms[place]
+            if term.get_id() not in self.bounds:
+                one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
+                link = Link(one.bounded, (term,))
+                if self._attempt(link, _frontier(term, self.of_model, 0), _PATIENCE[1]):
+                    self.bounds[term.get_id()] = link
+            if term.get_id() in self.bounds:
+                found.append(self.bounds[term.get_id()])
+        return found
+
+    def _whole(self, node: z3.BitVecRef, said: Link, partial: Partial) -> bool:
+        """From all terms in the design's order to the model's sum."""
+        total, terms = partial.of.total, partial.of.terms
+        same = Link(partial.term == total, (total,), ((partial.term, total),))
+        link = _of_sum(node, total, replace(partial, term=total).bounded)
+        if not self._attempt(same, [], _PATIENCE[-1], terms) or not self._attempt(
+            link, [said, same], _PATIENCE[1]
+        ):
+            return False
+        self.links[node.get_id()] = self.of_model[total.get_id()] = link
+        return True
+
+    def _attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
         text = "a node of the design is the model's"
-        inputs = [c for each in (link.claim,) for c in constants_of(each)]
+        inputs = [*cut, *constants_of(link.claim)]
         trial = Theorem()
         trial.simplified = True
         trial.derive("design", text, [link], given, inputs)
@@ -212,9 +299,9 @@ class _Candidates:
         opposite = tuple(((1 << bits) - 1) ^ x for x in seen)
         for term in self.same.get(opposite, ()):
             yield term, lambda x: ~_word(x, bits)
-        if bits >= _WORD:
-            for term in self.apart.get(_differences(seen), ()):
-                offset = seen[0] - self.values[term.get_id()][0]
+        for numbers in (seen, signed(seen, bits)) if bits >= _WORD else ():
+            for term in self.apart.get(_differences(numbers), ()):
+                offset = numbers[0] - self.values[term.get_id()][0]
                 if offset:
                     yield term, lambda x, offset=offset: _word(x, bits) + offset  # type: ignore[misc]
 
@@ -231,6 +318,37 @@ def _word(term: z3.ExprRef, bits: int) -> z3.BitVecRef:
     if term.size() == bits:
         return term
     return z3.ZeroExt(bits - term.size(), term) if term.size() < bits else z3.Extract(bits - 1, 0, term)
+
+
+def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link:
+    """That a node is a number, which is within its bound."""
+    more = node.size() - term.size()
+    value = z3.SignExt(more, term) if more > 0 else z3.Extract(node.size() - 1, 0, term) if more < 0 else term
+    return Link(z3.And(node == value, bounded), (term,), ((node, value),))
+
+
+def _is_plain(claim: z3.BoolRef) -> bool:
+    """Whether a claim is of few inputs, or has no arithmetic: easy without a cut."""
+    if len(constants_of(claim)) <= _FEW:
+        return True
+    return not any(node.decl().kind() in _ARITHMETIC for node in _nodes([claim]))
+
+
+def _is_word(term: z3.ExprRef) -> bool:
+    return isinstance(term, z3.BitVecRef) and term.size() >= 2 * _WORD
+
+
+def _leading_one(word: z3.BitVecRef, place: int) -> Link:
+    """That a word is 0 above a place and 1 there; of −1, that it is 0."""
+    bits = word.size()
+    if place < 0:
+        value, low = z3.BitVecVal(0, bits), ()
+    elif place == 0:
+        value, low = z3.BitVecVal(1, bits), ()
+    else:
+        below = z3.Extract(place - 1, 0, word)
+        value, low = z3.Concat(z3.BitVecVal(1, bits - place), below), (below,)
+    return Link(word == value, low, ((word, value),))
 
 
 def _is_leaf(node: z3.ExprRef) -> bool:

@@ -18,10 +18,11 @@ from mmaformal.hardware.module import HardwareError, Module
 _KEYWORDS = frozenset(
     re.findall(
         r"\w+",
-        "always and assign begin bit buf case cell config design do edge else end event final for force global if "
-        "include initial inout input int join library local logic module nand negedge new nor not null or output parameter "
-        "posedge priority pull0 pull1 rand reg release repeat return signed small strong0 super supply0 table task "
-        "this time tran tri type unique use var void wait wand weak0 while wire with wor xnor xor",
+        "always and assign begin bit buf case cell config design do edge else end event final for force "
+        "global if include initial inout input int join library local logic module nand negedge new nor not "
+        "null or output parameter posedge priority pull0 pull1 rand reg release repeat return signed small "
+        "strong0 super supply0 table task this time tran tri type unique use var void wait wand weak0 while "
+        "wire with wor xnor xor ",
     )
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

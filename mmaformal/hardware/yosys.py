@@ -56,7 +56,12 @@ def yosys(script: str, timeout: float | None = None) -> str:
     return done.stdout
 
 
-def _reading(files: Sequence[Path], top: str | None, defines: Sequence[str] = ()) -> str:
+def _reading(
+    files: Sequence[Path],
+    top: str | None,
+    defines: Sequence[str] = (),
+    parameters: Mapping[str, int] | None = None,
+) -> str:
     for path in files:
         if not path.is_file():
             raise HardwareError(f"there is no file {path}")
@@ -64,14 +69,23 @@ def _reading(files: Sequence[Path], top: str | None, defines: Sequence[str] = ()
             raise HardwareError(f"yosys cannot be given the name {str(path)!r}")
     names = " ".join(f'"{path}"' for path in files)
     given = "".join(f" -D{each}" for each in defines)
+    if parameters and not top:
+        raise HardwareError("parameters are of a module that is named: give it with --top")
     chosen = f"-top {top}" if top else "-auto-top"
+    chosen += "".join(f" -chparam {name} {_decimal(value)}" for name, value in (parameters or {}).items())
     return f"read_verilog -sv{given} {names}; hierarchy -check {chosen}"
+
+
+def _decimal(value: int) -> str:
+    """A number as yosys reads it: negative ones in 32 bits."""
+    return str(value) if value >= 0 else f"32'b{value & 0xFFFFFFFF:032b}"
 
 
 def design(
     files: Sequence[Path],
     top: str | None = None,
     defines: Sequence[str] = (),
+    parameters: Mapping[str, int] | None = None,
     ports: Mapping[str, z3.BitVecRef] | None = None,
     timeout: float | None = None,
 ) -> Module:
@@ -83,7 +97,7 @@ def design(
         return read_btor2(_text(files[0]), files[0].stem, ports)
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         out = Path(folder) / "design.btor"
-        yosys(f"{_reading(files, top, defines)}; {_TO_WORDS}; write_btor {out}", timeout)
+        yosys(f"{_reading(files, top, defines, parameters)}; {_TO_WORDS}; write_btor {out}", timeout)
         text = out.read_text(encoding="utf-8")
     named = re.search(r"for module (\S+?)\.?$", text.splitlines()[0])
     return read_btor2(text, named[1] if named else files[0].stem, ports)
@@ -96,11 +110,18 @@ def _text(path: Path) -> str:
         raise HardwareError(f"{path} cannot be read: {error}") from None
 
 
-def size_of(files: Sequence[Path], top: str | None = None, timeout: float | None = None) -> Size:
+def size_of(
+    files: Sequence[Path],
+    top: str | None = None,
+    parameters: Mapping[str, int] | None = None,
+    timeout: float | None = None,
+) -> Size:
     """Cells and depth after generic synthesis (`synth -flatten -noabc; abc -fast -g simple`)."""
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         out = Path(folder) / "size.json"
-        synthesis = f"{_reading(files, top)}; synth -flatten -noabc; abc -fast -g simple; opt_clean"
+        synthesis = (
+            f"{_reading(files, top, (), parameters)}; synth -flatten -noabc; abc -fast -g simple; opt_clean"
+        )
         said = yosys(f"{synthesis}; tee -o {out} stat -json; ltp -noff", timeout)
         found = json.loads(out.read_text(encoding="utf-8"))["design"]
     depth = re.search(r"Longest topological path in .* \(length=(\d+)\)", said)
