@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,23 +27,31 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
+from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.hardware.matching import Matched, follow, values_of
 from mmaformal.hardware.module import HardwareError, Module, ports_of, with_codes
+from mmaformal.hardware.simulate import simulate
 from mmaformal.hardware.yosys import design as read_design
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.classes import one_nan
+from mmaformal.queries.elimination import Recorded
+from mmaformal.queries.elimination import differ as rows_differ
+from mmaformal.recordings.read import read, require_fit
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
+from mmaformal.spaces.common import Types
 
 #: Random cases on which a design is run before anything is proved, by moods, and those that nodes are compared on.
 _CASES, _SEEN = 4000, 200
 #: The part of the time given in which a witness is made smaller.
 _SHRINKING = 0.6
+#: Rows of a recording that are run at once.
+_BLOCK = 100_000
 
 Progress = Callable[[str], None]
 
@@ -79,6 +88,63 @@ def signoff(
         answer = asker.within(signed.question, signed.answer)
     assert isinstance(answer, Holds | Fails | Unknown)
     return answer
+
+
+@dataclass(frozen=True, repr=False)
+class Simulated(ShortRepr):
+    """A design run on the rows of a recording."""
+
+    recording: str
+    rows: int
+    wrong: int  #: rows whose d is another
+    first: str  #: the first of them, if there is one
+
+    def __str__(self) -> str:
+        first = f": {self.first}" if self.first else ""
+        return f"{self.recording}: {counted(self.rows, 'row')}, {self.wrong:,} wrong{first}"
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {"recording": self.recording, "rows": self.rows, "wrong": self.wrong, "first": self.first}
+
+
+def on_recording(
+    files: Sequence[Path],
+    instruction: Instruction,
+    path: Path,
+    *,
+    top: str | None = None,
+    defines: Sequence[str] = (),
+    parameters: Mapping[str, int] | None = None,
+    simulator: str | None = None,
+    timeout: float = 600.0,
+) -> Simulated:
+    """Run a design on every row of a recording, and compare its d with the recorded one.
+
+    Raises HardwareError as `simulate` does, RecordingError for what is no recording, or one of other types.
+    """
+    spec, recording = instruction.spec, read(path)
+    require_fit(recording, instruction)
+    types = Types.of(spec)
+    wrong, first, done = 0, "", 0
+    for block in recording.blocks(_BLOCK):
+        given = Recorded.of(block, types, spec.k)
+        d = simulate(
+            files,
+            spec,
+            given.rows,
+            top or files[0].stem,
+            defines=defines,
+            parameters=parameters,
+            simulator=simulator,
+            timeout=timeout,
+        )
+        differ = rows_differ(spec, d, given.d)
+        if differ.any() and not first:
+            row = int(np.flatnonzero(differ)[0])
+            first = f"row {done + row}: recorded {int(given.d[row]):#x}, the design gives {int(d[row]):#x}"
+        wrong, done = wrong + int(differ.sum()), done + len(d)
+    return Simulated(path.name, done, wrong, first)
 
 
 def check_ports(module: Module, instruction: Instruction) -> None:

@@ -23,7 +23,9 @@ from mmaformal.cli.roundoff import roundoff
 from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
 from mmaformal.cli.show import show
+from mmaformal.cli.signoff import signoff
 from mmaformal.cli.verify import verify
+from mmaformal.cli.verilog import verilog
 
 
 @click.group(
@@ -59,6 +61,8 @@ for _command in (
     e9s12,
     roundoff,
     narrow_range,
+    verilog,
+    signoff,
     completion,
 ):
     app.add_command(_command)

@@ -50,6 +50,8 @@ def test_everything_completes() -> None:
         "e9s12",
         "roundoff",
         "narrow-range",
+        "verilog",
+        "signoff",
         "completion",
     ]
     assert completed("show", "hop") == ["hopper"]

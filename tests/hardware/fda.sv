@@ -15,7 +15,8 @@ module fda #(
     parameter int EC = 8, MC = 23,   // c and d
     parameter int F = 25,            // fractional bits kept in alignment
     parameter int EZ = -133,         // the exponent of a product or c that is zero
-    parameter bit NEAREST = 0        // d to nearest even; else toward zero
+    parameter bit NEAREST = 0,       // d to nearest even; else toward zero
+    parameter bit FIELDS = 0         // what is zero has the exponent of its fields, not EZ
 ) (
     input  logic [K*(1+EA+MA)-1:0] a,
     input  logic [K*(1+EA+MA)-1:0] b,
@@ -55,7 +56,7 @@ module fda #(
 `ifdef BUG_ZERO_EXPONENT
         assign exponents[k*XW +: XW] = sum;
 `else
-        assign exponents[k*XW +: XW] = zero ? XW'(EZ) : sum;
+        assign exponents[k*XW +: XW] = zero && !FIELDS ? XW'(EZ) : sum;
 `endif
         assign sign[k] = x[WA-1] ^ y[WA-1];
         assign inf_x = (&p) && x[MA-1:0] == 0;
@@ -74,7 +75,7 @@ module fda #(
     logic signed [XW-1:0] c_exponent;
     logic c_infinite, c_nan;
     assign c_significand = {c[MC +: EC] != 0, c[MC-1:0]};
-    assign c_exponent = c_significand == 0 ? XW'(EZ) : XW'(c[MC +: EC]) + XW'(c[MC +: EC] == 0) - XW'(BC);
+    assign c_exponent = c_significand == 0 && !FIELDS ? XW'(EZ) : XW'(c[MC +: EC]) + XW'(c[MC +: EC] == 0) - XW'(BC);
     assign c_infinite = (&c[MC +: EC]) && c[MC-1:0] == 0;
     assign c_nan = (&c[MC +: EC]) && c[MC-1:0] != 0;
 

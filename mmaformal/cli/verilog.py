@@ -1,0 +1,70 @@
+"""`mmaformal verilog`: a model as hardware."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UsageError, answered
+
+_FORMATS = ("sv", "btor2", "aiger")
+
+
+@click.command()
+@options.arch()
+@options.name()
+@options.chain
+@options.replace
+@click.option("--out", type=options.OUTPUT_FILE, metavar="FILE", help="Write it there (default: print it).")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(_FORMATS),
+    default="sv",
+    help="SystemVerilog (default), BTOR2 or AIGER.",
+)
+@click.option(
+    "--name", "module_name", metavar="NAME", help="Of the module (default: that of the instruction)."
+)
+def verilog(
+    arch: Architecture,
+    name: str,
+    chain: int | None,
+    changes: tuple[options.Change, ...],
+    out: Path | None,
+    kind: str,
+    module_name: str | None,
+) -> int:
+    """Write a model as a combinational module: SystemVerilog, BTOR2, or (by yosys) AIGER.
+
+    Its ports are a and b, K codes each, the first in the lowest bits; c; scale_a and scale_b, if there are block
+    scales; and d. It is the SMT encoding's formula, term by term, with the interfaces between its stages by name.
+
+    Exit status: 0, or 2 for wrong use.
+    """
+    from mmaformal.hardware.btor2 import btor2
+    from mmaformal.hardware.module import HardwareError, model_of
+    from mmaformal.hardware.verilog import systemverilog
+    from mmaformal.hardware.yosys import write_aiger
+
+    instruction = options.instruction_of(arch, name, changes, chain)
+    called = module_name or re.sub(r"\W+", "_", f"{instruction.architecture}_{instruction.name}").lower()
+    about = f"{instruction.label}: {instruction.spec.types}, K={instruction.k}, {instruction.parameters.describe()}"
+    try:
+        module = model_of(instruction.spec, called)
+        if kind == "aiger":
+            if out is None:
+                raise UsageError("AIGER is binary: --out says where to write it")
+            write_aiger(systemverilog(module), called, out)
+            return answered(f"{out}: {about}", SETTLED)
+        text = btor2(module) if kind == "btor2" else systemverilog(module, about)
+    except HardwareError as error:
+        raise UsageError(str(error)) from None
+    if out is None:
+        return answered(text.rstrip("\n"), SETTLED)
+    out.write_text(text, encoding="utf-8")
+    return answered(f"{out}: {about}", SETTLED)

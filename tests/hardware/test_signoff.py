@@ -1,0 +1,133 @@
+"""A unit written by hand is proved to be the model, and each of its bugs is found with a minimal input."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mmaformal import cli, hopper, volta
+from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
+from mmaformal.cases.witness import CaseWitness
+from mmaformal.formats import e5m2, fp16
+from mmaformal.hardware.module import HardwareError, model_of
+from mmaformal.hardware.verilog import systemverilog
+from mmaformal.queries.classes import as_instruction
+from mmaformal.queries.signoff import signoff
+from mmaformal.solver.answers import Fails, Holds, Unknown
+
+pytestmark = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
+
+UNIT = Path(__file__).with_name("fda.sv")
+#: A small unit of the same design: two products of e5m2, c and d in fp16, to nearest even.
+SMALL = as_instruction(
+    DotAdd(2, e5m2, e5m2, fp16, fp16, Fda(F=13, L=2, rho=CONVERSIONS["RNE-FP16"], e_zero=None))
+)
+SMALL_PARAMETERS = {"K": 2, "EA": 5, "MA": 2, "EC": 5, "MC": 10, "F": 13, "NEAREST": 1, "FIELDS": 1}
+VOLTA_PARAMETERS = {"K": 4, "F": 23, "EZ": -131}
+
+
+def small(*defines: str, timeout: float = 120.0) -> Holds | Fails | Unknown:
+    return signoff(UNIT, SMALL, top="fda", defines=defines, parameters=SMALL_PARAMETERS, timeout=timeout)
+
+
+@pytest.mark.parametrize("bug", ["STICKY", "SPECIAL"])
+def test_a_bug_is_found_with_one_product(bug: str) -> None:
+    answer = signoff(UNIT, SMALL, top="fda", defines=[f"BUG_{bug}"], parameters=SMALL_PARAMETERS, timeout=20)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    assert answer.witness.results[0] != answer.witness.results[1]
+    codes = answer.witness.codes
+    assert sum(1 for x, y in zip(codes.a, codes.b, strict=True) if x or y) == 1
+    assert answer.witness.minimality[0].endswith("proved minimal")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", ["CLAMP", "CARRY", "SPECIAL", "ZERO_EXPONENT"])
+def test_the_bugs_of_a_unit_of_volta(bug: str) -> None:
+    answer = signoff(
+        UNIT,
+        volta["HMMA.884.F32.F32"],
+        top="fda",
+        defines=[f"BUG_{bug}"],
+        parameters=VOLTA_PARAMETERS,
+        timeout=120,
+    )
+    assert isinstance(answer, Fails)
+    assert isinstance(answer.witness, CaseWitness)
+    assert answer.witness.minimality[0].endswith("proved minimal")
+
+
+@pytest.mark.slow
+def test_units_of_real_sizes(tmp_path: Path) -> None:
+    unit = signoff(UNIT, volta["HMMA.884.F32.F32"], top="fda", parameters=VOLTA_PARAMETERS, timeout=600)
+    assert isinstance(unit, Holds)
+    path = tmp_path / "unit.sv"
+    path.write_text(systemverilog(model_of(hopper["HMMA.16816.F32"].spec, "unit")), encoding="utf-8")
+    assert isinstance(signoff(path, hopper["HMMA.16816.F32"], timeout=600), Holds)
+
+
+@pytest.fixture
+def generated(tmp_path: Path) -> Path:
+    path = tmp_path / "unit.sv"
+    path.write_text(systemverilog(model_of(SMALL.spec, "unit")), encoding="utf-8")
+    return path
+
+
+def test_a_module_written_from_the_model_is_the_model(generated: Path) -> None:
+    assert isinstance(signoff(generated, SMALL, timeout=60), Holds)
+
+
+@pytest.mark.slow
+def test_one_wrong_input_of_2_to_the_48_is_found(generated: Path) -> None:
+    text = generated.read_text(encoding="utf-8")
+    hidden = "{15'h0, a == 16'h1234 && b == 16'h5678 && c == 16'h4321}"
+    assert text.count("    assign d = ") == 1
+    generated.write_text(text.replace("    assign d = ", f"    assign d = {hidden} ^ "), encoding="utf-8")
+    answer = signoff(generated, SMALL, timeout=60)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    codes = answer.witness.codes
+    assert (codes.a, codes.b, codes.c) == ((0x34, 0x12), (0x78, 0x56), 0x4321)
+
+
+def test_time_that_is_too_short_settles_nothing(generated: Path) -> None:
+    answer = signoff(generated, SMALL, timeout=0.5)
+    assert isinstance(answer, Unknown)
+
+
+def test_other_ports_are_named(generated: Path) -> None:
+    with pytest.raises(HardwareError, match="the port a has 16 bits; 64 are needed"):
+        signoff(generated, volta["HMMA.884.F32.F32"])
+    text = generated.read_text(encoding="utf-8")
+    generated.write_text(
+        text.replace("[15:0] c", "[15:0] z").replace(" c[", " z[").replace("= c ", "= z "), encoding="utf-8"
+    )
+    with pytest.raises(HardwareError):
+        signoff(generated, SMALL)
+
+
+def test_registers_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "unit.sv"
+    path.write_text(
+        "module unit(input clk, input [15:0] a, b, input [15:0] c, output reg [15:0] d);\n"
+        "always @(posedge clk) d <= c;\nendmodule\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(HardwareError, match="registers or latches"):
+        signoff(path, SMALL)
+
+
+def test_the_command(generated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(generated.parent)
+        assert cli.main(["signoff", "nothing.sv", "--against", "volta", "HMMA.884.F32.F32"]) == 2
+        assert "there is no file nothing.sv" in capsys.readouterr().err
+        assert cli.main(["signoff", "unit.sv", "--against", "volta", "HMMA.884.F32.F32"]) == 2
+        assert cli.main(["signoff", "unit.sv", "--against", "nowhere", "X"]) == 2
+        assert cli.main(["signoff", "unit.sv", "--against", "volta", "HMMA.884.F32.F32", "-G", "K"]) == 2
+        assert "NAME=VALUE" in capsys.readouterr().err
+        out = generated.parent / "volta.sv"
+        assert cli.main(["verilog", "volta", "HMMA.884.F32.F32", "--out", str(out)]) == 0
+        capsys.readouterr()
