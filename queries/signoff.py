@@ -64,7 +64,6 @@ def signoff(
     defines: Sequence[str] = (),
     parameters: Mapping[str, int] | None = None,
     timeout: float = 600.0,
-    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Holds | Fails | Unknown:
     """Whether a design gives the model's d for every input.
@@ -82,7 +81,7 @@ def signoff(
     say("yosys reads the design")
     module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
     check_ports(module, instruction)
-    with Relay(jobs) if jobs is not None else Relay() as portfolio:
+    with Relay() as portfolio:
         asker = Asker(portfolio, timeout)
         signed = _Signoff(instruction, inputs, module, asker, say)
         answer = asker.within(signed.question, signed.answer)

@@ -17,6 +17,7 @@ import z3
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
+from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
@@ -48,8 +49,8 @@ _TRIED = 3
 _WORD = 4
 
 
-@dataclass
-class Matched:
+@dataclass(repr=False)
+class Matched(ShortRepr):
     """How far the design was followed."""
 
     proof: Proof | None  #: that d is the model's
@@ -341,14 +342,12 @@ def _is_word(term: z3.ExprRef) -> bool:
 def _leading_one(word: z3.BitVecRef, place: int) -> Link:
     """That a word is 0 above a place and 1 there; of −1, that it is 0."""
     bits = word.size()
-    if place < 0:
-        value, low = z3.BitVecVal(0, bits), ()
-    elif place == 0:
-        value, low = z3.BitVecVal(1, bits), ()
-    else:
-        below = z3.Extract(place - 1, 0, word)
-        value, low = z3.Concat(z3.BitVecVal(1, bits - place), below), (below,)
-    return Link(word == value, low, ((word, value),))
+    if place <= 0:
+        value = z3.BitVecVal(int(place == 0), bits)
+        return Link(word == value, (), ((word, value),))
+    below = z3.Extract(place - 1, 0, word)
+    value = z3.Concat(z3.BitVecVal(1, bits - place), below)
+    return Link(word == value, (below,), ((word, value),))
 
 
 def _is_leaf(node: z3.ExprRef) -> bool:

@@ -7,22 +7,24 @@ from dataclasses import dataclass
 
 import z3
 
+from mmaformal.display import ShortRepr
+
 Value = tuple[int, ...]  #: of a node in all cases
 
 #: A sum of fewer terms has few orders, which solvers see through.
 _TERMS = 4
 
 
-@dataclass(frozen=True)
-class Sum:
+@dataclass(frozen=True, repr=False)
+class Sum(ShortRepr):
     """A two's complement sum of bit-vectors of one width in a model."""
 
     total: z3.BitVecRef
     terms: tuple[z3.BitVecRef, ...]
 
 
-@dataclass(frozen=True)
-class Partial:
+@dataclass(frozen=True, repr=False)
+class Partial(ShortRepr):
     """The sum of some of the terms, added in the design's order, and a bound of its magnitude."""
 
     of: Sum
@@ -42,7 +44,7 @@ class Partial:
     @property
     def fits(self) -> bool:
         """Whether the bound is a number of the sum's width."""
-        return self.bound < 1 << (self.term.size() - 1)
+        return bool(self.bound < 1 << (self.term.size() - 1))
 
 
 def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[Sum]:
@@ -89,7 +91,7 @@ def bound_of(term: z3.BitVecRef) -> int:
     """A bound of a term's magnitude, as its zeros above show it; the largest of its width if they do not."""
     x = _magnitude(term)
     x = term if x is None else x
-    bits = term.size() - 1
+    bits: int = term.size() - 1
     if z3.is_app_of(x, z3.Z3_OP_ZERO_EXT):
         bits = min(bits, x.arg(0).size())
     elif z3.is_app_of(x, z3.Z3_OP_CONCAT) and z3.is_bv_value(x.arg(0)) and x.arg(0).as_long() == 0:

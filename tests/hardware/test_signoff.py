@@ -34,7 +34,7 @@ def small(*defines: str, timeout: float = 120.0) -> Holds | Fails | Unknown:
 
 @pytest.mark.parametrize("bug", ["STICKY", "SPECIAL"])
 def test_a_bug_is_found_with_one_product(bug: str) -> None:
-    answer = signoff(UNIT, SMALL, top="fda", defines=[f"BUG_{bug}"], parameters=SMALL_PARAMETERS, timeout=20)
+    answer = signoff(UNIT, SMALL, top="fda", defines=[f"BUG_{bug}"], parameters=SMALL_PARAMETERS, timeout=90)
     assert isinstance(answer, Fails), answer
     assert isinstance(answer.witness, CaseWitness)
     assert answer.witness.results[0] != answer.witness.results[1]
