@@ -24,7 +24,8 @@ from mmaformal.instruction import Instruction
 from mmaformal.lanes import Flag, Lane, LaneError, Sample, Tracer
 from mmaformal.solver.asking import constants_of
 
-_SAMPLES = 256
+#: Values that each input of a trace is run on: a third of each kind.
+SAMPLES = 384
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,12 @@ def _signed(code: int, fmt: Format) -> int:
 def sample(fmt: Format, rng: np.random.Generator) -> Sample:
     """Codes of a format: any, and, as many, finite ones whose exponents are near 0, with all or no fraction bits; and
     as many of which most are zero, and the others' exponents are farther apart."""
-    half = _SAMPLES // 2
-    any_code = rng.integers(0, fmt.codes, half, dtype=np.uint64, endpoint=False)
-    near = _fields(fmt, rng, rng.integers(-2, 3, half))
+    third = SAMPLES // 3
+    any_code = rng.integers(0, fmt.codes, third, dtype=np.uint64, endpoint=False)
+    near = _fields(fmt, rng, rng.integers(-2, 3, third))
     (other,) = rng.spawn(1)
-    far = _fields(fmt, other, other.integers(-30, 31, half))
-    few = np.where(other.random(half) < 0.25, far, far & np.uint64(fmt.sign_mask))
+    far = _fields(fmt, other, other.integers(-30, 31, third))
+    few = np.where(other.random(third) < 0.25, far, far & np.uint64(fmt.sign_mask))
     return np.concatenate([any_code, near, few]).astype(np.int64)
 
 

@@ -285,7 +285,7 @@ def _tiny(draw: _Draw) -> Rows:
     c = np.where(draw.rows(0.5), draw.fields(spec.c_format, field, (0, 0, 0)), np.uint64(0))
     if spec.k > 1:
         a[rows, places[:, 0]] *= c == 0
-    return Rows(a, b, c, *draw.scales(0, 0.0))
+    return Rows(a, b, c, *draw.scales(1, 0.0))
 
 
 def _largest(draw: _Draw) -> Rows:

@@ -12,7 +12,7 @@ import numpy as np
 import z3
 
 from mmaformal.algorithms import Conversion
-from mmaformal.cases.encodings import check_samples, sample
+from mmaformal.cases.encodings import SAMPLES, check_samples, sample
 from mmaformal.encodings.executable import amx as executable_amx
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
@@ -93,7 +93,7 @@ def _trace(rho: Conversion, tracer: Tracer) -> _Traces:
     codes = {name: z3.BitVec(name, rho.format.storage_bits) for name in "xyz"}
     operand = z3.BitVec("operand", BITS)
     lanes = {name: tracer.input(code, sample(rho.format, rng)) for name, code in codes.items()}
-    operand_lane = tracer.input(operand, rng.integers(*INT64, 256))
+    operand_lane = tracer.input(operand, rng.integers(*INT64, SAMPLES))
     on, skip = executable_amx.fields(operand_lane), smt_amx.skips(operand)
     executable = executable_amx.alu(lanes["x"], lanes["y"], lanes["z"], on, rho)
     smt = smt_amx.alu(rho, skip, *codes.values())

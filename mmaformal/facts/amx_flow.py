@@ -18,7 +18,7 @@ import z3
 
 from mmaformal.algorithms import Conversion
 from mmaformal.apple.terms import OpenElements, constants
-from mmaformal.cases.encodings import check_samples, sample
+from mmaformal.cases.encodings import SAMPLES, check_samples, sample
 from mmaformal.encodings.executable import amx as executable
 from mmaformal.encodings.smt import amx as smt
 from mmaformal.facts.amx_alu import range_of, skips
@@ -28,7 +28,6 @@ from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 
 ROWS = smt.ROWS
-_SAMPLES = 256
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,13 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
 
     def lanes(word: z3.BitVecRef) -> list[Lane]:
         parts = (z3.Extract(low + 7, low, word) for low in range(0, word.size(), 8))
-        return [tracer.input(part, rng.integers(0, 256, _SAMPLES)) for part in parts]
+        return [tracer.input(part, rng.integers(0, 256, SAMPLES)) for part in parts]
 
     state = constants()
     x, y, _ = state
     mine = executable.State(lanes(x), lanes(y), [lane for row in state.z for lane in lanes(row)])
     operand = z3.BitVec("operand", BITS)
-    operand_lane = tracer.input(operand, rng.integers(*INT64, _SAMPLES))
+    operand_lane = tracer.input(operand, rng.integers(*INT64, SAMPLES))
     open_: dict[str, list[Lane]] = {}
 
     def unit(rho: Conversion, on: executable.Fields, elements: Sequence[executable.Element]) -> list[Lane]:
