@@ -21,7 +21,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.cases.codes import is_nan
 from mmaformal.display import ShortRepr, counted
 from mmaformal.facts.registry import facts_of
@@ -168,7 +168,7 @@ def diagnose_gemm(
     """The structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
 
     Bit patterns, or floats of exactly the types named.  A NaN is reproduced by any NaN.  Tried: every chain of one of
-    `instructions` (default: all of the registry that take a and b of these types and can be chained) over K; K cut into
+    `instructions` (default: all of units that are built, that take these types and can be chained) over K; K cut into
     blocks of any number of instructions (less than two that are left halved, or not), or dealt in turn to 2, 4, 8, 16
     or 32 chains; their results added in order, in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded
     to D's type, to nearest even.  `timeout`, in seconds, is for proving that structures which explain it are the same.
@@ -184,7 +184,8 @@ def diagnose_gemm(
         raise ValueError(f"A {a.shape}, B {b.shape}, D {d.shape}: M×K, K×N and M×N are needed")
     if not (a.size and b.size):
         raise ValueError("a product without elements, or of no products, tells nothing")
-    every = (i for arch in ARCHITECTURES.values() for i in arch) if instructions is None else instructions
+    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
+    every = there_are if instructions is None else instructions
     chosen = chained_ones(every, *given)
     if not chosen:
         raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")

@@ -29,8 +29,12 @@ ARCHITECTURES = ArchitectureTable(
     }
 )
 
+#: Designs on paper: no library runs on them.
+ON_PAPER = frozenset(("e9s12",))
+
 __all__ = [
     "ARCHITECTURES",
+    "ON_PAPER",
     "Architecture",
     "ArchitectureTable",
     "Revision",

@@ -16,7 +16,7 @@ from recorded import SHARED, save
 from mmaformal import Structure, ampere, apple_amx, cdna1, cli, diagnose_gemm, hopper, replay, sapphire_rapids
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.facts.pfma import last_addition
-from mmaformal.formats import bf16, fp64
+from mmaformal.formats import bf16, fp32, fp64
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.diagnose_gemm import LANES, ORDERS, additions
@@ -95,6 +95,14 @@ def test_one_wrong_element_is_explained_by_nothing_and_named() -> None:
     assert nearest.recorded == nearest.gives ^ 1
     assert "1 element wrong" in str(found)
     assert "nothing tried explains all 36 elements" in str(found)
+
+
+def test_designs_on_paper_make_no_product() -> None:
+    a, b = factors(Call(fp32, (2, 4, 2)), np.random.default_rng(0))
+    d = replay(a, b, Structure(FMA))
+    found = diagnose_gemm(a, b, d, a_format="fp32", b_format="fp32", d_format="fp32", timeout=1)
+    assert FMA in found.instructions
+    assert {i.architecture for i in found.instructions} == {"cdna1", "apple_amx"}
 
 
 def test_a_nan_is_any_nan() -> None:
