@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -159,10 +159,11 @@ class Fingerprint(ShortRepr):
 
 
 def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
-    """The instructions of all architectures for these types, c as d, without block scales; one for each function."""
+    """The instructions of all architectures that are built for these types, c as d, without block scales; one for each function."""
     a, d = (FORMATS[x] if isinstance(x, str) else x for x in (a, d))
     b = a if b is None else FORMATS[b] if isinstance(b, str) else b
-    found = [i for arch in ARCHITECTURES.values() for i in arch if Types.of(i.spec) == Types(a, b, d, d)]
+    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
+    found = [i for i in there_are if Types.of(i.spec) == Types(a, b, d, d)]
     if not found:
         raise ValueError(f"no instruction takes {a} × {b} + {d} → {d}")
     return tuple(found)
