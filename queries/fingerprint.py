@@ -159,7 +159,7 @@ class Fingerprint(ShortRepr):
 
 
 def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
-    """The instructions of these types, c as d, of all units that are built, without block scales; one of each function."""
+    """The instructions of these types, c as d, of all units that are built, without block scales."""
     a, d = (FORMATS[x] if isinstance(x, str) else x for x in (a, d))
     b = a if b is None else FORMATS[b] if isinstance(b, str) else b
     there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
