@@ -5,7 +5,8 @@ order is which products were taken and the sum so far, and of that a row has few
 some last places.  So a row is followed through all sets of products, forward with every sum that some order gives,
 backward from what was recorded, and leaves the orders on a way from one to the other, as paths of a graph
 (`mmaformal.queries.paths`).  An order that is left and that some row refutes names the next row.  In the end there are
-none, which is a proof that no order explains the rows, or those that explain all of them.
+none, so that no order explains the rows, or those that explain all of them.  That is found by running, of all sums that
+there are, and rests on which products of a step may change places (`DotAdd.class_of`); it is no obligation of a solver.
 
 What zeros and special values do is not known yet.  So, in algorithms that have such details, rows are used that have
 neither, and a sum that is either, or that could depend on details (`mmaformal.spaces.sure`), stands for any.

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from mmaformal.apple.operand import OPS
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, told
-
-if TYPE_CHECKING:
-    from mmaformal.solver.answers import Answer
+from mmaformal.cli.claims import settle
+from mmaformal.cli.running import SETTLED, UsageError, answered
 
 #: Known here, so that completion need not import a solver.
 CLAIM_NAMES = (
@@ -81,8 +77,6 @@ def amx(
     Exit status: 0 all Hold, 1 one Fails, 3 one Unknown, 2 wrong use.
     """
     from mmaformal.queries.amx import STATEMENTS, AmxProver
-    from mmaformal.solver.answers import Fails, Holds
-    from mmaformal.solver.asking import watching
 
     if listing:
         lines = (
@@ -104,26 +98,7 @@ def amx(
         raise UsageError(
             f"{', '.join(claims)} says nothing of {', '.join(names)}; of {', '.join(_ONLY[claims[0]])} it does"
         )
-    found: list[tuple[dict[str, str], Answer]] = []
     with options.remembering(evidence, no_cache), AmxProver(solvers or None, memory) as prover:
-        for claim, name in wanted:
-            with Status() as status, watching(status.show):
-                answer = prover.prove(claim, name, timeout)
-            found.append(({"instruction": name, "claim": claim}, answer))
-            if not as_json:
-                answered(_text(claim, name, answer, verbose), SETTLED)
-            if smtlib is not None:
-                answer.write_smtlib(smtlib / f"{name}-{claim}")
-    if as_json:
-        answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
-    answers = [answer for _, answer in found]
-    if any(isinstance(answer, Fails) for answer in answers):
-        return REFUTED
-    return SETTLED if all(isinstance(answer, Holds) for answer in answers) else UNKNOWN
-
-
-def _text(claim: str, name: str, answer: Answer, verbose: bool) -> str:
-    """A line where it holds, unless all is to be told."""
-    word = {"Holds": "proved", "Fails": "REFUTED"}.get(type(answer).__name__, "UNKNOWN")
-    line = f"{word:8} {name}  {claim:15} {answer.seconds:7.1f} s  {answer.evidence.summary}"
-    return line if word == "proved" and not verbose else f"{line}\n{told(answer, verbose)}"
+        return settle(
+            prover, wanted, timeout, widths=(6, 15), verbose=verbose, as_json=as_json, smtlib=smtlib
+        )

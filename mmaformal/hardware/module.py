@@ -14,7 +14,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.display import ShortRepr
+from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.proof.failure import named
 
@@ -35,6 +35,13 @@ class Module(ShortRepr):
     inputs: Mapping[str, z3.BitVecRef]
     outputs: Mapping[str, z3.BitVecRef]
     wires: Mapping[str, z3.ExprRef] = field(default_factory=dict)  #: named terms between them
+
+    def __repr__(self) -> str:
+        ports = [
+            ", ".join(f"{name}[{x.size()}]" for name, x in side.items())
+            for side in (self.inputs, self.outputs)
+        ]
+        return short_text(self, self.name, f"{' → '.join(ports)}, {counted(len(self.wires), 'wire')}")
 
     @property
     def ports(self) -> dict[str, int]:
