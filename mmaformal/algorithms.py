@@ -1048,10 +1048,13 @@ class DpaE9s12(Parameters):
         least = 25 + self.carries(spec)
         self._needs(least <= self.L, f"L ≥ {least}, which hold the largest products, not {self.L}")
 
+    def summands(self, spec: DotAdd) -> int:
+        """E9S12 products of a step."""
+        return 4 * self.N if spec.a_format == fp32 else self.N
+
     def carries(self, spec: DotAdd) -> int:
         """Bits of the accumulator above those that one product needs."""
-        products = 4 * self.N if spec.a_format == fp32 else self.N
-        return (products - 1).bit_length()
+        return (self.summands(spec) - 1).bit_length()
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         if self.N == 1:

@@ -1,5 +1,5 @@
-"""d grows with c, of a step of sfma or ffma, or of efda in fixed point: one sum of two terms, c and what does not
-depend on it.
+"""d grows with c, of a step of sfma, ffma or dpa_e9s12, or of efda in fixed point: one sum of two terms, c and what
+does not depend on it.
 
 With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
 finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
@@ -14,11 +14,11 @@ from typing import Protocol, TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda, Ffma, Sfma
+from mmaformal.algorithms import DotAdd, DpaE9s12, Efda, Ffma, Sfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import efda, pfma, sfma
+from mmaformal.encodings.smt import dpa_e9s12, efda, pfma, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     StickySum,
@@ -50,7 +50,10 @@ class AddsTerm(Judged, Protocol):
 Sticky: TypeAlias = sfma.Step | pfma.Fma | AddsTerm
 
 
-def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep:
+def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep | dpa_e9s12.Step:
+    p = spec.parameters
+    if isinstance(p, DpaE9s12):
+        return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
     step = step_of(spec, x)
     assert not isinstance(step, efda.SortedStep)
     return step
@@ -65,6 +68,8 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
     p = spec.parameters
     if isinstance(p, Sfma):
         return sfma.exponents_of(spec.c_format)
+    if isinstance(p, DpaE9s12):
+        return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
     assert isinstance(p, Efda)
     bits = efda.sum_places(spec, p.L)
     own = product_range(spec.a_format, spec.b_format)
@@ -78,6 +83,8 @@ def frame_of(spec: DotAdd) -> int:
         return sfma.frame_bits(spec.c_format.fraction_bits + 1)
     if isinstance(p, Ffma):
         return pfma.FRAME
+    if isinstance(p, DpaE9s12):
+        return p.L - 1 + dpa_e9s12.GUARD
     assert isinstance(p, Efda)
     return efda.sum_places(spec, p.L) + efda.places_below(efda.precision(spec, p))
 
@@ -87,7 +94,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
 
 
-def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[sfma.Step | efda.FixedStep], z3.BoolRef]:
+def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[sfma.Step | efda.FixedStep | dpa_e9s12.Step], z3.BoolRef]:
     """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)

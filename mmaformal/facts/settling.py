@@ -187,6 +187,8 @@ def settle(
     for relation in relations:
         statement = f"no input gives anything else {relation.second}"
         search = _Smallest(asker, relation)
+        if (case := search.with_products(0, lambda search=search: search.left / 4)) is not None:
+            return fails(instruction, asker, question, relation, case.codes)
         outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2)
         if case is not None:
             return fails(instruction, asker, question, relation, case.codes)

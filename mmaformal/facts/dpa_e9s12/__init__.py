@@ -6,6 +6,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.dpa_e9s12 import Step
+from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, related
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
@@ -18,6 +19,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 
 
@@ -37,6 +39,9 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound(instruction, proving, self._lossless(instruction.spec))
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotone_sticky.prove_in_c(theory, instruction.spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec, self._lossless(spec))
