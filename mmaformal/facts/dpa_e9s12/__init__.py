@@ -7,7 +7,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.dpa_e9s12 import Step
 from mmaformal.facts import monotone_sticky
-from mmaformal.facts.dpa_e9s12 import equal, exact, related
+from mmaformal.facts.dpa_e9s12 import equal, exact, related, scaled
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -20,6 +20,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
 
@@ -29,6 +30,9 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.doubled(two)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return rounded_once(proving, spec, self._lossless(spec))
