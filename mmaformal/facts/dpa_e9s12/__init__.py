@@ -7,13 +7,14 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt.dpa_e9s12 import Step
 from mmaformal.facts import monotone_sticky
-from mmaformal.facts.dpa_e9s12 import equal, exact, related, scaled
+from mmaformal.facts.dpa_e9s12 import equal, exact, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.sums import Sum
 from mmaformal.formats import fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -33,6 +34,12 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return sums.sums_of(spec, step)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        return sums.largest_products(spec)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return rounded_once(proving, spec, self._lossless(spec))
