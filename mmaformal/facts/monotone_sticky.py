@@ -94,7 +94,9 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
 
 
-def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[sfma.Step | efda.FixedStep | dpa_e9s12.Step], z3.BoolRef]:
+def prove_step_in_c(
+    theory: Theory, spec: DotAdd
+) -> tuple[OneStep[sfma.Step | efda.FixedStep | dpa_e9s12.Step], z3.BoolRef]:
     """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
