@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt.dpa_e9s12 import Step
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.smt.dpa_e9s12 import Step, kept
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
@@ -53,6 +55,14 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotone_sticky.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        spec, p = instruction.spec, instruction.spec.parameters
+        assert isinstance(p, DpaE9s12)
+        if spec.a_format == fp16 or (p.summands(spec) == 4 and spec.a_format == fp32):
+            self.lack("whether d follows a product, where none loses a bit")
+        F = kept(p.L, p.summands(spec))
+        return falls_with_a_product(instruction, random_searches(spec, F, order=range(p.N)))
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec, self._lossless(spec))

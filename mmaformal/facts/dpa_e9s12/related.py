@@ -18,7 +18,7 @@ from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.lemmas import Link, at_most
-from mmaformal.proof.related_runs import Opposite, Same, Step, operand_codes, same
+from mmaformal.proof.related_runs import Same, Step, operand_codes, same
 
 #: Products of halves of exchanged factors: the two in the middle change places.
 _EXCHANGED = (0, 2, 1, 3)
