@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
+from operator import index
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -172,8 +173,9 @@ class Format:
     def fields(self, code: int) -> tuple[int, int, int]:
         """(sign, exponent field, trailing significand field) of a code.
 
-        Raises ValueError for a code outside `range(self.codes)`.
+        Raises ValueError for a code outside `range(self.codes)`, TypeError for what is no integer.
         """
+        code = index(code)  # NumPy's integers would wrap
         if not 0 <= code < self.codes:
             raise ValueError(f"{self.name} has no code {code:#x}: codes are 0 to {self.codes - 1:#x}")
         word = code >> self.ignored_low_bits

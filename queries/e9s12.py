@@ -30,8 +30,10 @@ from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_errors, prove_halves, prove_single, spread
+from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single, spread
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
+from mmaformal.facts.dpa_e9s12.losses import prove_losses
+from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -191,10 +193,9 @@ def _rounded(instruction: Instruction, asker: Asker) -> Answer:
 
 def _errors(instruction: Instruction, asker: Asker) -> Answer:
     """What S is off, and a case near that."""
-    p = instruction.spec.parameters
-    most = 4 * (p.step_products - 1) if instruction.a_format == fp32 else p.step_products - 1
-    text = "units of 2^(E − F) that S is below the exact sum, less than this"
-    return _holds(prove_errors, numbers=(Number("n", most, text),))(instruction, asker)
+    text = "units of 2^(E − F) that S is below the exact sum of products, at most"
+    numbers = (Number("n", places_of(instruction.spec).n, text),)
+    return _holds(lambda proving, spec: prove_losses(proving, spec)[1], numbers=numbers)(instruction, asker)
 
 
 # ---- what fails --------------------------------------------------------------------------------------------------
@@ -433,7 +434,7 @@ CLAIMS = (
     ),
     Claim(
         "error",
-        "d is S + c, rounded once, and S less than n · 2^(E − F) below the exact sum",
+        "d is S + c, rounded once, and S at most n · 2^(E − F) below the exact sum of products",
         _LOSSY,
         _errors,
     ),

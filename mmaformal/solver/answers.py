@@ -9,6 +9,7 @@ obligations, of which there may be a hundred, are in `verbose()`; `repr` is a fe
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -171,6 +172,17 @@ class Proof(Obligations):
         return super().to_json() | ({"rules": list(self.rules)} if self.rules else {})
 
 
+_LONG = 48  #: bits of a denominator above which nobody reads the digits
+
+
+def _exactly(x: Fraction) -> str:
+    """A fraction; one of a large power of two by what it lacks to the next integer."""
+    bits = x.denominator.bit_length() - 1
+    if bits <= _LONG or x.denominator != 1 << bits:
+        return str(x)
+    return f"{math.ceil(x)} − {(math.ceil(x) - x).numerator}/2^{bits}"
+
+
 @dataclass(frozen=True)
 class Number:
     """A number that an answer is about, with what it means: how many bits, how large an error."""
@@ -192,7 +204,7 @@ class Number:
 
     def __str__(self) -> str:
         short = f"{float(self.value):.7g}"
-        exactly = "" if Fraction(short) == self.value else f" (exactly {self.value})"
+        exactly = "" if Fraction(short) == self.value else f" (exactly {_exactly(Fraction(self.value))})"
         return f"{self.text}{exactly}: {self.meaning}"
 
     def __repr__(self) -> str:

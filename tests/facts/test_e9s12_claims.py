@@ -20,9 +20,10 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.facts.dpa_e9s12 import claims
-from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_errors, prove_halves, prove_single
+from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single
 from mmaformal.facts.dpa_e9s12.exact import prove_exact
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
+from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
 from mmaformal.formats import FORMATS, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
@@ -113,7 +114,14 @@ def test_a_break_of_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
         return z3.SignExt(bits - product.size(), smt.negate_if(x.sign, aligned))
 
     monkeypatch.setattr(claims.smt_dpa, "place", toward_zero)
-    assert not proved(prove_errors, e9s12["DP4A.BF16"].spec)
+    assert not proved(lambda proving, spec: prove_losses(proving, spec)[1], e9s12["DP4A.BF16"].spec)
+
+
+def test_a_break_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least product's last place is all that a loss lacks to a unit."""
+    right = Places.losses.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Places, "losses", property(lambda self: tuple(x - 1 for x in right(self))))
+    assert not proved(lambda proving, spec: prove_losses(proving, spec)[1], e9s12["DP4A.BF16"].spec)
 
 
 def test_what_is_no_claim() -> None:

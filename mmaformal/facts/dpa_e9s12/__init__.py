@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, DpaE9s12
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt.dpa_e9s12 import Step, kept
+from mmaformal.encodings.smt.dpa_e9s12 import Step
 from mmaformal.facts import monotone_sticky
-from mmaformal.facts.dpa_e9s12 import equal, exact, related, scaled, sums
+from mmaformal.facts.dpa_e9s12 import equal, exact, lossy, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import Sum
 from mmaformal.formats import fp16, fp32
@@ -44,37 +43,42 @@ class DpaE9s12Facts(RoundedSum[Step]):
         return sums.largest_products(spec)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
-        return rounded_once(proving, spec, self._lossless(spec))
+        if (claims := _lossless(spec)) is None:
+            return lossy.exactness(proving, spec)
+        return rounded_once(proving, spec, claims)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        self._lossless(spec)
-        return always_exact(spec, codes)
+        return lossy.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound(instruction, proving, self._lossless(instruction.spec))
+        if (claims := _lossless(instruction.spec)) is None:
+            return lossy.error_bound(instruction, proving)
+        return error_bound(instruction, proving, claims)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotone_sticky.prove_in_c(theory, instruction.spec)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        spec, p = instruction.spec, instruction.spec.parameters
-        assert isinstance(p, DpaE9s12)
-        if spec.a_format == fp16 or (p.summands(spec) == 4 and spec.a_format == fp32):
+        spec = instruction.spec
+        if _lossless(spec) is not None:
             self.lack("whether d follows a product, where none loses a bit")
-        F = kept(p.L, p.summands(spec))
-        return falls_with_a_product(instruction, random_searches(spec, F, order=range(p.N)))
+        places = range(spec.parameters.step_products)
+        return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
-        prove_step(proving, spec, self._lossless(spec))
+        if (claims := _lossless(spec)) is None:
+            what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
+            self.lack(what)
+        prove_step(proving, spec, claims)
 
-    def _lossless(self, spec: DotAdd) -> Claims:
-        """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once."""
-        if spec.a_format == fp16:
-            return exact.prove_exact
-        if spec.a_format == fp32 and spec.parameters.step_products == 1:
-            return lambda proving, spec: prove_fma(proving, spec, 0)
-        what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
-        raise NoArgumentError(self.algorithm, what)
+
+def _lossless(spec: DotAdd) -> Claims | None:
+    """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once; None of others."""
+    if spec.a_format == fp16:
+        return exact.prove_exact
+    if spec.a_format == fp32 and spec.parameters.step_products == 1:
+        return lambda proving, spec: prove_fma(proving, spec, 0)
+    return None
 
 
 FACTS = DpaE9s12Facts("dpa_e9s12")

@@ -1,4 +1,4 @@
-"""Claims about dpa_e9s12 that are no properties of other algorithms: halves, one product, errors, sums of numbers.
+"""Claims about dpa_e9s12 that are no properties of other algorithms: halves, one product, sums of numbers.
 
 Each function proves claims and returns under which condition on the inputs they hold; `conclude_all` of `Composing`
 concludes.  Each raises NotProvedError.
@@ -49,22 +49,17 @@ def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.Boo
     return z3.BoolVal(True)
 
 
-def prove_errors(proving: Composing, spec: DotAdd) -> z3.BoolRef:
-    """That each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are exact; of
-    fp32 all four that belong to one of those."""
+def _prove_floors(proving: Composing, spec: DotAdd) -> Summation:
+    """That each product is rounded down to a multiple of 2^(E − F), and those of the largest exponent are exact."""
     x = Summation.of(proving, spec)
     prove_specials(proving, spec, x.inputs, x.step)
     x.prove_operands()
     x.prove_products()
-    at_most = x.prove_largest()
-    for k, below in enumerate(at_most):
+    for k, below in enumerate(x.prove_largest()):
         _prove_floor(x, k, below)
-    if spec.a_format == fp32:
-        for k in range(len(x.step.a)):
-            _prove_four(x, k, at_most[4 * k : 4 * k + 4])
     x.prove_rounded(x.prove_sum())
     proving.rests_on(FIXED_POINT)
-    return x.numbers
+    return x
 
 
 def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
@@ -88,31 +83,12 @@ def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
     x.proving.claim("floor at the top", text, claim, (), cut)
 
 
-def _prove_four(x: Summation, k: int, at_most: list[z3.BoolRef]) -> None:
-    """That where one of the four products of the k-th factors' halves has the largest exponent, all are exact."""
-    one = OneProduct(x, k)
-    active, e_max, four = one.prove_active(), x.step.e_max, one.products(k)
-    top = z3.Or([z3.And(product.significand != 0, product.exponent == e_max) for product in four])
-    low, high = z3.UGE(one.top, 2 * HALF + 2), z3.ULE(one.top, 2 * (254 + HALF))
-    cut = [e_max, one.top, *(part for p in four for part in (p.exponent, p.significand))]
-    for i, product in enumerate(four):
-        near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, 2 * HALF))
-        text = "the products of one pair's halves are within 24 of each other, or zero"
-        known = x.proving.claim("near", text, z3.Implies(top, near), [*active, *at_most, low, high], cut)
-        placed = is_placed(product, x.step.placed[4 * k + i], e_max, x.F)
-        text = "so none of them loses a bit"
-        inner = [product.sign, product.exponent, product.significand, e_max]
-        exact = x.proving.claim("near exact", text, z3.Implies(near, placed), [at_most[i]], inner)
-        x.proving.claim("pair exact", text, z3.Implies(top, placed), [known, exact], [top, near, placed])
-
-
 def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     """Of fp16 and bf16: that where all products are zero but the `active` one, a step is U·V + c, rounded once.
 
     Returns that they are, and all are numbers.
     """
-    numbers = prove_errors(proving, spec)
-    x = Summation.of(proving, spec)
+    x = _prove_floors(proving, spec)
     one = OneProduct(x, active)
     idle = [claim for k in one.others for claim in one.prove_idle(k)]
     flags, products = [one.idle(k) for k in one.others], x.step.products
@@ -123,7 +99,7 @@ def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     claim = z3.Implies(z3.And(flags), mine.exponent == x.step.e_max)
     text = "the largest exponent is that of the one product, which is placed without a loss"
     proving.claim("one exponent", text, claim, [some, *at_most, *idle], cut)
-    return z3.And(numbers, *flags)
+    return z3.And(x.numbers, *flags)
 
 
 #: The largest difference of exponents of fp32 numbers whose sum loses no bit.
