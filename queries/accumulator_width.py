@@ -18,7 +18,6 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Rows, symbolic_inputs
-from mmaformal.cases.interfaces import Decodes
 from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
 from mmaformal.facts.accumulator import within
@@ -26,7 +25,7 @@ from mmaformal.facts.registry import facts_of
 from mmaformal.facts.sums import Sum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, Link, NotProvedError, prove
-from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
@@ -44,7 +43,7 @@ def argument(spec: DotAdd) -> tuple[Pairing, list[Sum]]:
     for step in trace.steps:
         for each in facts_of(spec).sums(spec, step):
             found.append(each)
-            _fits(pairing, spec, each)
+            facts_of(spec).sum_fits(pairing, spec, each)
     if not found:
         raise ArgumentError("no sum of aligned terms")
     totals = [Link(_fits_claim(each), ()) for each in found]
@@ -63,43 +62,6 @@ def _link(each: Sum) -> Link:
 
 def _fits_claim(each: Sum) -> z3.BoolRef:
     return _link(each).claim
-
-
-def _fits(pairing: Pairing, spec: DotAdd, each: Sum) -> None:
-    running: Link | None = None
-    x, bound = None, 0
-    for n, (term, most) in enumerate(zip(each.terms, each.bounds, strict=True)):
-        link = within(term, most)
-        if each.significands:
-            significand, largest, others = each.significands[n]
-            size = Link(z3.ULE(significand, largest), (significand,))
-            assert each.step is not None
-            facts_of(spec).significand_is_small(pairing, spec, each.step, significand, size)
-            pairing.derive("align", "an aligned term is within its bound", [link], [size], others)
-        elif each.signed:
-            pairing.derive("align", "a term is within its bits", [link], [], each.signed[n])
-        else:
-            assert each.step is not None
-            given = _finite(pairing, each.step, n)
-            pairing.derive("align", "a term is within its bound", [link], given)
-        x, bound = term if x is None else x + term, bound + most
-        before, running = running, within(x, bound)
-        text = "a partial sum is within the sum of its terms' bounds"
-        pairing.derive("accumulate", text, [running], [link] if before is None else [before, link])
-
-
-def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
-    """For sums in fixed point: the factors are finite, which is assumed; infinities make the sum irrelevant."""
-    links: list[Link] = []
-    for x in (step.a[n], step.b[n]):
-        raw = Link(z3.Not(z3.Or(x.nan, x.infinite)), ())
-        pairing.assume("factors are finite", raw)
-        top = z3.BitVecVal((1 << x.field.size()) - 2, x.field.size())
-        link = Link(z3.And(z3.UGE(x.field, 1), z3.ULE(x.field, top)), (x.field, x.significand, x.sign))
-        links += pairing.derive(
-            "decode", "a finite factor has a finite exponent", [link], [raw], operand_codes(x)
-        )
-    return links
 
 
 def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:

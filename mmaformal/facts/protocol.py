@@ -137,6 +137,10 @@ class Facts(Generic[StepT]):
         """Derive `size`: that no term's significand is above the largest."""
         sums.significand_is_small(pairing, spec, step, significand, size)
 
+    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
+        """Derive that every partial sum of one of `sums` is within the sum of its terms' bounds."""
+        sums.fits(pairing, spec, each, self.significand_is_small)
+
     def largest_case(self, spec: DotAdd) -> Codes:
         """An input whose first sum is the largest."""
         return sums.largest_case(spec)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import z3
 
 from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.interfaces import Adds
+from mmaformal.cases.interfaces import Adds, Decodes
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.facts.accumulator import within
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
@@ -33,6 +35,48 @@ class Sum(ShortRepr):
     signed: tuple[
         tuple[z3.ExprRef, ...], ...
     ] = ()  #: of each term: sign and aligned magnitude, whose bits are its bound
+
+
+#: Derives that no significand is above the largest: `Facts.significand_is_small`.
+Small: TypeAlias = Callable[[Pairing, DotAdd, Adds, z3.BitVecRef, Link], None]
+
+
+def fits(pairing: Pairing, spec: DotAdd, each: Sum, small: Small) -> None:
+    """Derive that every partial sum is within the sum of its terms' bounds; the last is `within` of the total."""
+    running: Link | None = None
+    x, bound = None, 0
+    for n, (term, most) in enumerate(zip(each.terms, each.bounds, strict=True)):
+        link = within(term, most)
+        if each.significands:
+            significand, largest, others = each.significands[n]
+            size = Link(z3.ULE(significand, largest), (significand,))
+            assert each.step is not None
+            small(pairing, spec, each.step, significand, size)
+            pairing.derive("align", "an aligned term is within its bound", [link], [size], others)
+        elif each.signed:
+            pairing.derive("align", "a term is within its bits", [link], [], each.signed[n])
+        else:
+            assert each.step is not None
+            given = _finite(pairing, each.step, n)
+            pairing.derive("align", "a term is within its bound", [link], given)
+        x, bound = term if x is None else x + term, bound + most
+        before, running = running, within(x, bound)
+        text = "a partial sum is within the sum of its terms' bounds"
+        pairing.derive("accumulate", text, [running], [link] if before is None else [before, link])
+
+
+def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
+    """For sums in fixed point: the factors are finite, which is assumed; infinities make the sum irrelevant."""
+    links: list[Link] = []
+    for x in (step.a[n], step.b[n]):
+        raw = Link(z3.Not(z3.Or(x.nan, x.infinite)), ())
+        pairing.assume("factors are finite", raw)
+        top = z3.BitVecVal((1 << x.field.size()) - 2, x.field.size())
+        link = Link(z3.And(z3.UGE(x.field, 1), z3.ULE(x.field, top)), (x.field, x.significand, x.sign))
+        links += pairing.derive(
+            "decode", "a finite factor has a finite exponent", [link], [raw], operand_codes(x)
+        )
+    return links
 
 
 def sum_of_two(step: Adds, what: str, each: StickySum) -> Sum:

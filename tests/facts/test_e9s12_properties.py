@@ -91,6 +91,14 @@ def test_doubled_inputs_of_a_unit_that_does_not_look_at_exponents(monkeypatch: p
     )
 
 
+def test_four_products_of_halves_need_no_carries() -> None:
+    """The paper counts log2 of all E9S12 products; those of one pair of fp32 factors fit the bits of one."""
+    for of, bits in (("DP1A.FP32", 0), ("DP4A.FP32", 2)):
+        answer = settled("accumulator-width", e9s12[of])
+        assert isinstance(answer, Holds)
+        assert answer.numbers[0].value == bits
+
+
 @pytest.mark.slow
 def test_c_beside_a_sum_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """With no sticky place the sum with a larger c may be the smaller."""

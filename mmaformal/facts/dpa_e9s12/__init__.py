@@ -20,6 +20,7 @@ from mmaformal.formats import fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
@@ -38,6 +39,12 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return sums.sums_of(spec, step)
+
+    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
+        if spec.a_format == fp32:
+            sums.fours_fit(pairing, each)
+        else:
+            super().sum_fits(pairing, spec, each)
 
     def largest_case(self, spec: DotAdd) -> Codes:
         return sums.largest_products(spec)
