@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import EnumMeta
+from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -110,8 +111,14 @@ register_model(Known)(models.OpaqueModel)
 _typeof_other_enum = typeof_impl.dispatch(EnumMeta)
 
 
-def _typeof_known(value: Numba, context: Numba) -> Known:
+@lru_cache(maxsize=4096, typed=True)
+def known_type(value: object) -> Known:
+    """The type of a value; a call of compiled code asks for it again and again."""
     return Known(value)
+
+
+def _typeof_known(value: Numba, context: Numba) -> Known:
+    return known_type(value)
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -209,7 +210,8 @@ def modules() -> Iterator[Any]:
         root = importlib.import_module(package)
         yield root
         for each in pkgutil.iter_modules(root.__path__, f"{package}."):
-            if each.name.rpartition(".")[2] not in ("__main__", "encodings", "cli"):
+            extra = each.name == "mmaformal.torch" and importlib.util.find_spec("torch") is None
+            if each.name.rpartition(".")[2] not in ("__main__", "encodings", "cli") and not extra:
                 module = importlib.import_module(each.name)
                 yield module
                 if each.ispkg and each.name != "mmaformal.queries":

@@ -32,6 +32,8 @@ ALLOWED = {
     ("encodings/smt/__init__.py", "dot_add"): "the same",
     ("mmaformal/gemm.py", "Matrix"): "a tensor of torch, which is not needed and so not there to be typed",
     ("mmaformal/kernels/compiled.py", "Numba"): "numba has no types",
+    ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
+    ("mmaformal/torch/tensors.py", "Call"): "the same of its functions and what they take",
 }
 
 #: Arrays of any dtype, which NumPy's own types write so.

@@ -1,0 +1,91 @@
+"""What a product of matrices runs on: an instruction, scales of its inputs, how K is divided, and the backward pass."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from mmaformal.checked import integer
+from mmaformal.display import ShortRepr
+from mmaformal.formats import fp32
+from mmaformal.gemm import Division, holds
+from mmaformal.identity import identity
+from mmaformal.instruction import Instruction
+from mmaformal.quantise import Scaling, scaling_of
+
+Backward = Literal["full", "through"]
+
+#: what `matmul` takes beside operands and what a model does not see
+DIVISIONS = ("promote_every", "split_k", "stream_k", "tile", "order")
+
+
+_registered: dict[str, Arithmetic] = {}
+
+
+@dataclass(frozen=True, repr=False)
+class Arithmetic(ShortRepr):
+    """The arithmetic of a product.  Raises TypeError, ValueError for what makes no sense together."""
+
+    instruction: Instruction
+    scaling: Scaling  #: `quantise` says which there are
+    backward: Backward = "full"  #: of torch, on operands as they were given; or through the same arithmetic
+    division: Division = field(default_factory=Division)  #: `matmul`'s
+    threads: int | None = None  #: None: as many as this process may use processors, where it pays
+    key: str = field(init=False)  #: a text that equal arithmetics share, by which operators know this one
+
+    def __post_init__(self) -> None:
+        told = [identity(self.instruction.spec), self.scaling, self.backward, str(self.threads)]
+        told += [f"{name}={value!r}" for name, value in sorted(dict(self.division).items())]
+        digest = hashlib.sha256(" ".join(told).encode()).hexdigest()[:16]
+        object.__setattr__(self, "key", f"{self.instruction.label} {digest}")
+        _registered.setdefault(self.key, self)
+
+    @classmethod
+    def of(
+        cls,
+        instruction: Instruction | Arithmetic,
+        *,
+        scaling: str | None = None,
+        backward: str = "full",
+        threads: int | None = None,
+        **division: object,
+    ) -> Arithmetic:
+        """Raises as `Arithmetic`; `division` is what `matmul` takes: `promote_every`, `split_k`, `order`, …"""
+        if isinstance(instruction, Arithmetic):
+            if scaling is not None or backward != "full" or threads is not None or division:
+                raise TypeError("options are of an instruction; an Arithmetic has its own")
+            return instruction
+        if not isinstance(instruction, Instruction):
+            raise TypeError(f"an arithmetic is of an Instruction, not {instruction!r}")
+        if backward not in get_args(Backward):
+            raise ValueError(f"backward is one of {', '.join(get_args(Backward))}, not {backward!r}")
+        unknown = [name for name in division if name not in DIVISIONS]
+        if unknown:
+            raise TypeError(f"no {unknown[0]}; matmul's are {', '.join(DIVISIONS)}")
+        if threads is not None and integer(threads, "threads") < 1:
+            raise ValueError(f"threads is {threads}; it counts from 1")
+        once = instruction.c_format != instruction.d_format and division.get("promote_every") != 1
+        if once:
+            raise ValueError(
+                f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: "
+                "products of any K need promote_every=1"
+            )
+        own = Division(**{name: value for name, value in division.items() if value is not None})  # type: ignore[typeddict-item]
+        wanted: Backward = "through" if backward == "through" else "full"
+        return cls(instruction, scaling_of(instruction, scaling), wanted, own, threads)
+
+    @property
+    def wide(self) -> bool:
+        """Whether results need float64, which float32 does not hold."""
+        return not holds(fp32, self.instruction.d_format)
+
+
+def registered(key: str) -> Arithmetic:
+    """The arithmetic of a key.  Raises LookupError where this process has made none such."""
+    try:
+        return _registered[key]
+    except KeyError:
+        raise LookupError(
+            f"{key}: no such arithmetic in this process; graphs are not for another one"
+        ) from None

@@ -1,0 +1,8 @@
+"""What has no type where PyTorch, an extra, is not installed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Tensor: TypeAlias = Any  #: a tensor, or an operator's context
+Call: TypeAlias = Any  #: a function of torch's, or what one is called with
