@@ -51,6 +51,7 @@ sapphire_rapids = ARCHITECTURES["sapphire_rapids"]
 armv8_6 = ARCHITECTURES["armv8_6"]
 apple_amx = ARCHITECTURES["apple_amx"]
 e9s12 = ARCHITECTURES["e9s12"]
+datapath = ARCHITECTURES["datapath"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -79,6 +80,7 @@ __all__ = [
     "cdna2",
     "cdna3",
     "check",
+    "datapath",
     "diagnose",
     "diagnose_gemm",
     "e9s12",

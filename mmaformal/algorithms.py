@@ -26,6 +26,9 @@ _Data = TypeVar("_Data", bound="DataclassInstance")
 #: formats of results, as a name of ρ spells them
 _RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
 
+#: the same by their exponent bits, where ρ keeps fewer fraction bits: RNE-E8M10
+_WORDS = {"5": fp16, "8": fp32, "11": fp64}
+
 
 class Rounding(Enum):
     """How a significand is cut to its last place (IEEE 754-2019 §4.3; RO: Boldo and Melquiond 2008)."""
@@ -143,7 +146,8 @@ class Conversion:
 
     @classmethod
     def named(cls, value: object, name: str = "rho") -> Conversion:
-        """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16.
+        """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
+        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word).
 
         Raises ValueError for an unknown name, TypeError for anything else.
         """
@@ -155,12 +159,16 @@ class Conversion:
             return CONVERSIONS[value]
         found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(±0)?", value)
         fmt = _RESULTS.get(found[2]) if found else None
+        short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
+        if short:
+            fmt = _WORDS.get(short[1])
         if not found or fmt is None or found[1] not in Rounding.__members__:
             raise ValueError(
                 f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
-                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}"
+                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…"
             )
-        made = Conversion(f"{found[1]}-{found[2]}", fmt, fmt.fraction_bits, Rounding[found[1]])
+        bits = int(short[2]) if short else fmt.fraction_bits
+        made = Conversion(f"{found[1]}-{found[2]}", fmt, bits, Rounding[found[1]])
         return made.with_signed_zero() if found[3] else made
 
 
@@ -363,15 +371,32 @@ def widest(fmt: Format) -> int:
     return (2 << fmt.fraction_bits) - 1
 
 
-def aligned(significand: int, places: int, F: int) -> int:
-    """A significand with so many fractional places, with F, cut toward zero."""
-    return significand << F - places if places <= F else significand >> places - F
+def aligned(significand: int, places: int, F: int, cut: Rounding = Rounding.RZ) -> int:
+    """A significand with so many fractional places, with F, cut toward zero or to odd."""
+    kept = significand << F - places if places <= F else significand >> places - F
+    lost = significand << F != kept << places
+    return kept | 1 if lost and cut is Rounding.RO else kept
 
 
-def _product_bound(spec: DotAdd, F: int) -> int:
+def _product_bound(spec: DotAdd, F: int, cut: Rounding = Rounding.RZ) -> int:
     """The largest aligned product of a fused step."""
     places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    return aligned(widest(spec.a_format) * widest(spec.b_format), places, F)
+    return aligned(widest(spec.a_format) * widest(spec.b_format), places, F, cut)
+
+
+def _check_cut(parameters: Parameters, cut: Rounding) -> None:
+    parameters._needs(cut in (Rounding.RZ, Rounding.RO), f"cut RZ or RO, not {cut.name}")
+
+
+def _cut(cut: Rounding) -> str:
+    return "toward zero" if cut is Rounding.RZ else "to odd"
+
+
+def _holds_narrower(wide: Format, x: Format) -> bool:
+    """Whether every number of x is one of `wide`, which has no narrower significand and no later last place."""
+    last_places = (wide.min_exponent - wide.fraction_bits, x.min_exponent - x.fraction_bits)
+    narrow = x.fraction_bits <= wide.fraction_bits and last_places[0] <= last_places[1]
+    return narrow and x.max_exponent <= wide.max_exponent
 
 
 def _significant(fmt: Format) -> str:
@@ -385,7 +410,7 @@ def _own(d: Format) -> str:
 def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
-        return "uncut" if name == "sum_bits" else "fields"
+        return {"sum_bits": "uncut", "operands": "as they are"}.get(name, "fields")
     if isinstance(value, (Rounding, NanRule, Tininess)):
         return value.name
     if isinstance(value, tuple):
@@ -452,8 +477,8 @@ class Wfma(Parameters):
         return 1
 
     def check(self, spec: DotAdd) -> None:
-        narrow = spec.a_format in (fp16, bf16) and spec.b_format in (fp16, bf16)
-        self._needs(narrow, f"a and b of fp16 or bf16, not {spec.types}")
+        for x in (spec.a_format, spec.b_format):
+            self._needs(x != fp32 and _holds_narrower(fp32, x), f"a and b that fp32 holds, not {spec.types}")
         self._needs(spec.c_format == spec.d_format == self.rho.format == fp32, "c, d and ρ of fp32")
 
     def keeps(self, spec: DotAdd) -> str:
@@ -495,6 +520,38 @@ class Ffma(Parameters):
         return (
             f"rounds after every product: each fma is exact until it is rounded to {_significant(fp32)}, and zero "
             f"where it is below the least normal number {self.tiny.name.lower()} that"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Muladd(Parameters):
+    """muladd, multiplier and adder apart (semantics §3; TensorGauge §IV-B, "Adder/multiplier").
+
+    `d = c`, then `d = ρ(d + φ(a_k·b_k))` for k = 0 … K−1, φ being `product`: each product is rounded, and each sum.
+    Subnormals are kept, specials and the signs of zeros as IEEE 754, but for a φ or ρ without signed zeros.
+    """
+
+    product: Conversion  #: φ, of products
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "muladd"
+    meanings: ClassVar[Mapping[str, str]] = {"product": "how each product is rounded, before it is added"}
+    summary: ClassVar[str] = "multiply, then add: each product rounded, and each sum, in order"
+
+    @property
+    def step_products(self) -> int:
+        return 1
+
+    def check(self, spec: DotAdd) -> None:
+        one = spec.c_format == spec.d_format == self.rho.format == self.product.format
+        self._needs(one, f"c, d, products and ρ of one type, not {spec.types} and {self.product.format}")
+        self._needs(self.rho.format.storage_bits <= 32, f"sums of 16 or 32 bits, not {self.rho.format}")
+        _check_products(self, spec)
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"rounds twice for every product: that to {self.product.fraction_bits} fractional bits, then their sum to "
+            f"{_significant(spec.d_format)}"
         )
 
 
@@ -546,7 +603,8 @@ class Fda(Parameters):
     """fda, the fused dot-add (semantics §3; MMA-Sim §IV-C, D).
 
     Per step, L products and c are aligned to the largest exponent, cut to F fractional bits toward zero,
-    summed exactly, and converted with ρ.  With block scales (ue8m0, one pair for each `scale_block`
+    summed exactly, and converted with ρ.  With `cut` RO the last bit kept is sticky: set, if anything was cut off
+    (TensorGauge, Fig. 2).  With block scales (ue8m0, one pair for each `scale_block`
     products) the exponents of the scales are added to the product's; a NaN scale makes the result NaN.
     """
 
@@ -554,9 +612,11 @@ class Fda(Parameters):
     L: int  #: products per step; K > L is a chain of steps
     rho: Conversion
     e_zero: int | None  #: exponent of a term that is exactly zero; None: that of its fields (paper-v1)
+    cut: Rounding = Rounding.RZ  #: of the aligned magnitudes: RZ, or RO
 
     algorithm: ClassVar[str] = "fda"
     aligns: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {"cut": "how aligned magnitudes are cut to F bits"}
     summary: ClassVar[str] = (
         "fused dot-add: align all terms to F fractional bits (toward zero), sum exactly, convert once"
     )
@@ -566,6 +626,7 @@ class Fda(Parameters):
         super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
         self._needs(1 <= self.F <= 48, f"1 ≤ F ≤ 48 (the executable's lanes have 64 bits), not {self.F}")
+        _check_cut(self, self.cut)
         most = (_LANE - (2 << self.F)) // ((4 << self.F) - 1)
         self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
         _check_exponent(self, self.e_zero)
@@ -587,7 +648,8 @@ class Fda(Parameters):
 
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         c = spec.c_format
-        return [_product_bound(spec, self.F)] * self.L + [aligned(widest(c), c.fraction_bits, self.F)]
+        products = [_product_bound(spec, self.F, self.cut)] * self.L
+        return [*products, aligned(widest(c), c.fraction_bits, self.F, self.cut)]
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         if self.L == 1 or (spec.scale_block and spec.scale_block % self.L):  # scale blocks are no whole steps
@@ -596,8 +658,9 @@ class Fda(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return (
-            f"keeps {self.F} fractional bits below the largest term of a step, toward zero: of all {self.L} products "
-            f"and c, what is under 2^(e − {self.F}) is cut off, e being the largest exponent ({_own(spec.d_format)})"
+            f"keeps {self.F} fractional bits below the largest term of a step, {_cut(self.cut)}: of all {self.L} "
+            f"products and c, what is under 2^(e − {self.F}) is cut off, e being the largest exponent "
+            f"({_own(spec.d_format)})"
         )
 
 
@@ -836,8 +899,8 @@ class Efda(Parameters):
 class Lowered(Parameters):
     """A PTX instruction that the compiler lowers to several (semantics §6, "Lowered PTX").
 
-    a and b are converted to `operands`, exactly.  fda steps (`inner`) take the products, L at a time, in
-    the order `order` (indices into the `len(order)` products of one instruction), starting from c = +0,
+    a and b are converted to `operands`, exactly, unless that is None.  fda steps (`inner`) take the products, L at a
+    time, in the order `order` (indices into the `len(order)` products of one instruction), starting from c = +0,
     each step's result the next one's c.  Last comes the real c, in one ordinary IEEE addition, rounded with
     `addition`.  Its NaN payload is not recorded.
     """
@@ -846,18 +909,20 @@ class Lowered(Parameters):
     L: int  #: products of one inner fda step
     rho: Conversion  #: of the inner fda
     e_zero: int | None
-    operands: Format  #: what a and b are converted to
+    operands: Format | None  #: what a and b are converted to; None: they are taken as they are
     order: tuple[int, ...]  #: in which the products of one instruction are taken
     addition: Conversion  #: rounding of the last addition, in the type of d
+    cut: Rounding = Rounding.RZ  #: of the inner fda
 
     algorithm: ClassVar[str] = "lowered"
+    meanings: ClassVar[Mapping[str, str]] = Fda.meanings
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
-        self._needs(self.operands in (fp16, fp32), f"operands of fp16 or fp32, not {self.operands}")
+        self._needs(self.operands in (None, fp16, fp32), f"operands of fp16 or fp32, not {self.operands}")
         self._needs(len(self.order) >= 1, "an order of at least one product")
         self._needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
         self._needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
@@ -870,10 +935,8 @@ class Lowered(Parameters):
         self._needs(spec.c_format == spec.d_format, f"c and d of one type, not {spec.types}")
         self._needs(self.addition.format == spec.d_format, f"an addition in {spec.d_format}")
         for x in (spec.a_format, spec.b_format):
-            to = self.operands
-            last_place = x.min_exponent - x.fraction_bits
-            fits = x.fraction_bits <= to.fraction_bits and to.min_exponent - to.fraction_bits <= last_place
-            self._needs(fits and x.max_exponent <= to.max_exponent, f"a, b that {to} holds, not {x}")
+            to = self.taken_as(x)
+            self._needs(_holds_narrower(to, x), f"a, b that {to} holds, not {x}")
         self.inner_dot_add(spec)  # raises where the fused steps cannot be
 
     def class_of(self, k: int) -> Hashable:
@@ -887,7 +950,8 @@ class Lowered(Parameters):
 
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         d = spec.d_format  # of the inner c
-        return [_product_bound(spec, self.F)] * self.L + [aligned(widest(d), d.fraction_bits, self.F)]
+        products = [_product_bound(spec, self.F, self.cut)] * self.L
+        return [*products, aligned(widest(d), d.fraction_bits, self.F, self.cut)]
 
     def shorter(self, spec: DotAdd) -> tuple[DotAdd, tuple[int, ...]] | None:
         if self.L == 1:
@@ -906,20 +970,25 @@ class Lowered(Parameters):
     def keeps(self, spec: DotAdd) -> str:
         d = spec.d_format
         return (
-            f"keeps {self.F} fractional bits below the largest term of a step, toward zero ({_own(d)}); "
+            f"keeps {self.F} fractional bits below the largest term of a step, {_cut(self.cut)} ({_own(d)}); "
             f"c is added in the end, by an ordinary {d} addition"
         )
 
     @property
     def inner(self) -> Fda:
-        return Fda(self.F, self.L, self.rho, self.e_zero)
+        return Fda(self.F, self.L, self.rho, self.e_zero, self.cut)
+
+    def taken_as(self, fmt: Format) -> Format:
+        """What operands of a format are converted to."""
+        return self.operands or fmt
 
     def made_of(self, spec: DotAdd) -> DotAdd:
         return self.inner_dot_add(spec)
 
     def inner_dot_add(self, spec: DotAdd) -> DotAdd:
         """The fused part of one instruction: its products in `order`, on converted operands."""
-        return DotAdd(len(self.order), self.operands, self.operands, spec.d_format, spec.d_format, self.inner)
+        a, b = self.taken_as(spec.a_format), self.taken_as(spec.b_format)
+        return DotAdd(len(self.order), a, b, spec.d_format, spec.d_format, self.inner)
 
 
 @dataclass(frozen=True, repr=False)

@@ -243,6 +243,7 @@ def _steps(i: Instruction) -> str:
 _VALUES: dict[tuple[str, object], str] = {
     ("e_zero", None): "that of its fields",
     ("sum_bits", None): "not cut",
+    ("operands", None): "as they are",
 }
 
 #: What a parameter is, where that is the same for all instructions.

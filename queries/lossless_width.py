@@ -285,9 +285,10 @@ def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
                 product *= spec.scale_format.value(codes.scale_b[block])
             total += product
         yield Fraction(step.total) * Fraction(2) ** (step.e_max - F), total
-        if not spec.d_format.is_finite(step.result):
+        result = step.result & (spec.d_format.codes - 1)  # an fp64 code is a lane, negative with its sign
+        if not spec.d_format.is_finite(result):
             return
-        c = spec.d_format.value(step.result)
+        c = spec.d_format.value(result)
 
 
 def _breaks(spec: DotAdd, codes: Codes, result: int) -> bool:

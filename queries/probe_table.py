@@ -31,6 +31,7 @@ from mmaformal.algorithms import (
     Gfdrda,
     Gps,
     Lowered,
+    Muladd,
     NanRule,
     Oddsum,
     Parameters,
@@ -152,7 +153,7 @@ def _lowered(p: Parameters, before: Node | int, places: list[int]) -> Node:
 
 
 _STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Node]] = {
-    **dict.fromkeys((Sfma, Wfma, Ffma, Fda, Efda), _in_one_sum),
+    **dict.fromkeys((Sfma, Wfma, Ffma, Muladd, Fda, Efda), _in_one_sum),
     Gdfs: _gdfs,
     Fdrda: _fdrda,
     DpaE9s12: _oddsum,

@@ -22,6 +22,7 @@ from mmaformal.algorithms import (
     Gfdrda,
     Gps,
     Lowered,
+    Muladd,
     Rounding,
     Sfma,
 )
@@ -136,10 +137,12 @@ def quiet(fmt: Format) -> int:
     return (((1 << (fmt.exponent_bits + 1)) - 1) << fmt.fraction_bits) >> 1
 
 
-def fused_sum(terms: Sequence[tuple[Fraction, int]], F: int) -> tuple[Fraction, int]:
+def fused_sum(
+    terms: Sequence[tuple[Fraction, int]], F: int, rounding: Rounding = Rounding.RZ
+) -> tuple[Fraction, int]:
     """Align to F and sum (semantics §1); of no terms, 0 without an exponent."""
     e_max = max((e for _, e in terms), default=NO_EXPONENT)
-    return sum((cut(s / Fraction(2) ** (e_max - e), F, Rounding.RZ) for s, e in terms), Fraction(0)), e_max
+    return sum((cut(s / Fraction(2) ** (e_max - e), F, rounding) for s, e in terms), Fraction(0)), e_max
 
 
 # ---- one step of each algorithm ----------------------------------------------------------------------------
@@ -163,7 +166,7 @@ def fda(spec, p: Fda, a, b, c, scale_a, scale_b) -> int:
     terms.append((C.significand, C.exponent))
     if p.e_zero is not None:
         terms = [(s, e if s else p.e_zero) for s, e in terms]
-    total, e_max = fused_sum(terms, p.F)
+    total, e_max = fused_sum(terms, p.F, p.cut)
     return convert(total * Fraction(2) ** e_max, p.rho)
 
 
@@ -244,6 +247,20 @@ def sfma(spec, p: Sfma, a, b, c, scale_a, scale_b) -> int:
     return fma(read(a[0], spec.a_format), read(b[0], spec.b_format), read(c, spec.c_format), p.rho)
 
 
+def muladd(spec, p: Muladd, a, b, c, scale_a, scale_b) -> int:
+    x, y, z = read(a[0], spec.a_format), read(b[0], spec.b_format), read(c, spec.c_format)
+    fmt, special = spec.d_format, product_special(x, y)
+    code = (
+        special_code(special, fmt, quiet(fmt))
+        if special
+        else convert(x.value * y.value, p.product, x.negative != y.negative)
+    )
+    product = read(code, fmt)
+    if special := combined([product.special, z.special]):
+        return special_code(special, fmt, quiet(fmt))
+    return convert(product.value + z.value, p.rho, product.negative and z.negative)
+
+
 def flushed(code: int) -> int:
     return code & 0x80000000 if code & 0x7F800000 == 0 else code
 
@@ -283,7 +300,9 @@ def gps(spec, p: Gps, a, b, c, scale_a, scale_b) -> int:
 
 def lowered(spec, p: Lowered, a, b, c, scale_a, scale_b) -> int:
     def converted(code: int, fmt: Format) -> int:
-        x, to = read(code, fmt), p.operands
+        x, to = read(code, fmt), p.taken_as(fmt)
+        if to == fmt:
+            return code
         if x.special:
             return special_code(x.special, to, quiet(to))
         exact = Conversion("exact", to, to.fraction_bits, Rounding.RNE, signed_zero=True)
@@ -306,6 +325,7 @@ def lowered(spec, p: Lowered, a, b, c, scale_a, scale_b) -> int:
 
 STEPS = {
     "sfma": (sfma, lambda p: 1),
+    "wfma": (sfma, lambda p: 1),
     "gps": (gps, lambda p: p.G),
     "fda": (fda, lambda p: p.L),
     "gdfs": (gdfs, lambda p: p.L),
@@ -313,6 +333,7 @@ STEPS = {
     "gfdrda": (fdrda, lambda p: p.L),
     "efda": (efda, lambda p: p.L),
     "lowered": (lowered, lambda p: len(p.order)),
+    "muladd": (muladd, lambda p: 1),
 }
 
 

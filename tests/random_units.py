@@ -45,6 +45,7 @@ from mmaformal.algorithms import (
     Gfdrda,
     Gps,
     Lowered,
+    Muladd,
     Parameters,
     Rounding,
     Sfma,
@@ -111,7 +112,21 @@ def dot_add_of(rng: random.Random) -> DotAdd:
     L = rng.choice((1, 2, 2, 3, 4, 5, 8))
     p: Parameters
     match rng.choice(
-        ("sfma", "gps", "fda", "fda", "fda", "gdfs", "gdfs", "fdrda", "gfdrda", "efda", "efda", "lowered")
+        (
+            "sfma",
+            "gps",
+            "fda",
+            "fda",
+            "fda",
+            "gdfs",
+            "gdfs",
+            "fdrda",
+            "gfdrda",
+            "efda",
+            "efda",
+            "lowered",
+            "muladd",
+        )
     ):
         case "sfma":
             fmt = rng.choice((fp32, fp64))
@@ -126,7 +141,8 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             scale: dict[str, Any] = {}
             if rng.random() < 0.25:
                 scale = {"scale_format": ue8m0, "scale_block": rng.choice((1, L, L * n, 2, 3))}
-            return DotAdd(L * n, a, b, c, rho.format, Fda(F, L, rho, e_zero(rng)), **scale)
+            cut = rng.choice((Rounding.RZ, Rounding.RZ, Rounding.RO))
+            return DotAdd(L * n, a, b, c, rho.format, Fda(F, L, rho, e_zero(rng), cut), **scale)
         case "gdfs":
             G, groups, rho = rng.choice((1, 2, 3, 4, 16)), rng.choice((1, 2, 4)), conversion(rng)
             block = G * rng.choice((1, groups, groups * n))
@@ -134,6 +150,9 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             p = Gdfs(rng.randint(8, 40), G, G * groups, rho, e_zero(rng))
             own = rng.choice((ue8m0, ue4m3, ue4m3, FORMATS["ue8m0"]))
             return DotAdd(G * groups * n, e2m1, e2m1, c, rho.format, p, own, block)
+        case "muladd":
+            fmt = rng.choice((fp16, bf16, fp32, fp32))
+            return DotAdd(n, a, b, fmt, fmt, Muladd(conversion(rng, fmt), conversion(rng, fmt)))
         case "fdrda" | "gfdrda" as name:
             F = rng.randint(23, 40)
             more = {
@@ -154,9 +173,9 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             rho = conversion(rng, rng.choice((fp16, fp32)))
             order = list(range(L * rng.choice((1, 2))))
             rng.shuffle(order)
-            p = Lowered(
-                rng.randint(1, 40), L, rho, e_zero(rng), fp16, tuple(order), conversion(rng, rho.format)
-            )
+            last, cut = conversion(rng, rho.format), rng.choice((Rounding.RZ, Rounding.RZ, Rounding.RO))
+            operands = rng.choice((None, fp16))
+            p = Lowered(rng.randint(1, 40), L, rho, e_zero(rng), operands, tuple(order), last, cut)
             return DotAdd(len(order) * n, a, b, rho.format, rho.format, p)
 
 
@@ -270,7 +289,8 @@ def _changed_parameters(unit: Instruction, rng: random.Random) -> list[dict[str,
         if name in p.keys():  # noqa: SIM118
             changes.append({name: not p[name]})
     if "cut" in p.keys():  # noqa: SIM118
-        changes.append({"cut": Rounding.RZ if p["cut"] is Rounding.RD else Rounding.RD})
+        other = Rounding.RD if isinstance(p, Fdrda) else Rounding.RO
+        changes.append({"cut": other if p["cut"] is Rounding.RZ else Rounding.RZ})
     if "order" in p.keys():  # noqa: SIM118
         changes.append({"order": tuple(rng.sample(p["order"], len(p["order"])))})
     for name in ("rho", "addition"):
@@ -292,6 +312,7 @@ def _other_algorithms(spec: DotAdd) -> list[dict[str, Any]]:
         lambda: Efda(n, rho),
         lambda: Efda(1, rho),
         lambda: Gps(n),
+        lambda: Muladd(rho, rho),
         lambda: Fdrda(24, n, rho),
         lambda: Gfdrda(24, n, rho),
         lambda: Lowered(24, n, rho, -200, fp16, tuple(range(n)), rho),

@@ -135,8 +135,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _FUSED,
         "special values of c are not looked for",
-        "nan, e_max, total, special | some_c, flags, row)",
-        "nan, e_max, total, special, flags, row)",
+        "nan, odd, e_max, total, special | some_c, flags, row)",
+        "nan, odd, e_max, total, special, flags, row)",
         (*zeros(_F32), *near(_F32)),
     ),
     Mutant(

@@ -44,6 +44,10 @@ _HALF = "sapphire_rapids VFMADD231PH"
 _DOT = "armv8_6 BFDOT"
 _MATRIX = "armv8_6 BFMMLA"  # two steps
 _MIXED = "apple_amx fma16.F32"
+_STICKY = "datapath fda(k=4,frac_bits=12,cut=RO)"
+_STICKY_FINE = "datapath fda(k=2,frac_bits=30,cut=RO)"
+_SDA = "datapath sda(k=4,frac_bits=20,a=e4m3,b=e5m2)"
+_MULADD = "datapath mul_add(k=2,a=bf16,product=RNE-E8M7)"
 
 MUTANTS: tuple[Mutant, ...] = (
     # ---- executable: decode
@@ -231,15 +235,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/fda.py",
         "c has one fraction bit more",
         _FP16,
-        "align(addend, e_max, spec.c_format.fraction_bits, F)",
-        "align(addend, e_max, spec.c_format.fraction_bits + 1, F)",
+        "place(addend, e_max, spec.c_format.fraction_bits, F)",
+        "place(addend, e_max, spec.c_format.fraction_bits + 1, F)",
     ),
     Mutant(
         "executable/blocks.py",
         "bits of c below F are kept",
         _FP8,
-        "excess = max(fraction_bits - F, 0)",
-        "excess = 0",
+        "excess = max(fraction_bits - F, 0)\n    shift = minimum",
+        "excess = 0\n    shift = minimum",
     ),
     Mutant(
         "executable/blocks.py",
@@ -753,10 +757,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/lowered.py",
         "products are taken in the order given",
         _LOWERED_FP32,
-        "    a_codes = [convert_exactly(a[k], spec.a_format, parameters.operands) for k in parameters.order]\n"
-        "    b_codes = [convert_exactly(b[k], spec.b_format, parameters.operands) for k in parameters.order]\n",
-        "    a_codes = [convert_exactly(x, spec.a_format, parameters.operands) for x in a]\n"
-        "    b_codes = [convert_exactly(x, spec.b_format, parameters.operands) for x in b]\n",
+        "    a_codes = [convert_exactly(a[k], spec.a_format, to_a) for k in parameters.order]\n"
+        "    b_codes = [convert_exactly(b[k], spec.b_format, to_b) for k in parameters.order]\n",
+        "    a_codes = [convert_exactly(x, spec.a_format, to_a) for x in a]\n"
+        "    b_codes = [convert_exactly(x, spec.b_format, to_b) for x in b]\n",
     ),
     Mutant(
         "executable/blocks.py",
@@ -1193,8 +1197,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "smt/lowered.py",
         "the products of a are taken in the order given",
         _LOWERED_FP32,
-        "a_codes = tuple(convert(a[k], spec.a_format, parameters.operands) for k in parameters.order)",
-        "a_codes = tuple(convert(x, spec.a_format, parameters.operands) for x in a)",
+        "a_codes = tuple(convert(a[k], spec.a_format, to_a) for k in parameters.order)",
+        "a_codes = tuple(convert(x, spec.a_format, to_a) for x in a)",
     ),
     Mutant(
         "smt/ieee.py",
@@ -1538,5 +1542,90 @@ MUTANTS: tuple[Mutant, ...] = (
         _DOT,
         "result=flush_result(addition.result)",
         "result=addition.result",
+    ),
+    # ---- datapaths: alignment with a sticky place, operands as they are, products and sums apart
+    Mutant(
+        "executable/blocks.py",
+        "bits below F are no part of the sticky one",
+        _STICKY,
+        "shift = e_max - x.exponent + excess",
+        "shift = maximum(e_max - x.exponent, excess)",
+    ),
+    Mutant(
+        "executable/fda.py",
+        "an alignment to odd cuts toward zero",
+        _STICKY_FINE,
+        "place = align_sticky if parameters.cut is Rounding.RO else align",
+        "place = align",
+    ),
+    Mutant(
+        "smt/blocks.py",
+        "bits below F are dropped before the sticky one is made",
+        _STICKY,
+        "jammed = bit(z3.Or(z3.Extract(excess, excess, shifted) == 1, lost))",
+        "jammed = z3.Extract(excess, excess, shifted)",
+    ),
+    Mutant(
+        "smt/fda.py",
+        "c is cut toward zero where products are cut to odd",
+        _STICKY_FINE,
+        "aligned_c = place(",
+        "aligned_c = align(",
+    ),
+    Mutant(
+        "executable/lowered.py",
+        "operands of b are taken for those of a",
+        _SDA,
+        "to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)",
+        "to_a, to_b = parameters.taken_as(spec.a_format), spec.b_format\n    a, b = b, a",
+    ),
+    Mutant(
+        "executable/muladd.py",
+        "a product is not rounded before it is added",
+        _MULADD,
+        "rounded = round_sum(Sum(total, unit), exact.sign, pi)",
+        "rounded = round_sum(Sum(total, unit), exact.sign, spec.parameters.rho)",
+    ),
+    Mutant(
+        "executable/muladd.py",
+        "a product that is zero is +0",
+        "datapath mul_add(k=1)",
+        "rounded = round_sum(Sum(total, unit), exact.sign, pi)",
+        "rounded = round_sum(Sum(total, unit), exact.sign * 0, pi)",
+    ),
+    Mutant(
+        "executable/muladd.py",
+        "each product is added to the first c",
+        _MULADD,
+        "        c = addition.result\n    return",
+        "    return",
+    ),
+    Mutant(
+        "executable/muladd.py",
+        "0·∞ is 0",
+        _MULADD,
+        "special, exact = resolve_special(classify_product(x, y)), multiply(x, y)",
+        "special, exact = resolve_special(classify_product(x, x)), multiply(x, y)",
+    ),
+    Mutant(
+        "smt/muladd.py",
+        "a product has one fraction bit more",
+        _MULADD,
+        "places = spec.a_format.fraction_bits + spec.b_format.fraction_bits",
+        "places = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 1",
+    ),
+    Mutant(
+        "smt/muladd.py",
+        "a product that is zero is +0",
+        "datapath mul_add(k=1)",
+        "sign=z3.If(total == 0, exact.sign, rounded.sign)",
+        "sign=z3.If(total == 0, z3.BitVecVal(0, 1), rounded.sign)",
+    ),
+    Mutant(
+        "smt/muladd.py",
+        "a product is rounded as sums are",
+        _MULADD,
+        "product = rounded_product(spec, parameters.product, x, y)",
+        "product = rounded_product(spec, parameters.rho, x, y)",
     ),
 )

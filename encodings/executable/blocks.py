@@ -228,6 +228,13 @@ def align(x: Term, e_max: Lane, fraction_bits: int, F: int) -> Lane:
     return signed(x.sign, (x.significand << max(F - fraction_bits, 0)) >> shift)
 
 
+def align_sticky(x: Term, e_max: Lane, fraction_bits: int, F: int) -> Lane:
+    """As `align`, the last bit of the magnitude made odd if anything but zeros was cut off."""
+    excess = max(fraction_bits - F, 0)
+    shift = e_max - x.exponent + excess
+    return signed(x.sign, shift_right_sticky(x.significand << max(F - fraction_bits, 0), shift))
+
+
 def shift_right(x: Lane, n: Lane, cut: Rounding) -> Lane:
     """x / 2^n for a signed x, |x| < 2^62, rounded down or toward zero."""
     n = clamp(n, 0, 63)
@@ -393,7 +400,9 @@ def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
 
 
 def convert_exactly(code: Lane, source: Format, target: Format) -> Lane:
-    """The code in `target` (fp16, fp32 or fp64) of a code in `source`, all of whose values it holds."""
+    """The code in `target` (fp16, fp32 or fp64, or `source`) of a code in `source`, all of whose values it holds."""
+    if source == target:
+        return code
     x, rho = decode(code, source.layout), IEEE[target.name]
     total = Sum(signed(x.sign, x.significand), x.exponent - source.fraction_bits)
     number = encode(round_sum(total, x.sign, rho), rho)

@@ -6,7 +6,7 @@ One step takes L products and c:
    both signs; else an infinity if there is one;
 2. exact products, not renormalised; the exponents of a product's block scales are added to its own; a term
    that is exactly zero takes the exponent e_zero;
-3. all terms aligned to the largest exponent, F fractional bits kept, toward zero; summed exactly;
+3. all terms aligned to the largest exponent, F fractional bits kept, toward zero, or to odd (sticky); summed exactly;
 4. the sum converted with ρ; zero is +0.
 
 K > L is a chain: one step's result is the next one's c.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import DotAdd, Fda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Operand,
@@ -27,6 +27,7 @@ from mmaformal.encodings.executable.blocks import (
     Term,
     Trace,
     align,
+    align_sticky,
     canonical_nan,
     classify_addend,
     classify_product,
@@ -92,8 +93,9 @@ def step(
 
     e_max = reduce(maximum, (p.exponent for p in products), addend.exponent)
     product_fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    aligned = tuple(align(p, e_max, product_fraction_bits, F) for p in products)
-    aligned_c = align(addend, e_max, spec.c_format.fraction_bits, F)
+    place = align_sticky if parameters.cut is Rounding.RO else align
+    aligned = tuple(place(p, e_max, product_fraction_bits, F) for p in products)
+    aligned_c = place(addend, e_max, spec.c_format.fraction_bits, F)
 
     total = sum(aligned, aligned_c)
     rounded = normalise_and_round(total, e_max - F, rho)

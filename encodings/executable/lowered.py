@@ -2,7 +2,7 @@
 
 One step is one PTX instruction:
 
-1. a and b are converted to the operand format (exactly);
+1. a and b are converted to the operand format (exactly), if there is one;
 2. fda steps take the products in the order given, L at a time, the first with c = +0, each one's result the next
    one's c;
 3. the real c is added last, by an IEEE addition in the type of d.
@@ -34,8 +34,9 @@ class Lowering(NamedTuple):
 
 def step(spec: DotAdd, parameters: Lowered, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Lowering:
     """One PTX instruction."""
-    a_codes = [convert_exactly(a[k], spec.a_format, parameters.operands) for k in parameters.order]
-    b_codes = [convert_exactly(b[k], spec.b_format, parameters.operands) for k in parameters.order]
+    to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
+    a_codes = [convert_exactly(a[k], spec.a_format, to_a) for k in parameters.order]
+    b_codes = [convert_exactly(b[k], spec.b_format, to_b) for k in parameters.order]
     fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, c * 0)
     addition = ieee_add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
     return Lowering((*fused.steps, addition), addition.result)

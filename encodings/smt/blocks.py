@@ -296,6 +296,20 @@ def align(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
     return z3.Extract(shifted.size() - 1, max(fraction_bits - F, 0), shifted)
 
 
+def align_sticky(x: Term, e_max: BitVec, fraction_bits: int, F: int) -> BitVec:
+    """As `align`, the lowest bit also set if anything else was cut off ("jamming", round to odd).
+
+    No wider: jamming goes no further up than the lowest bit.
+    """
+    shifted = sticky_shift_right(pad(x.significand, F - fraction_bits), e_max - x.exponent)
+    excess = max(fraction_bits - F, 0)
+    if not excess:
+        return shifted
+    lost = z3.Extract(excess - 1, 0, shifted) != 0
+    jammed = bit(z3.Or(z3.Extract(excess, excess, shifted) == 1, lost))
+    return z3.Concat(z3.Extract(shifted.size() - 1, excess + 1, shifted), jammed)
+
+
 def signed_sum(terms: Sequence[tuple[BitVec, BitVec]], bits: int) -> BitVec:
     """Σ (-1)^sign · magnitude in two's complement of `bits` bits, which must hold every partial sum."""
     return sum_of([negate_if(sign, resize(magnitude, bits)) for sign, magnitude in terms])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import DotAdd, Fda, Rounding
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
@@ -24,6 +24,7 @@ from mmaformal.encodings.smt.blocks import (
     Trace,
     addend,
     align,
+    align_sticky,
     canonical_nan,
     classify,
     decode,
@@ -112,8 +113,9 @@ def step(
 
     e_max = maximum([*(p.exponent for p in products), c_term.exponent])
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    aligned = tuple(align(p, e_max, fraction_bits, F) for p in products)
-    aligned_c = align(c_term, e_max, spec.c_format.fraction_bits, F)
+    place = align_sticky if parameters.cut is Rounding.RO else align
+    aligned = tuple(place(p, e_max, fraction_bits, F) for p in products)
+    aligned_c = place(c_term, e_max, spec.c_format.fraction_bits, F)
 
     terms = [(p.sign, magnitude) for p, magnitude in zip(products, aligned, strict=True)]
     total = signed_sum([*terms, (c_term.sign, aligned_c)], sum_bits(parameters))

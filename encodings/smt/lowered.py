@@ -31,8 +31,9 @@ class Step:
 
 def step(spec: DotAdd, parameters: Lowered, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
     """One instruction over `len(order)` products."""
-    a_codes = tuple(convert(a[k], spec.a_format, parameters.operands) for k in parameters.order)
-    b_codes = tuple(convert(b[k], spec.b_format, parameters.operands) for k in parameters.order)
+    to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
+    a_codes = tuple(convert(a[k], spec.a_format, to_a) for k in parameters.order)
+    b_codes = tuple(convert(b[k], spec.b_format, to_b) for k in parameters.order)
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero)
     addition = add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))

@@ -152,6 +152,10 @@ def weights(x: Matrix, fmt: Format, name: str) -> Floats:
 def _stages(spec: DotAdd) -> tuple[Stage, ...]:
     p = spec.parameters
     rho = p.last_rounding
+    if isinstance(p, (Fda, Lowered)) and p.cut is not Rounding.RZ:
+        raise ValueError(
+            f"{p.algorithm} has no bound relative to its terms: none is proved where they are cut to odd"
+        )
     if isinstance(p, Lowered):
         inner = Inner(spec, p)
         count = len(p.order) // p.L

@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, apple, arm, e9s12, intel, nvidia
+from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -26,7 +26,8 @@ ARCHITECTURES = ArchitectureTable(
         "armv8_6": arm.armv8_6,
         "apple_amx": apple.apple_amx,
         "e9s12": e9s12.e9s12,
-    }
+    },
+    unlisted={datapaths.NAME: datapaths.datapath},
 )
 
 #: Designs on paper: no library runs on them.

@@ -265,21 +265,28 @@ class Architecture(Tabular):
 class ArchitectureTable(Mapping[str, Architecture], Tabular):
     """Architectures by name, in order of age; each is built when first asked for.
 
-    `hopper@paper-v1` is the revision "paper-v1" of hopper; revisions are found, but not listed.  Names are taken in any
-    case.  Raises UnknownArchitectureError or UnknownRevisionError, which are KeyErrors.
+    `hopper@paper-v1` is the revision "paper-v1" of hopper; revisions are found, but not listed, and so are those that
+    are `unlisted`.  Names are taken in any case.  Raises UnknownArchitectureError or UnknownRevisionError, which are
+    KeyErrors.
     """
 
-    def __init__(self, builders: Mapping[str, Callable[[], Architecture]]) -> None:
+    def __init__(
+        self,
+        builders: Mapping[str, Callable[[], Architecture]],
+        unlisted: Mapping[str, Callable[[], Architecture]] | None = None,
+    ) -> None:
         self._builders = dict(builders)
+        self._unlisted = dict(unlisted or {})
         self._built: dict[str, Architecture] = {}
 
     def __getitem__(self, name: str) -> Architecture:
         spelled = name.strip().lower()
         if spelled not in self._built:
             base, _, revision = spelled.partition("@")
-            if base not in self._builders:
+            builders = self._builders | self._unlisted
+            if base not in builders:
                 raise UnknownArchitectureError(self.not_found(name))
-            self._built[spelled] = self[base].revision(revision) if revision else self._builders[base]()
+            self._built[spelled] = self[base].revision(revision) if revision else builders[base]()
         return self._built[spelled]
 
     def add(self, architecture: Architecture) -> None:
@@ -295,7 +302,7 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
     def not_found(self, name: str) -> str:
         """That there is no such architecture, which there are, and which was meant; one line."""
         base = name.strip().partition("@")[0]
-        near = difflib.get_close_matches(base.lower(), self._builders, n=1)
+        near = difflib.get_close_matches(base.lower(), [*self._builders, *self._unlisted], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"no architecture {base!r}; there are {', '.join(self._builders)}{hint}"
 

@@ -261,6 +261,7 @@ SOURCES = {
         "F": "MMA-Sim §IV-C step 3, Table III",
         "L": "MMA-Sim §IV-D, Table III (CoFDA); docs/semantics.md §5 (bytes of A per step)",
         "rho": "MMA-Sim §IV-C step 5; docs/semantics.md §4",
+        "cut": "MMA-Sim §IV-C step 3",
         "e_zero": "mmasim 2.1.1, which corrects MMA-Sim §IV-C step 2; docs/semantics.md §5, §9",
     },
     "gdfs": {
@@ -271,7 +272,7 @@ SOURCES = {
         "e_zero": "mmasim 2.1.1, not in MMA-Sim; docs/semantics.md §3",
     },
     "lowered": dict.fromkeys(
-        ("F", "L", "rho", "e_zero", "operands", "order", "addition"),
+        ("F", "L", "rho", "e_zero", "operands", "order", "addition", "cut"),
         "docs/semantics.md §6, from recordings of H100, H200 and B200",
     ),
 }

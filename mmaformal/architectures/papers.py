@@ -9,5 +9,8 @@ PAPERS = {
     "corsix/amx": "Apple AMX Instruction Set, by Peter Cawley, github.com/corsix/amx: measured on M1 to M4",
     "Desrentes et al.": "Double-Word Decomposition in a Combined FP16, BF16 and FP32 Dot Product Add Operator, by "
     "Orégane Desrentes, Benoît Dupont de Dinechin and Florent de Dinechin",
+    "TensorGauge": "TensorGauge: A Pre-silicon End-to-end Framework for Quantifying Numerical Effects of Tensor Core "
+    "Microarchitecture in GEMM, by Wei Liu, Yi Yu, Qianliang Liu, Xiaoyou Song, Mingyuan Ma, Yuhan Wang, Haonan Sun, "
+    "Yumin Hou and Hu He (Tsinghua University, Beijing University of Technology)",
     "mmasim 2.1.1": "the simulator of that paper in a later version, by Peichen Xie, on the Python package index",
 }

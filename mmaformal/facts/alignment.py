@@ -336,7 +336,7 @@ class Alignment:
                 term,
                 most=self.fixed(at_top),
                 when=self.when_c,
-                premises=[below],
+                premises=[below, *self.known.of_c],
                 cut=cut,
                 why="if c has it itself",
             ),

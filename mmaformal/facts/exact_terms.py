@@ -257,9 +257,9 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     claims = []
     for codes, mine, fmt in ((x.a, step.a, spec.a_format), (x.b, step.b, spec.b_format)):
         code = z3.BitVec("code", fmt.storage_bits)
-        claims.append(prove_conversion(proving, code, fmt, p.operands))
+        claims.append(prove_conversion(proving, code, fmt, p.taken_as(fmt)))
         for converted, k in zip(mine, p.order, strict=True):
-            same = converted == ieee.convert(codes[k], fmt, p.operands)
+            same = converted == ieee.convert(codes[k], fmt, p.taken_as(fmt))
             text = "the steps take converted operands in their order"
             claims.append(proving.claim("order", text, same, (), [*codes]))
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)

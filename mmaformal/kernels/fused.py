@@ -17,13 +17,14 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gfdrda
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gfdrda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
     Operand,
     Special,
     align,
+    align_sticky,
     canonical_nan,
     classify_addend,
     classify_product,
@@ -178,6 +179,22 @@ def aligned_sum(
                 total[j] += some[j]
 
 
+@part
+def sticky_sum(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, total: Plane) -> None:
+    """total[j] = Σ of va[k]·vb[k, j]·scale[j], each cut to odd."""
+    vectorised()
+    for j in range(total.size):
+        total[j] = 0
+    for k in range(start, stop):
+        x = va[k]
+        for j in range(total.size):
+            p = x * vb[k, j] * scale[j]
+            kept = np.int64(p)
+            lost = np.float64(kept) != np.float64(p)
+            last = np.int64(1) - (kept & 1)
+            total[j] += kept + where(lost, where(p < 0, -last, last), np.int64(0))
+
+
 @inlined
 def operand(kind: Lane) -> Operand:
     """The operand of a kind, as far as classifying a product looks at it."""
@@ -252,6 +269,7 @@ def finish_fda(
     F: int,
     e_zero: int | None,
     nan: int,
+    odd: bool,
     e_max: Plane,
     total: Plane,
     special: Flag,
@@ -261,6 +279,14 @@ def finish_fda(
     """The stages of fda after the products'; without `special`, no product and no c is a special value."""
     vectorised()
     bits = c_format.fraction_bits
+    if odd:
+        for j in range(d.size):
+            x = decode(np.int64(d[j]), c_format.layout)
+            e = np.int64(e_max[j])
+            addend = align_sticky(with_zero_exponent(term(x), e_zero), e, bits, F)
+            number = encode(normalise_and_round(total[j] + addend, e - F, rho), rho)
+            d[j] = select_special(special_of(flags[j], x), number, rho, nan)
+        return
     if not special:
         for j in range(d.size):
             addend = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
@@ -284,6 +310,7 @@ def run_fda(
     e_zero: int | None,
     zeros_count: bool,
     nan: int,
+    odd: bool,
     L: int,
     chunk: int,
     least: int,
@@ -325,14 +352,17 @@ def run_fda(
                         e = maximum(np.int64(e_max[j]), where(smallest[j] < least, e_zero, FAR))
                         e_max[j] = e
                         scale[j] = power_of_two(maximum(F - (e - sa - sb[j]), floor), scale[j])
-                aligned_sum(va[i], vb[p], k0, k1, chunk, scale, sums, total)
+                if odd:
+                    sticky_sum(va[i], vb[p], k0, k1, scale, total)
+                else:
+                    aligned_sum(va[i], vb[p], k0, k1, chunk, scale, sums, total)
                 special = special_a[i, s] | special_b[p, s]
                 if special:
                     special_values(ka[i], kb[p], va[i], vb[p], k0, k1, np.inf, flags)
                     if scaled:
                         for j in range(w):
                             flags[j] |= where(nan_a[i, s] | nan_b[p, s, j], FLAG_NAN, 0)
-                finish_fda(rho, c_format, F, e_zero, nan, e_max, total, special | some_c, flags, row)
+                finish_fda(rho, c_format, F, e_zero, nan, odd, e_max, total, special | some_c, flags, row)
                 if special:
                     flags[:] = 0
 
@@ -643,6 +673,7 @@ class FdaKernel(_Fused):
             p.e_zero,
             self.zeros_count,
             canonical_nan(p.rho.format),
+            p.cut is Rounding.RO,
             p.L,
             wide.chunk,
             wide.least,

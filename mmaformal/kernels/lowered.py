@@ -45,10 +45,13 @@ class LoweredKernel(Kernel):
         return cls(spec, inner) if inner is not None and small else None
 
     def _converted(self, fmt: Format, codes: Codes, axis: int) -> Codes:
-        operands = self.parameters.operands
-        table = convert_exactly(np.arange(fmt.codes, dtype=np.int64), fmt, operands).astype(operands.word)
         order = (np.arange(0, codes.shape[axis], len(self.order))[:, None] + self.order).reshape(-1)
-        converted: Codes = table[codes.take(order, axis)]
+        taken: Codes = codes.take(order, axis)
+        to = self.parameters.taken_as(fmt)
+        if to == fmt:
+            return taken
+        table = convert_exactly(np.arange(fmt.codes, dtype=np.int64), fmt, to)
+        converted: Codes = table.astype(to.word)[taken]
         return converted
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:

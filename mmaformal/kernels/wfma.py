@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Rounding, Wfma
-from mmaformal.formats import Format, fp16
+from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
 
 
 class WfmaKernel(SfmaKernel):
-    """wfma, of fp16 or bf16 onto fp32."""
+    """wfma, of formats that fp32 holds."""
 
     algorithms = ("wfma",)
 
@@ -29,14 +33,27 @@ class WfmaKernel(SfmaKernel):
         return cls(spec) if rho.rounding is Rounding.RNE and full and has_fma() else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (_widened(np.ascontiguousarray(codes), self.spec.a_format),)
+        return (widened(np.ascontiguousarray(codes), self.spec.a_format),)
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (_widened(in_panels(codes), self.spec.b_format),)
+        return (widened(in_panels(codes), self.spec.b_format),)
 
 
-def _widened(codes: Codes, fmt: Format) -> Codes:
-    """fp16 or bf16 codes as float32."""
+def widened(codes: Codes, fmt: Format) -> Codes:
+    """Codes as float32."""
+    if fmt == fp32:
+        return codes.view(np.float32)
     if fmt == fp16:
         return codes.view(np.float16).astype(np.float32)
-    return (codes.astype(np.uint32) << 16).view(np.float32)
+    if fmt == bf16:
+        return (codes.astype(np.uint32) << 16).view(np.float32)
+    if fmt.storage_bits <= 16:
+        return _table(fmt).take(codes)
+    lanes: NDArray[np.int64] = convert_exactly(codes.astype(np.int64), fmt, fp32)
+    return lanes.astype(np.uint32).view(np.float32)
+
+
+@lru_cache(maxsize=64)
+def _table(fmt: Format) -> NDArray[np.float32]:
+    codes: NDArray[np.int64] = convert_exactly(np.arange(fmt.codes, dtype=np.int64), fmt, fp32)
+    return codes.astype(np.uint32).view(np.float32)

@@ -111,9 +111,13 @@ def _recorded_instructions() -> tuple[Instruction, ...]:
 
 
 def backing(instruction: Instruction) -> Backing | None:
-    """What stands behind a row of the tables; None for what is none (hypothetical, chained, a revision)."""
+    """What stands behind a row of the tables; None for what is none (hypothetical, chained, a revision, a datapath)."""
     architecture = ARCHITECTURES.get(instruction.architecture)
-    if architecture is None or "@" in architecture.name or instruction.name not in architecture:
+    if (
+        architecture is None
+        or architecture.name not in list(ARCHITECTURES)
+        or instruction.name not in architecture
+    ):
         return None
     found = architecture[instruction.name]
     if found.spec != instruction.spec:

@@ -22,6 +22,7 @@ from mmaformal import (
     cdna1,
     cdna2,
     cdna3,
+    datapath,
     hopper,
     rtx_blackwell,
     sapphire_rapids,
@@ -79,6 +80,10 @@ HYPOTHETICAL = [
     cdna3["f32_16x16x32_fp8_bf8"].replace(dot_bits=24, c_reach=3),
     cdna2["f32_16x16x4f32"].replace(nan="FIRST"),
     sapphire_rapids["VFMADD231PH"].replace(nan="DEFAULT", rho="RU-FP16±0"),
+    datapath["mul_add(k=3)"],
+    datapath["mul_add(k=2,a=bf16,product=RNE-E8M7,rho=RD-FP32)"],
+    datapath["fma(k=3,a=e4m3,b=e5m2)"],
+    datapath["fda(k=8,frac_bits=12,cut=RO)"],
 ]
 
 #: more of fda; each takes seconds to compile
@@ -88,6 +93,10 @@ MORE = [
     hopper["HMMA.1688.F32"].replace(F=8, L=2),
     hopper["QGMMA.64x8x32.F32.E4M3.E5M2"].replace(L=1),
     rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"].replace(L=8),
+    datapath["fda(k=4,frac_bits=30,a=fp32,cut=RO)"],
+    datapath["fda(k=32,frac_bits=11,a=e4m3,b=e5m2,cut=RO,scale=ue8m0,block=32)"],
+    datapath["sda(k=8,frac_bits=12,a=e4m3,b=e5m2,cut=RO)"],
+    datapath["sda(k=8,frac_bits=20,a=bf16)"],
 ]
 EACH = slow([*WAYS, *HYPOTHETICAL, *MORE], MORE)
 

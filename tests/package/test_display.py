@@ -38,6 +38,7 @@ from mmaformal import (
     cdna1,
     cdna2,
     cdna3,
+    datapath,
     e9s12,
     find_difference,
     hopper,
@@ -136,6 +137,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
     yield AccE9s12(4, 4, 84, CONVERSIONS["IEEE-FP32"])
     yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)
+    yield kernel_for(datapath["mul_add(k=2)"].spec)
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)
     yield errors, errors.statistics()

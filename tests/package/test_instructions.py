@@ -569,8 +569,8 @@ def test_chained_is_one_instruction_after_another() -> None:
 def test_parameters_read_like_a_mapping() -> None:
     parameters = F16.parameters
     assert dict(**parameters) == dataclasses.asdict(parameters) | {"rho": RZ_FP32}
-    assert list(parameters) == ["F", "L", "rho", "e_zero"]
-    assert (parameters["F"], len(parameters)) == (24, 4)
+    assert list(parameters) == ["F", "L", "rho", "e_zero", "cut"]
+    assert (parameters["F"], len(parameters)) == (24, 5)
     with pytest.raises(KeyError, match="fda has no parameter 'G'"):
         parameters["G"]
     assert parameters.describe() == "F=24 L=8 ρ=RZ-FP32 e_zero=-132"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.algorithms import DotAdd, Fda, Rounding
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.out_of_order import Descends
@@ -77,6 +77,10 @@ class FdaFacts(RoundedSum[Step]):
         return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        p = instruction.spec.parameters
+        assert isinstance(p, Fda)
+        if p.cut is not Rounding.RZ:
+            self.lack("what terms that are cut to odd are off")
         return error_bound.settle(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered
+from mmaformal.algorithms import DotAdd, Lowered, Rounding
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
@@ -69,7 +69,7 @@ class LoweredFacts(Facts[Step]):
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         assert isinstance(spec.parameters, Lowered)
         inner = spec.parameters.inner_dot_add(spec)
-        converted = largest_product(spec) << 2 * inner.a_format.fraction_bits - places_of(spec)
+        converted = largest_product(spec) << places_of(inner) - places_of(spec)
         return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
 
     def significand_is_small(
@@ -88,6 +88,10 @@ class LoweredFacts(Facts[Step]):
         return exactness.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        p = instruction.spec.parameters
+        assert isinstance(p, Lowered)
+        if p.cut is not Rounding.RZ:
+            self.lack("what terms that are cut to odd are off")
         return error_bound.settle(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:

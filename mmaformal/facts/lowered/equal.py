@@ -33,12 +33,12 @@ def derive(argument: Argument, traces: Traces[smt_lowered.Step]) -> None:
             order = [i * width + k for k in parameters.order[n * parameters.L : (n + 1) * parameters.L]]
             x, y = (
                 [
-                    decode(argument, codes[k], u, v, inner.a_format, f"{fmt} codes are converted alike")
+                    decode(argument, codes[k], u, v, to, f"{fmt} codes are converted alike")
                     for k, u, v in zip(order, us, vs, strict=True)
                 ]
-                for codes, us, vs, fmt in (
-                    (a, executable.a, step.a, spec.a_format),
-                    (b, executable.b, step.b, spec.b_format),
+                for codes, us, vs, fmt, to in (
+                    (a, executable.a, step.a, spec.a_format, inner.a_format),
+                    (b, executable.b, step.b, spec.b_format, inner.b_format),
                 )
             )
             z = decode(argument, dot, executable.c, step.c, inner.c_format)

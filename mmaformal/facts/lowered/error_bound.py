@@ -72,19 +72,23 @@ class Inner:
     @property
     def exponents(self) -> tuple[int, int]:
         """Of products that are not 0: converted numbers are normalised, as far as their format goes."""
-        least = self.p.operands.min_exponent
-        low = sum(max(least, fmt.min_exponent - fmt.fraction_bits) for fmt in self.formats)
+        low = 0
+        for fmt in self.formats:
+            to = self.p.taken_as(fmt)
+            low += (
+                fmt.min_exponent if to == fmt else max(to.min_exponent, fmt.min_exponent - fmt.fraction_bits)
+            )
         return low, sum(fmt.max_exponent for fmt in self.formats)
 
     def zero_bits(self, fmt: Format) -> int:
         """How many of the last bits of a converted significand are 0."""
-        return self.p.operands.fraction_bits - fmt.fraction_bits
+        return self.p.taken_as(fmt).fraction_bits - fmt.fraction_bits
 
     def step(self, c: z3.BitVecRef) -> tuple[Fused, Inputs]:
         """One step of converted codes and c."""
         sides = [
             tuple(
-                ieee.convert(z3.BitVec(f"{name}{k}", fmt.storage_bits), fmt, self.p.operands)
+                ieee.convert(z3.BitVec(f"{name}{k}", fmt.storage_bits), fmt, self.p.taken_as(fmt))
                 for k in range(self.p.L)
             )
             for name, fmt in zip("ab", self.formats, strict=True)
@@ -307,8 +311,9 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
         )
         for n in steps
     )
+    converted = "a and b are converted exactly; " if p.operands else ""
     question = (
-        f"{instruction.label}: a and b are converted exactly; in each inner step d = {p.rho}(S) with |S − exact| ≤ n ·"
+        f"{instruction.label}: {converted}in each inner step d = {p.rho}(S) with |S − exact| ≤ n ·"
         f" 2^(e_max − {p.F}), {', '.join(number.text for number in numbers)}, and no smaller n will do; then c is"
         f" added, d = {p.addition}(the exact sum)"
     )

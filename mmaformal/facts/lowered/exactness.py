@@ -46,8 +46,9 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
     addition = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt)), z3.And(a.rounded, a.is_kept))
     last = z3.Implies(z3.And(finite(x, fmt), finite(y, fmt), a.is_sum(z)), number.arg(1))
     of_step = z3.Implies(of_dot.ordinary, of_dot.conclusion)
+    converted = f"a and b are converted to {p.operands} exactly; then " if p.operands else ""
     text = (
-        f"a and b are converted to {p.operands} exactly; then {of_dot.text}, c the result before, or +0; last d ="
+        f"{converted}{of_dot.text}, c the result before, or +0; last d ="
         f" {p.addition}(c + the result before) if both are numbers, and if that is one of {fmt}, d is it; so where the"
         " results before are exact sums, d rounds that of all"
     )

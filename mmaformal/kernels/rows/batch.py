@@ -56,10 +56,9 @@ def batch(
     )
 
 
-def converted(rows: Batch, spec: DotAdd, target: Format) -> Batch:
-    """The same with a and b in another format, which holds all their values."""
-    sides = (rows.a, spec.a_format), (rows.b, spec.b_format)
-    a, b = (_converted(codes, source, target) for codes, source in sides)
+def converted(rows: Batch, spec: DotAdd, to_a: Format, to_b: Format) -> Batch:
+    """The same with a and b in other formats, which hold all their values."""
+    a, b = _converted(rows.a, spec.a_format, to_a), _converted(rows.b, spec.b_format, to_b)
     return rows._replace(a=a, b=b)
 
 

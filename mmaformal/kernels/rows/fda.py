@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
     Special,
     Term,
     align,
+    align_sticky,
     canonical_nan,
     classify_addend,
     classify_product,
@@ -89,9 +90,15 @@ def largest(exponent: Plane) -> Lane:
 
 
 @inlined
-def aligned_sum(value: Plane, exponent: Plane, e_max: Lane, fraction_bits: int, F: int) -> Lane:
-    """The products aligned to e_max and added."""
+def aligned_sum(value: Plane, exponent: Plane, e_max: Lane, fraction_bits: int, F: int, odd: bool) -> Lane:
+    """The products aligned to e_max, cut toward zero or to odd, and added."""
     total = np.int64(0)
+    if odd:
+        for k in range(value.size):
+            v = value[k]
+            x = Term(where(v < 0, 1, 0), exponent[k], where(v < 0, -v, v))
+            total += align_sticky(x, e_max, fraction_bits, F)
+        return total
     for k in range(value.size):
         v = value[k]
         total += align(Term(where(v < 0, 1, 0), exponent[k], where(v < 0, -v, v)), e_max, fraction_bits, F)
@@ -112,6 +119,7 @@ def step(
     of: DotAdd,
     rho: Conversion,
     F: int,
+    odd: bool,
     e_zero: int,
     by_fields: bool,
     nan: int,
@@ -130,8 +138,12 @@ def step(
     own = addend.exponent if by_fields else where(addend.significand == 0, e_zero, addend.exponent)
     e_max = maximum(largest(exponent), own)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
-    total = aligned_sum(value, exponent, e_max, bits, F)
-    total += align(Term(addend.sign, own, addend.significand), e_max, of.c_format.fraction_bits, F)
+    total = aligned_sum(value, exponent, e_max, bits, F, odd)
+    x = Term(addend.sign, own, addend.significand)
+    if odd:
+        total += align_sticky(x, e_max, of.c_format.fraction_bits, F)
+    else:
+        total += align(x, e_max, of.c_format.fraction_bits, F)
     code = encode(normalise_and_round(total, e_max - F, rho), rho)
     if special | scales.nan | addend.infinite | addend.nan:
         found = merge_special(scales, classify_addend(addend))
@@ -148,6 +160,7 @@ def run_rows(
     of, fmt, block = formats(given), scale_format(given), scale_block(given)
     rho, at = conversion(given, OWN, of.d_format), OWN + CONVERSION
     F, L, e_zero, by_fields, nan = given[at], given[at + 1], given[at + 2], given[at + 3] != 0, given[at + 4]
+    odd = given[at + 5] != 0
     value, exponent = np.empty(L, np.int64), np.empty(L, np.int64)
     for i in range(d.size):
         code = c[i]
@@ -157,8 +170,13 @@ def run_rows(
             scales = Special(False, False, False)
             if block > 0:
                 scales = add_scales(fmt, scale_a[i], scale_b[i], first, block, exponent)
-            code = step(of, rho, F, e_zero, by_fields, nan, x, y, code, scales, special, value, exponent)
+            code = step(of, rho, F, odd, e_zero, by_fields, nan, x, y, code, scales, special, value, exponent)
         d[i] = code
+
+
+def to_odd(cut: Rounding) -> int:
+    """Whether aligned magnitudes are cut to odd, as a number."""
+    return int(cut is Rounding.RO)
 
 
 def zero_exponent(e_zero: int | None) -> tuple[int, int]:
@@ -169,5 +187,6 @@ def zero_exponent(e_zero: int | None) -> tuple[int, int]:
 def run(spec: DotAdd, rows: Batch) -> None:
     p = spec.parameters
     assert isinstance(p, Fda)
-    given = numbers(spec, p.rho, p.F, p.L, *zero_exponent(p.e_zero), canonical_nan(p.rho.format))
+    own = p.F, p.L, *zero_exponent(p.e_zero), canonical_nan(p.rho.format), to_odd(p.cut)
+    given = numbers(spec, p.rho, *own)
     run_rows(SOURCES, given, *rows)

@@ -76,7 +76,7 @@ def multiply_all(
 def dot_product(value: Plane, exponent: Plane, fraction_bits: int, F: int) -> Sums:
     """`fdrda.dot_product`, without what leads to it."""
     e_max = largest(exponent)
-    return Sums(e_max, aligned_sum(value, exponent, e_max, fraction_bits, F))
+    return Sums(e_max, aligned_sum(value, exponent, e_max, fraction_bits, F, False))
 
 
 @part

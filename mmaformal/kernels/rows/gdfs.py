@@ -88,7 +88,7 @@ def run_rows(
                 exponent[g] = where(empty, e_zero, s.exponent + t.exponent)
             e = z.exponent if by_fields else where(z.significand == 0, e_zero, z.exponent)
             e_max = maximum(largest(exponent), e)
-            total = aligned_sum(value, exponent, e_max, bits, F)
+            total = aligned_sum(value, exponent, e_max, bits, F, False)
             total += align(Term(z.sign, e, z.significand), e_max, of.c_format.fraction_bits, F)
             number = encode(normalise_and_round(total, e_max - F, rho), rho)
             code = select_special(resolve_special(special), number, rho, nan)

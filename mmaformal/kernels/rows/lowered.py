@@ -9,7 +9,7 @@ from mmaformal.encodings.executable.blocks import Special, canonical_nan, ieee_a
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch, converted
-from mmaformal.kernels.rows.fda import multiply_all, step, zero_exponent
+from mmaformal.kernels.rows.fda import multiply_all, step, to_odd, zero_exponent
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers_of
 
 
@@ -22,7 +22,7 @@ def run_rows(
     rho, addition = conversion(given, OWN, of.d_format), conversion(given, OWN + CONVERSION, of.d_format)
     at = OWN + 2 * CONVERSION
     F, L, e_zero, by_fields, nan = given[at], given[at + 1], given[at + 2], given[at + 3] != 0, given[at + 4]
-    size, no_scales = given[at + 5], Special(False, False, False)
+    odd, size, no_scales = given[at + 5] != 0, given[at + 6], Special(False, False, False)
     value, exponent = np.empty(L, np.int64), np.empty(L, np.int64)
     for i in range(d.size):
         code = c[i]
@@ -32,7 +32,20 @@ def run_rows(
                 x, y = a[i, first : first + L], b[i, first : first + L]
                 special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
                 partial = step(
-                    of, rho, F, e_zero, by_fields, nan, x, y, partial, no_scales, special, value, exponent
+                    of,
+                    rho,
+                    F,
+                    odd,
+                    e_zero,
+                    by_fields,
+                    nan,
+                    x,
+                    y,
+                    partial,
+                    no_scales,
+                    special,
+                    value,
+                    exponent,
                 )
             code = ieee_add(partial, code, addition, nan).result
         d[i] = code
@@ -41,10 +54,11 @@ def run_rows(
 def run(spec: DotAdd, rows: Batch) -> None:
     p = spec.parameters
     assert isinstance(p, Lowered)
-    operands, taken = p.operands, list(p.order)
+    to_a, to_b = p.taken_as(spec.a_format), p.taken_as(spec.b_format)
+    taken = list(p.order)
     if spec.k > len(p.order):
         taken = p.taken(spec.k)
-    rows = converted(rows, spec, operands)
-    own = p.F, p.L, *zero_exponent(p.e_zero), canonical_nan(spec.d_format), len(p.order)
-    given = numbers_of((operands, operands, spec.c_format, spec.d_format), p.rho, p.addition, *own)
+    rows = converted(rows, spec, to_a, to_b)
+    own = p.F, p.L, *zero_exponent(p.e_zero), canonical_nan(spec.d_format), to_odd(p.cut), len(p.order)
+    given = numbers_of((to_a, to_b, spec.c_format, spec.d_format), p.rho, p.addition, *own)
     run_rows(SOURCES, given, *rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1)))

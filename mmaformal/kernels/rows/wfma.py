@@ -12,5 +12,6 @@ def run(spec: DotAdd, rows: Batch) -> None:
     assert isinstance(p, Wfma)
     target = p.rho.format
     sfma.run(
-        spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho)), converted(rows, spec, target)
+        spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho)),
+        converted(rows, spec, target, target),
     )

@@ -1,0 +1,90 @@
+"""muladd, multiplier and adder apart, as bit-vector terms.  Specification: semantics §3; TensorGauge §IV-B.
+
+Widths of a product of significands of m and n bits: m + n bits, and as many zeros above as keep the exponent of the top
+bit from falling below φ's least (`normalise_and_round`).  The addition is `ieee.add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd, Muladd
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    Operand,
+    Rounded,
+    Special,
+    Term,
+    Trace,
+    classify,
+    decode,
+    encode,
+    multiply,
+    negate_if,
+    normalise_and_round,
+    product_range,
+    quiet_nan,
+    resize,
+    select_special,
+)
+from mmaformal.encodings.smt.ieee import Addition, add
+
+
+@dataclass(frozen=True)
+class Product:
+    """The interfaces of one product, in order."""
+
+    special: Special  #: classify
+    exact: Term  #: multiply
+    total: BitVec  #: the same, in two's complement
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
+
+
+@dataclass(frozen=True)
+class Step:
+    """A product, and its addition."""
+
+    a: tuple[Operand]  #: decode
+    b: tuple[Operand]
+    product: Product
+    addition: Addition
+    result: BitVec
+
+
+def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand) -> Product:
+    """The code of φ(a·b)."""
+    exponents = product_range(spec.a_format, spec.b_format)
+    exact = multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, e_zero=None)
+    total = negate_if(exact.sign, resize(exact.significand, exact.significand.size() + 1))
+    places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    rounded = normalise_and_round(total, exact.exponent, exponents, places, pi, exponents.low)
+    rounded = rounded._replace(sign=z3.If(total == 0, exact.sign, rounded.sign))
+    special = classify([(x, y)], [])
+    code = select_special(special, encode(rounded, pi), pi.format, quiet_nan(pi.format))
+    return Product(special, exact, total, rounded, code)
+
+
+def step(spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec) -> Step:
+    """One product, added to c."""
+    x, y = decode(a, spec.a_format), decode(b, spec.b_format)
+    product = rounded_product(spec, parameters.product, x, y)
+    addition = add(c, product.result, parameters.rho, quiet_nan(parameters.rho.format))
+    return Step((x,), (y,), product, addition, addition.result)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Muladd)
+    steps = []
+    for x, y in zip(a, b, strict=True):
+        steps.append(step(spec, parameters, x, y, c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]

@@ -1,0 +1,332 @@
+"""Datapaths as data: the design space of TensorGauge (`papers.py`) §IV-B, each point an instruction.
+
+    from mmaformal.architectures import datapaths
+    datapaths.fda(k=16, frac_bits=20, a="bf16")
+    datapaths.named("sda(k=32, frac_bits=20, a=e4m3, cut=RO)")
+    ARCHITECTURES["datapath"]["fda(k=16, frac_bits=25, rho=RZ-FP32, e_zero=-133)"]      # hopper HMMA.16816.F32
+
+A point is one of the paper's organisations, its group size `k`, the fractional bits that an alignment keeps, how it
+cuts them, the formats, and the conversion of the output.  What it computes is an algorithm of the model
+(`algorithms.py`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA gdfs.
+There are as many points as there are arguments, so the architecture "datapath" is found by its name, and not listed;
+what it lists is a table of examples.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from mmaformal.algorithms import (
+    Conversion,
+    DotAdd,
+    Fda,
+    Gdfs,
+    Lowered,
+    Muladd,
+    Rounding,
+    Sfma,
+    Wfma,
+)
+from mmaformal.architectures.base import Architecture
+from mmaformal.formats import Format
+from mmaformal.instruction import Instruction
+
+#: The name of the architecture that has them all.
+NAME = "datapath"
+
+#: An exponent of exact zeros; `None`: one below all others, so that zeros do not take part in choosing the largest
+#: exponent; "fields": that of their fields.
+ZeroExponent = int | Literal["fields"] | None
+
+_SOURCES = {
+    "F": "TensorGauge §IV-B (FracBits)",
+    "L": "TensorGauge §IV-B (K)",
+    "G": "TensorGauge §IV-B (GFDA)",
+    "cut": "TensorGauge Fig. 2 (truncation, rounding)",
+}
+
+
+def mul_add(
+    *,
+    k: int = 1,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    product: str | None = None,
+    rho: str = "IEEE-FP32",
+) -> Instruction:
+    """MUL+ADD: k products one after the other, each rounded with `product` (default: ρ), then added and rounded with ρ.
+
+    `product="RNE-E8M10"` keeps 10 fractional bits of each product.
+    """
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    parameters = Muladd(Conversion.named(product or rho), conversion)
+    return _point(mul_add, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
+
+
+def fma(
+    *, k: int = 1, a: Format | str = "fp16", b: Format | str | None = None, rho: str = "IEEE-FP32"
+) -> Instruction:
+    """FMA: k fused multiply-adds one after the other, each exact until it is rounded with ρ (sfma; wfma of narrower
+    a and b, which are converted exactly)."""
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    same = x == y == conversion.format
+    parameters = Sfma(conversion) if same else Wfma(conversion)
+    return _point(fma, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
+
+
+def fda(
+    *,
+    k: int,
+    frac_bits: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    c: Format | str | None = None,
+    rho: str = "RNE-FP32",
+    cut: str = "RZ",
+    e_zero: ZeroExponent = None,
+    scale: Format | str | None = None,
+    block: int = 0,
+    chain: int = 1,
+) -> Instruction:
+    """FDA, fused dot-add: k products and c are aligned to the largest exponent and cut to `frac_bits` fractional bits,
+    added exactly, and the sum is rounded with ρ.
+
+    cut: RZ, toward zero, or RO, to odd: the last bit kept is sticky.  c: its format (default: ρ's).  scale, block: the
+    format of block scales (ue8m0), one pair for each `block` products.  chain: how many such steps one instruction is.
+    """
+    x, y = _factors(a, b)
+    conversion, z = Conversion.named(rho), _format(c)
+    z, s = z or conversion.format, _format(scale)
+    parameters = Fda(frac_bits, k, conversion, _exponent(e_zero, (x, y), z, s), Rounding.named(cut, "cut"))
+    spec = DotAdd(k * chain, x, y, z, conversion.format, parameters, s, block)
+    return _point(fda, locals(), spec)
+
+
+def sda(
+    *,
+    k: int,
+    frac_bits: int,
+    a: Format | str = "fp16",
+    b: Format | str | None = None,
+    dot: str = "RNE-FP32",
+    rho: str = "IEEE-FP32",
+    cut: str = "RZ",
+    e_zero: ZeroExponent = None,
+    step: int | None = None,
+    operands: Format | str | None = None,
+    order: str = "",
+) -> Instruction:
+    """SDA, separated dot-add: the dot product of k products as fda has it, from zero, rounded with `dot`; then c is
+    added to it, by an IEEE addition rounded with ρ.
+
+    step: products of one sum, if these are fewer than k: the dot product is a chain of such sums then.  operands: the
+    format that a and b are converted to first; order: in which the products are taken, as `0.1.4.5.2.3.6.7`.  (So is
+    NVIDIA's `mma` of fp8 on hopper.)
+    """
+    x, y = _factors(a, b)
+    inner, last, to = Conversion.named(dot), Conversion.named(rho), _format(operands)
+    taken = tuple(int(place) for place in order.split(".")) if order else tuple(range(k))
+    zero = _exponent(e_zero, (to or x, to or y), last.format, None)
+    parameters = Lowered(frac_bits, step or k, inner, zero, to, taken, last, Rounding.named(cut, "cut"))
+    return _point(sda, locals(), DotAdd(k, x, y, last.format, last.format, parameters))
+
+
+def gfda(
+    *,
+    k: int,
+    group: int,
+    frac_bits: int,
+    a: Format | str = "e2m1",
+    b: Format | str | None = None,
+    rho: str = "RNE-FP32",
+    e_zero: ZeroExponent = None,
+    scale: Format | str = "ue8m0",
+    block: int = 32,
+) -> Instruction:
+    """GFDA, grouped fused dot-add: each `group` products are added exactly, in fixed point, and scaled; these sums and
+    c are then aligned and added as fda does with products."""
+    x, y = _factors(a, b)
+    conversion, s = Conversion.named(rho), Format.named(scale, "scale")
+    zero = _exponent(e_zero, (), conversion.format, s)
+    parameters = Gdfs(frac_bits, group, k, conversion, zero)
+    spec = DotAdd(k, x, y, conversion.format, conversion.format, parameters, s, block)
+    return _point(gfda, locals(), spec)
+
+
+#: The organisations, by name.
+KINDS: dict[str, Callable[..., Instruction]] = {
+    each.__name__: each for each in (mul_add, fma, fda, sda, gfda)
+}
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _format(value: Format | str | None) -> Format | None:
+    return None if value is None else Format.named(value, "a format")
+
+
+def _factors(a: Format | str, b: Format | str | None) -> tuple[Format, Format]:
+    """The formats of a and b: that of b is a's, unless it is given."""
+    x = Format.named(a, "a")
+    return x, x if b is None else Format.named(b, "b")
+
+
+def _exponent(e_zero: ZeroExponent, factors: Iterable[Format], c: Format, scale: Format | None) -> int | None:
+    """As the parameters have it: None is that of the fields."""
+    if e_zero is None:
+        products = sum(fmt.min_exponent for fmt in factors) + (2 * scale.min_exponent if scale else 0)
+        return min(products, c.min_exponent) - 1
+    return None if e_zero == "fields" else e_zero
+
+
+def _point(kind: Callable[..., Instruction], given: dict[str, object], spec: DotAdd) -> Instruction:
+    """The instruction, named by k and the arguments that are not defaults."""
+    arguments = inspect.signature(kind).parameters
+    told = ",".join(f"{n}={given[n]}" for n, p in arguments.items() if n == "k" or given[n] != p.default)
+    sources = {name: _SOURCES.get(name, "chosen") for name in spec.parameters}
+    return Instruction(f"{kind.__name__}({told})", NAME, 1, 1, spec, sources=sources)
+
+
+# ---- spelled out -----------------------------------------------------------------------------------------------------
+
+_SPELLED = re.compile(r"\s*([a-z_]+)\s*\((.*)\)\s*")
+
+
+def named(text: str) -> Instruction:
+    """The datapath that is spelled out: `fda(k=16, frac_bits=20, a=bf16)`, arguments as those of the functions here.
+
+    Raises ValueError for what is none, with what there is; TypeError for an argument of another kind.
+    """
+    found = _SPELLED.fullmatch(text)
+    kind = KINDS.get(found[1]) if found else None
+    if found is None or kind is None:
+        raise ValueError(f"no datapath {text!r}: it is one of {', '.join(map(spelling, KINDS.values()))}")
+    arguments = inspect.signature(kind).parameters
+    given: dict[str, int | str] = {}
+    for part in filter(None, (each.strip() for each in found[2].split(","))):
+        name, equals, value = (each.strip() for each in part.partition("="))
+        name = "rho" if name == "ρ" else name
+        if not equals or name not in arguments:
+            raise ValueError(f"{text}: {part!r} is no argument of {spelling(kind)}")
+        if name in given:
+            raise ValueError(f"{text}: {name} is given twice")
+        given[name] = int(value) if re.fullmatch(r"-?\d+", value) else value
+    if missing := [n for n, p in arguments.items() if p.default is p.empty and n not in given]:
+        raise ValueError(f"{text}: {', '.join(missing)} missing; {spelling(kind)}")
+    return kind(**given)
+
+
+def spelling(kind: Callable[..., Instruction]) -> str:
+    """How a datapath is spelled, with the arguments that it takes."""
+    arguments = inspect.signature(kind).parameters.values()
+    shown = ", ".join(p.name if p.default is p.empty else f"[{p.name}]" for p in arguments)
+    return f"{kind.__name__}({shown})"
+
+
+def point_of(instruction: Instruction) -> Instruction:
+    """The datapath that an instruction of any architecture is.
+
+    Raises ValueError if its algorithm is no organisation of the paper's.
+    """
+    return named(spelled(instruction.spec))
+
+
+def spelled(spec: DotAdd) -> str:
+    """The spelling of a datapath that computes this.  Raises ValueError."""
+    p, x, y = spec.parameters, spec.a_format, spec.b_format
+    factors = {"a": x, "b": y}
+    zero = {"e_zero": "fields" if p["e_zero"] is None else p["e_zero"]} if "e_zero" in p.keys() else {}  # noqa: SIM118
+    scaled = {"scale": spec.scale_format, "block": spec.scale_block} if spec.scale_format else {}
+    if spec.product_order:
+        raise ValueError(f"{spec!r} takes products in an order of its own")
+    if isinstance(p, (Sfma, Wfma)) and (kind := _fma_kind(p)):
+        return _told(kind, {"k": spec.k, **factors, "rho": p.rho})
+    if isinstance(p, Muladd):
+        return _told("mul_add", {"k": spec.k, **factors, "product": p.product, "rho": p.rho})
+    if isinstance(p, Fda):
+        chain = spec.k // p.L
+        own = {
+            "k": p.L,
+            "frac_bits": p.F,
+            "c": spec.c_format,
+            "rho": p.rho,
+            "cut": p.cut.name,
+            "chain": chain,
+        }
+        return _told("fda", {**own, **factors, **zero, **scaled})
+    if isinstance(p, Lowered) and spec.k == len(p.order):
+        own = {"k": spec.k, "frac_bits": p.F, "dot": p.rho, "rho": p.addition, "cut": p.cut.name, "step": p.L}
+        more = {"operands": p.operands} if p.operands else {}
+        order = {} if p.order == tuple(range(spec.k)) else {"order": ".".join(map(str, p.order))}
+        return _told("sda", {**own, **factors, **more, **zero, **order})
+    if isinstance(p, Gdfs) and spec.k == p.L and spec.c_format == spec.d_format:
+        own = {"k": p.L, "group": p.G, "frac_bits": p.F, "rho": p.rho}
+        return _told("gfda", {**own, **factors, **zero, **scaled})
+    raise ValueError(f"{p.algorithm} is no datapath of {', '.join(KINDS)}")
+
+
+def _fma_kind(p: Sfma | Wfma) -> str:
+    return "fma" if p == type(p)(p.rho) else ""
+
+
+def _told(kind: str, given: dict[str, object]) -> str:
+    return f"{kind}({','.join(f'{name}={value}' for name, value in given.items())})"
+
+
+# ---- as an architecture ----------------------------------------------------------------------------------------------
+
+
+class Space(Architecture):
+    """All datapaths: found where they are spelled out; a few are listed."""
+
+    def _find(self, name: str) -> Instruction | None:
+        if found := super()._find(name):
+            return found
+        try:
+            return named(name)
+        except (TypeError, ValueError):
+            return None
+
+    def _not_found(self, name: str) -> str:
+        try:
+            named(name)
+        except (TypeError, ValueError) as error:
+            return str(error)
+        return super()._not_found(name)
+
+
+def _examples() -> Iterator[Instruction]:
+    yield mul_add(k=16)
+    yield fma(k=16)
+    for make in (fda, sda):
+        for k in (4, 16, 64):
+            yield make(k=k, frac_bits=24)
+    yield fda(k=16, frac_bits=24, cut="RO")
+    yield gfda(k=64, group=16, frac_bits=24)
+
+
+def datapath() -> Space:
+    return Space(NAME, "the design space of TensorGauge", _examples())
+
+
+__all__ = [
+    "KINDS",
+    "NAME",
+    "Space",
+    "datapath",
+    "fda",
+    "fma",
+    "gfda",
+    "mul_add",
+    "named",
+    "point_of",
+    "sda",
+    "spelled",
+    "spelling",
+]

@@ -1,0 +1,30 @@
+"""Facts of muladd."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mmaformal.algorithms import DotAdd
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.smt import muladd as smt_muladd
+from mmaformal.facts.muladd import equal, related
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sums import Sum, addition
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step as RelatedStep
+
+Step: TypeAlias = smt_muladd.Step
+
+
+class MuladdFacts(Facts[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [addition(step.addition)]
+
+
+FACTS = MuladdFacts("muladd")
