@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.checked import integer
 from mmaformal.encodings.executable.blocks import (
@@ -54,6 +55,8 @@ class Division(TypedDict, total=False):
     stream_k: int | None
     tile: tuple[int, int]
     order: Order
+    accumulation: Accumulation
+    seed: int
     threads: int | None
     progress: bool | Progress | None
 
@@ -77,6 +80,8 @@ def matmul(
     stream_k: int | None = None,
     tile: tuple[int, int] = (128, 128),
     order: Order = "sequential",
+    accumulation: Accumulation = "natural",
+    seed: int = 0,
     threads: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Matrix:
@@ -102,6 +107,10 @@ def matmul(
     with `order` "sequential" C, if given, and the sums in the order of K, one after the other; "pairwise" neighbours
     first, level by level, an odd one out waiting, and C last.  A merged D is then rounded to its type, to nearest even.
 
+    `accumulation` is the order in which products are added: "natural", as above; "random", K permuted as `seed` says;
+    "grouped" by magnitude; "kahan", compensated, and "anti-kahan", its opposite (`mmaformal.accumulation` defines
+    them).  With block scales there are "natural" and "kahan".  Only "natural" and "random" can be divided.
+
     `threads` run the rows of D (default: as many as this process may use processors); results do not depend on it.
     `progress(done, total)` is called with numbers of products as they are done; True, or None on a terminal, writes a
     line to stderr if it takes longer than two seconds.
@@ -120,6 +129,15 @@ def matmul(
         raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
     if stream_k is not None and split_k != 1:
         raise ValueError("K is divided by split_k or by stream_k, not by both")
+    if accumulation not in ACCUMULATIONS:
+        raise ValueError(f"accumulation is {', '.join(ACCUMULATIONS)}, not {accumulation!r}")
+    if accumulation not in ("natural", "kahan") and instruction.spec.scale_format is not None:
+        raise ValueError(
+            f"products with block scales cannot be taken in another order, as {accumulation!r} would"
+        )
+    divided = promote_every is not None or split_k != 1 or stream_k is not None
+    if accumulation not in ("natural", "random") and divided:
+        raise ValueError(f"K is divided, or its accumulation is {accumulation!r}, not both")
     if len(tile) != 2 or min(integer(size, "the size of a tile") for size in tile) < 1:
         raise ValueError(f"a tile of {tile}; two sizes, from 1 on")
 
@@ -127,6 +145,10 @@ def matmul(
     whole = range(0, steps, each)
     pieces = [(start, min(start + each, steps)) for start in whole]
     longest = min(promote_every or steps, each if stream_k is None else steps)
+    if accumulation in ("kahan", "anti-kahan"):
+        longest = 1
+    if accumulation == "random":
+        problem = problem.permuted(permutation(problem.b.shape[0], integer(seed, "seed")))
     if longest > 1 and instruction.c_format != instruction.d_format:
         raise ValueError(
             f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
@@ -136,7 +158,11 @@ def matmul(
         return problem.give_back(np.empty((problem.m, problem.n), problem.spec.d_format.word))
     report = _Report(progress, problem.m * problem.n * steps * instruction.k)
     with _Workers(threads or processors(), report) as workers:
-        if stream_k is None:
+        if accumulation in ("grouped", "anti-kahan"):
+            d = problem.ordered(accumulation == "grouped", workers)
+        elif accumulation == "kahan":
+            d = problem.compensated(workers)
+        elif stream_k is None:
             d = problem.divided(pieces, promote_every, order, workers)
         else:
             d = problem.streamed(stream_k, tile, promote_every, order, workers)
@@ -203,6 +229,44 @@ class _Problem:
             if each is not None and each.shape != shape:
                 raise ValueError(f"{name} has shape {each.shape}; {shape} is needed")
         return cls(i, a, b, c, (codes["scale_a"], codes["scale_b"]), kind)
+
+    def permuted(self, order: NDArray[np.int64]) -> _Problem:
+        """The same with the products in another order."""
+        return _Problem(self.instruction, self.a[:, order], self.b[order], self.c, self.scales, self.kind)
+
+    # ---- orders of accumulation ----------------------------------------------------------------------------
+
+    @property
+    def _start(self) -> Codes:
+        """C in the type of totals."""
+        if self.c is None:
+            return np.zeros((self.m, self.n), self.wide.dtype)
+        return values(self.c, self.spec.c_format, self.wide)
+
+    def ordered(self, grouped: bool, workers: _Workers) -> Codes:
+        """D as codes, the products of each output in an order of their own."""
+        k = max(self.b.shape[0], 1)  # without products, one that is zero
+        a, b = (np.ascontiguousarray(self._padded(x, k, 1)) for x in (self.a, self.b.T))
+        products = Ordered(self.spec, a, b, self._widened)
+        total = self._start.reshape(-1)
+        take = products.grouped if grouped else products.anti_kahan
+
+        def run(part: slice) -> int:
+            take(part, total[part])
+            products: int = (part.stop - part.start) * self.steps * self.spec.k
+            return products
+
+        workers.run(run, products.parts(workers.threads))
+        return self._rounded(total.reshape(self.m, self.n))
+
+    def compensated(self, workers: _Workers) -> Codes:
+        """D as codes, what each addition to the total loses being taken from the next."""
+        total = self._start
+        lost = np.zeros_like(total)
+        for columns in self._column_blocks():
+            block = Block(slice(0, self.m), columns)
+            self._chain(total[:, columns], block, 0, self.steps, 1, workers, lost[:, columns])
+        return self._rounded(total)
 
     # ---- dividing K ----------------------------------------------------------------------------------------
 
@@ -309,9 +373,17 @@ class _Problem:
             yield slice(first, min(first + panels * WIDTH, self.n))
 
     def _chain(
-        self, out: Codes, block: Block, start: int, stop: int, promote: int | None, workers: _Workers
+        self,
+        out: Codes,
+        block: Block,
+        start: int,
+        stop: int,
+        promote: int | None,
+        workers: _Workers,
+        lost: Codes | None = None,
     ) -> None:
-        """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals.
+        """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals, which are
+        compensated if there is room for what they have `lost`.
 
         In place.  The planes of B are made for a range of K at a time, those of A for some of its rows.
         """
@@ -338,16 +410,25 @@ class _Problem:
                 if promote is None:
                     self.kernel.run(a, b, out[part], 0, last - first)
                 else:
-                    self._promoted(out[part], a, b, last - first, promote)
+                    self._promoted(
+                        out[part], a, b, last - first, promote, None if lost is None else lost[part]
+                    )
                 products: int = (part.stop - part.start) * out.shape[1] * (last - first) * k
                 return products
 
             workers.run(run, [slice(i, min(i + rows, len(out))) for i in range(0, len(out), rows)])
 
-    def _promoted(self, total: Codes, a: Planes, b: Planes, steps: int, promote: int) -> None:
+    def _promoted(
+        self, total: Codes, a: Planes, b: Planes, steps: int, promote: int, lost: Codes | None = None
+    ) -> None:
         for first in range(0, steps, promote):
             d = np.zeros(total.shape, self.word)
             self.kernel.run(a, b, d, first, min(first + promote, steps))
+            if lost is not None:
+                from mmaformal.kernels.ordering import compensate
+
+                compensate(self._widened(d), total, lost)
+                continue
             with np.errstate(all="ignore"):
                 total += self._widened(d)
 
