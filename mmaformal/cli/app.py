@@ -24,6 +24,7 @@ from mmaformal.cli.run import run
 from mmaformal.cli.running import Commands, UsageError
 from mmaformal.cli.show import show
 from mmaformal.cli.signoff import signoff
+from mmaformal.cli.sizes import sizes
 from mmaformal.cli.verify import verify
 from mmaformal.cli.verilog import verilog
 
@@ -62,6 +63,7 @@ for _command in (
     roundoff,
     narrow_range,
     verilog,
+    sizes,
     signoff,
     completion,
 ):

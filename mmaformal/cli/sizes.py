@@ -1,0 +1,87 @@
+"""`mmaformal sizes`."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.terminal import Status
+
+
+def _numbers(_: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        found = tuple(int(x) for x in value.split(","))
+    except ValueError:
+        raise UsageError(
+            f"{param.opts[0]} is numbers with commas between, 8,16,24 for example, not {value!r}"
+        ) from None
+    return found
+
+
+@click.command()
+@click.option("--k", "groups", callback=_numbers, metavar="N,…", help="Group sizes (default 2,4,8,16,32).")
+@click.option("--frac-bits", callback=_numbers, metavar="N,…", help="Fractional bits (default 8,12,…,28).")
+@click.option(
+    "--a", "fmt", default="bf16", metavar="FORMAT", help="Of a and b (default bf16, as the paper has it)."
+)
+@click.option(
+    "--cut",
+    type=click.Choice(("RZ", "RO")),
+    default="RZ",
+    help="Toward zero (default), or with a sticky place.",
+)
+@click.option(
+    "--out", type=options.OUTPUT_FILE, metavar="FILE", help="Keep rows there, and take those that are there."
+)
+@click.option(
+    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
+)
+@options.timeout(900.0, "for each datapath")
+@options.json
+def sizes(
+    groups: tuple[int, ...] | None,
+    frac_bits: tuple[int, ...] | None,
+    fmt: str,
+    cut: str,
+    out: Path | None,
+    jobs: int | None,
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """How large datapaths are: gates and depth after generic synthesis, over group size and fractional bits.
+
+    MUL+ADD, FMA, FDA and SDA of the design space (`mmaformal show datapath`), written as modules and mapped by yosys to
+    gates of two inputs, inverters and multiplexers. With --out a run that was interrupted goes on where it was.
+
+    Exit status: 0, or 2 for wrong use.
+    """
+    from mmaformal.hardware import sizes as study
+    from mmaformal.hardware.module import HardwareError
+    from mmaformal.solver.pool import processes
+
+    try:
+        points = study.points(
+            groups=groups or study.GROUPS, frac_bits=frac_bits or study.FRAC_BITS, a=fmt, cut=cut
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    rows = []
+    try:
+        with Status() as status, processes(jobs or os.cpu_count() or 1) as executor:
+            status.show(f"0 of {len(points)} datapaths")
+            for row in study.measure(points, out, executor, timeout):
+                rows.append(row)
+                status.show(f"{len(rows)} of {len(points)} datapaths: {row.datapath}")
+    except HardwareError as error:
+        raise UsageError(str(error)) from None
+    if as_json:
+        return answered(json.dumps([asdict(row) for row in rows], indent=2), SETTLED)
+    return answered(study.table(rows), SETTLED)
