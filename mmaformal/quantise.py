@@ -9,10 +9,10 @@ Numbers are rounded to nearest even, once, after they were divided by their scal
   it, and the largest number in those of up to 8 bits, whose conversions saturate (PTX ISA, `cvt.rn.satfinite`).
 - `"tensor"`: one for all, `"row"`: one for each row of A and each column of B, in fp32: the largest magnitude is made
   the largest number of the format.  The result is multiplied by them.
-- `"block"`: those that the instruction takes, one for each S products.  In ue8m0 (MX) it is 2^floor(log2 m) of the largest
-  magnitude m, over that of the format's largest number (OCP Microscaling Formats v1.0, §6.3).  In ue4m3 (NVFP4), whose
-  range is small, it is m over the format's largest number, over a factor of the whole tensor in fp32 that makes the
-  largest such scale the largest number of ue4m3.
+- `"block"`: those that the instruction takes, one for each S products.  In ue8m0 (MX) it is 2^floor(log2 m) of the
+  largest magnitude m, over that of the format's largest number (OCP Microscaling Formats v1.0, §6.3).  In ue4m3
+  (NVFP4), whose range is small, it is m over the format's largest number, over a factor of the whole tensor in fp32
+  that makes the largest such scale the largest number of ue4m3.
 
 What is not finite stays so: infinity where the format has it, else NaN; where it has none of them, the scale of the
 block is NaN, or the factor, if there are no blocks.
