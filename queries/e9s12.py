@@ -31,15 +31,19 @@ from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single, spread
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.dpa_e9s12.losses import prove_losses
 from mmaformal.facts.dpa_e9s12.lossy import places_of
+from mmaformal.facts.one_code import Pair, prove_one_code
+from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
+from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
@@ -166,6 +170,25 @@ def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer
     return _holds(*map(_fma_at, places), L=L)(instruction, asker)
 
 
+#: IEEE 754's fusedMultiplyAdd, which shares nothing with the operator but the last stages.
+FMA = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32))
+
+
+def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
+    """Of each place: the codes of the operator and of an fma are equal."""
+    proofs = []
+    for k in range(instruction.spec.parameters.step_products):
+        one, theory = OneFma(instruction.spec, k), Theory(asker)
+        try:
+            prove_one_code(theory, Pair(one, FmaSum(FMA, one.inputs)))
+        except NotProvedError as error:
+            known = (*(o for proof in proofs for o in proof.obligations), *theory.obligations)
+            return Unknown(instruction.label, str(error), known, asker.elapsed)
+        proofs.append(theory.proof())
+    answer = Holds(instruction.label, together(*proofs), asker.elapsed)
+    return of_both_encodings(answer, instruction, [instruction.spec, FMA], asker)
+
+
 def _places(instruction: Instruction) -> int:
     """F: the places that the accumulator keeps below the largest exponent."""
     p = instruction.spec.parameters
@@ -285,7 +308,7 @@ def _sign_of_zero(instruction: Instruction, asker: Asker) -> Answer:
     """−0·1 − 0 beside products that are +0."""
     i, minus = instruction, 0x80000000
     given = Codes((minus, *[0] * (i.k - 1)), (fp32.code("1"), *[0] * (i.k - 1)), minus)
-    fma = replace(i, name="fma", spec=DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32)))
+    fma = replace(i, name="fma", spec=FMA)
     alone = Codes(given.a[:1], given.b[:1], minus)
     runs = (
         Run("the operator, beside products that are +0", i.spec, given, run_both(i, given)),
@@ -383,6 +406,13 @@ CLAIMS = (
     ),
     Claim(
         "fma", "where all products but one are zero, d is U·V + c, rounded once", (*_FP32, *_LOSSY[:2]), _fma
+    ),
+    Claim(
+        "fma-code",
+        "where all products but one are zero, of numbers, d is the code that sfma gives of U, V and c, special values "
+        "included, unless U·V and c are −0, and another product is +0",
+        _FP32,
+        _fma_code,
     ),
     Claim("fma-least", "so it is with L = 49 + log2 of the E9S12 products", _FP32, _least_fma),
     Claim(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import z3
@@ -27,7 +27,7 @@ from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.encodings import smt
-from mmaformal.facts import orders
+from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.facts.registry import facts_of
@@ -221,6 +221,20 @@ def prove_idle_steps_pass(asker: Asker, spec: DotAdd) -> bool:
     )
 
 
+def _allowed(spec: DotAdd, constraints: Iterable[Constraint], pins: Mapping[str, int]) -> z3.BoolRef:
+    """What constraints say of the inputs."""
+    inputs = symbolic_inputs(spec)
+    pairs = zip(inputs.flat(), symbolic_inputs(spec, pins).flat(), strict=True)
+    said = [term for each in constraints for term in each.on_inputs(spec, inputs)]
+    return z3.And([z3.BoolVal(True), *said, *(x == code for x, code in pairs if not x.eq(code))])
+
+
+def _both_zero(spec: DotAdd, inputs: Inputs, k: int) -> bool:
+    """Whether both factors of a product are written as zeros."""
+    zero = z3.And(is_zero(inputs.a[k], spec.a_format), is_zero(inputs.b[k], spec.b_format))
+    return bool(z3.is_true(z3.simplify(zero)))
+
+
 class _Search(Search):
     """The search for a case on which two models differ."""
 
@@ -295,7 +309,7 @@ class _Search(Search):
         if active is not None and not spec.product_order and facts_of(spec).may_pass_c_on(spec):
             L = spec.parameters.step_products
             steps = [k[start : start + L] for start in range(0, spec.k, L)]
-            busy = [s for s in steps if not all(self._both_zero(inputs, i) for i in s)]
+            busy = [s for s in steps if not all(_both_zero(self.spec, inputs, i) for i in s)]
             if not busy or (len(busy) < len(steps) and not self._idle_steps_pass(spec)):
                 busy = steps
             if self._laws.order(spec):
@@ -303,12 +317,6 @@ class _Search(Search):
             k = [i for s in busy for i in s]
             spec = spec.replace(k=len(k))
         return smt.dot_add(spec, [inputs.a[i] for i in k], [inputs.b[i] for i in k], inputs.c, *scales).result
-
-    def _both_zero(self, inputs: Inputs, k: int) -> bool:
-        """Whether both factors of a product are written as zeros."""
-        spec = self.spec
-        zero = z3.And(is_zero(inputs.a[k], spec.a_format), is_zero(inputs.b[k], spec.b_format))
-        return bool(z3.is_true(z3.simplify(zero)))
 
     def _idle_steps_pass(self, spec: DotAdd) -> bool:
         """Whether a step whose products are all ±0·±0 may be left out: proved, once for each model."""
@@ -414,7 +422,10 @@ class _Search(Search):
             known = facts.prove_alike(self.asker, self.x.spec, self.y.spec, symbolic_inputs(self.spec))
             if known is not None:
                 return Equal(self.question, known, self.asker.elapsed)
-        return None
+        known = one_code.prove_equal(
+            self.asker, self.x.spec, self.y.spec, _allowed(self.spec, self.constraints, self.pins)
+        )
+        return None if known is None else Equal(self.question, known, self.asker.elapsed)
 
     def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:
         """A case with `count` nonzero products, looked for until a part of the time given is used up."""

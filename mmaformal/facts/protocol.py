@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
+    from mmaformal.facts.one_code import RoundsExactly
     from mmaformal.facts.sums import Sum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
@@ -116,6 +117,10 @@ class Facts(Generic[StepT]):
     def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
         """That x and y agree on all inputs; None if a claim was not proved."""
         self.lack("why two models agree")
+
+    def rounds_exactly(self, spec: DotAdd) -> RoundsExactly | None:
+        """A step, of which it is proved that it rounds the exact sum of its codes' numbers once; None if it is not."""
+        return None
 
     def may_pass_c_on(self, spec: DotAdd) -> bool:
         """Whether it is worth asking if a step whose products are zero passes its c on."""

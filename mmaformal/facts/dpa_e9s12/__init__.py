@@ -10,6 +10,7 @@ from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt.dpa_e9s12 import Step
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, lossy, related, scaled, sums
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -71,6 +72,11 @@ class DpaE9s12Facts(RoundedSum[Step]):
             self.lack("whether d follows a product, where none loses a bit")
         places = range(spec.parameters.step_products)
         return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
+
+    def rounds_exactly(self, spec: DotAdd) -> ShortSum | OneFma | None:
+        if spec.a_format == fp16:
+            return ShortSum(spec)
+        return OneFma(spec) if spec.a_format == fp32 and spec.parameters.step_products == 1 else None
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         if (claims := _lossless(spec)) is None:

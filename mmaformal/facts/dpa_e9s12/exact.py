@@ -165,7 +165,7 @@ class Summation:
 
     # ---- the sum with c, rounded
 
-    def prove_rounded(self, inside: z3.BoolRef) -> None:
+    def prove_rounded(self, inside: z3.BoolRef) -> Sticky:
         """That d is the sum of products and c, rounded once; `inside` says that S is not the least number."""
         step, p = self.step, self.parameters
         c, exponents = self.spec.c_format, smt_dpa.exponents_of(self.spec, p.L, len(step.products))
@@ -206,6 +206,7 @@ class Summation:
             (z3.And(term.arg(2), term.arg(3)), bounds),
         )
         prove_sticky(self.proving, sticky)
+        return sticky
 
     def _above(self, exponents: ExponentRange) -> int:
         """What the exponent of the place above S is more than the largest exponent, as these are held."""

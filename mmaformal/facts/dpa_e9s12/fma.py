@@ -280,21 +280,22 @@ class OneProduct:
         return z3.And(self.x.numbers, *(self.idle(k) for k in self.others))
 
 
-def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> None:
+def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
     """That S is the exact product U·V as a number, whichever exponent is the largest; or zero, as that is."""
     x, S, e_max = one.x, one.x.S, one.x.step.e_max
     negative, m = magnitude_of(S)
     bits = BITS + x.F.bit_length() + 3
     unit, last = fit(e_max, bits) - x.F, fit(one.top, bits) - (4 * HALF - 2)
     exact = z3.And(is_sharp(m, unit, one.product, last), z3.Or(m == 0, negative == (one.sign == 1)))
-    high = z3.ULE(one.top, HIGHEST)
+    high, claims = z3.ULE(one.top, HIGHEST), []
     for o, known in zip(SHIFTS, sums, strict=False):
         at = e_max == one.top - o
         claim = z3.Implies(z3.And(at, known.arg(1)), exact)
         text = "the sum of products is U·V"
         low = z3.UGE(one.top, 2 * HALF + 2)
         cut = [S, e_max, one.top, one.product, one.sign]
-        one.proving.claim(f"place {o}", text, claim, [low, high], cut)
+        claims.append(one.proving.claim(f"place {o}", text, claim, [low, high], cut))
+    return claims
 
 
 def prove_zero(one: OneProduct) -> None:

@@ -14,6 +14,7 @@ from mmaformal.encodings.smt import efda as smt_efda
 from mmaformal.encodings.smt.efda import in_fixed_point
 from mmaformal.facts import exact_steps, monotone_sticky
 from mmaformal.facts.efda import equal, monotone, ranges, related, scaled, sums
+from mmaformal.facts.efda.exact_sums import EfdaSum
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -75,6 +76,9 @@ class EfdaFacts(RoundedSum[Step]):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
         monotone.prove_in_products(theory, instruction.spec)
+
+    def rounds_exactly(self, spec: DotAdd) -> EfdaSum:
+        return EfdaSum(spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec)

@@ -12,6 +12,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.proof.composition import wide
 from mmaformal.proof.larger_products import Number, number, product
+from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 
 
@@ -41,15 +42,22 @@ def total_of(integers: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
 
 @dataclass(frozen=True)
 class CodeNumbers:
-    """The numbers of the codes of one step: its products, then c."""
+    """The numbers of the codes of one step: its products, then c.
+
+    Of other codes than the usual ones, if some are given.
+    """
 
     w: WideNumbers
     spec: DotAdd
+    own: Inputs | None = None
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.own or symbolic_inputs(self.spec)
 
     @property
     def numbers(self) -> list[Number]:
-        inputs = symbolic_inputs(self.spec)
-        return [widened(n, self.w.exponent_bits) for n in numbers_of(self.spec, inputs)]
+        return [widened(n, self.w.exponent_bits) for n in numbers_of(self.spec, self.inputs)]
 
     @property
     def integers(self) -> list[z3.BitVecRef]:
@@ -76,7 +84,7 @@ class CodeNumbers:
         mine, other = point.shift(place), point.shift(n.exponent)
         text = "the exponent is that of the number"
         exponent = w.theory.claim("exponent of a number", text, z3.Implies(finite, mine == other))
-        whole = self._prove_parts(k, term, operands)
+        whole = self.prove_parts(k, term, operands)
         m, o = point.integer(term.significand), point.integer(n.significand)
         claim = z3.Implies(term.significand == n.significand, m == o)
         cut = [term.significand, n.significand]
@@ -92,9 +100,37 @@ class CodeNumbers:
         given = [exponent, finite, whole, integers, alike]
         return w.theory.claim("number of codes", text, goal, given, cut)
 
-    def _prove_parts(self, k: int, term: Term, operands: Sequence[Operand]) -> z3.BoolRef:
+    def size(self, k: int) -> Scaled:
+        """The k-th number's magnitude."""
+        return Scaled(self.numbers[k].significand, self.numbers[k].exponent)
+
+    def is_term(self, k: int, sign: z3.BitVecRef, size: Scaled) -> z3.BoolRef:
+        """Whether a magnitude with a sign is the k-th number, in comparisons; zeros have any sign."""
+        return z3.And(is_sharp(*size, *self.size(k)), z3.Or(size.m == 0, sign == self.numbers[k].sign))
+
+    def prove_number(
+        self, k: int, sign: z3.BitVecRef, size: Scaled, known: z3.BoolRef, in_range: z3.BoolRef
+    ) -> z3.BoolRef:
+        """The same as integers: where `known` says `is_term`, under its condition.
+
+        `in_range` says that the magnitude's exponent is in its range.
+        """
+        w, n, other = self.w, self.numbers[k], self.size(k)
+        given = known.arg(0)
+        in_other = w.in_range(other.t, [], [])
+        equal, zero = w.equal(size, other, [in_range, in_other]), w.roomy(size, in_range)
+        mine, same = w.number(sign, size), integer_of(w, n)
+        text = "a term is the number of its codes"
+        values = [w.value(size), w.value(other)]
+        cut = [is_sharp(*size, *other).arg(0), is_sharp(*size, *other).arg(1), *values, size.m, sign, n.sign]
+        term = self.is_term(k, sign, size)
+        claim = z3.Implies(term, mine == same)
+        number = w.theory.claim("number of a term", text, claim, [equal, zero], cut)
+        return w.follows("number where it is", text, z3.Implies(given, mine == same), [known, number], term)
+
+    def prove_parts(self, k: int, term: Term, operands: Sequence[Operand]) -> z3.BoolRef:
         """That a term has the sign and the significand of the number."""
-        n, theory, inputs = self.numbers[k], self.w.theory, symbolic_inputs(self.spec)
+        n, theory, inputs = self.numbers[k], self.w.theory, self.inputs
         goal = z3.And(term.significand == n.significand, term.sign == n.sign)
         if len(operands) == 1:
             return theory.claim("significand of c", "c is its number", goal)

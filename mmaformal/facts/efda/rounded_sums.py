@@ -72,7 +72,7 @@ class RoundedOnce:
         w, grid, index = self.w, self.grid, self.index
         text = "midpoints are in their range"
         in_q = w.theory.claim("midpoints", text, w.point.in_range(grid.midpoints(index)[0].t), (), [index])
-        distance = self._prove_distance(self.sum.prove_sign(w))
+        distance = self.prove_distance(self.sum.prove_sign(w))
         ranges = [in_u, in_q]
         given = [*self._definition, known, distance, *self._prove_exactly(in_q)]
         given += [self._prove_off(ranges, far), *self._prove_next(ranges), *self._comparisons(ranges)]
@@ -92,7 +92,7 @@ class RoundedOnce:
         claim = z3.Implies(is_odd(total), z3.Not(m == 0))
         return [self.w.theory.claim("odd sum", "an odd sum is not zero", claim, (), [total])]
 
-    def _prove_distance(self, by_sign: z3.BoolRef) -> z3.BoolRef:
+    def prove_distance(self, by_sign: z3.BoolRef) -> z3.BoolRef:
         """That x is as far from the magnitude as the exact sum from the sum."""
         w, exact, whole, size, p, x = self.w, self.exact, self.whole, self.size, self.unit, self.x
         goal = z3.And((whole == exact) == (size == x), near(whole, exact, p) == near(size, x, p))

@@ -15,6 +15,7 @@ from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.pfma.related import fma
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sfma import equal, related, scaled
+from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.facts.sums import (
     Sum,
     sum_of_two,
@@ -61,6 +62,9 @@ class SfmaFacts(RoundedSum[Step]):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
         monotone_products.prove_in_products(theory, instruction.spec)
+
+    def rounds_exactly(self, spec: DotAdd) -> FmaSum:
+        return FmaSum(spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec)

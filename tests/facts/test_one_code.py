@@ -1,0 +1,167 @@
+"""Models that round one exact sum once give one code: proved, and not of models that do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import z3
+
+from mmaformal import cdna1, e9s12, find_difference
+from mmaformal.algorithms import IEEE_FP32, DotAdd, NanRule, Rounding, Sfma
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.smt import sfma
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
+from mmaformal.facts.efda.code_numbers import CodeNumbers
+from mmaformal.facts.efda.exact_sums import EfdaSum
+from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
+from mmaformal.facts.sfma.exact_sums import FmaSum
+from mmaformal.formats import e2m1, e3m2, fp32
+from mmaformal.proof.fixed_point import FixedPoint
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.wide_numbers import WideNumbers
+from mmaformal.queries.e9s12 import FMA
+from mmaformal.solver.answers import Different, Equal
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Relay
+
+SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
+FIRST = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.FIRST))
+DP4A = e9s12["DP4A.FP32"].spec
+
+
+@pytest.fixture
+def theory() -> Iterator[Theory]:
+    with Relay(["bitwuzla"]) as portfolio:
+        yield Theory(Asker(portfolio, 300.0))
+
+
+# ---- what is proved ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_models_of_one_sum(theory: Theory) -> None:
+    prove_one_code(theory, Pair(EfdaSum(SMALL), EfdaSum(SMALL)))
+    assert {rule.name for rule in theory.rules} == {"instance", "ascent"}
+
+
+@pytest.mark.slow
+def test_an_fma_and_the_operator() -> None:
+    """Of all inputs, NaNs among them; of fp16 sums but where all is −0."""
+    assert isinstance(find_difference(e9s12["DP1A.FP32"], cdna1["v_mfma_f32_4x4x1f32"], timeout=600), Equal)
+    pair = e9s12["DP4A.FP16"], cdna1["v_mfma_f32_4x4x4f16"]
+    assert isinstance(find_difference(*pair, where=["nonzero"], timeout=900), Equal)
+
+
+def test_zeros_of_two_signs_are_found() -> None:
+    pair = e9s12["DP4A.FP16"], cdna1["v_mfma_f32_4x4x4f16"]
+    assert isinstance(find_difference(*pair, timeout=20), Different)
+
+
+# ---- what it says ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        Pair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 1).inputs)),
+        Pair(ShortSum(e9s12["DP4A.FP16"].spec), EfdaSum(cdna1["v_mfma_f32_4x4x4f16"].spec)),
+    ],
+)
+def test_the_statement_holds_of_random_codes(pair: Pair) -> None:
+    """And its conclusion fails where its premise does: where all terms are −0, and zeros have two signs."""
+    rng, spec = random.Random(1), pair.first.spec
+    letters = symbolic_inputs(spec).flat()
+    special = [0, 1 << (spec.a_format.storage_bits - 1), spec.a_format.infinity or 0, 1]
+    held = set()
+    for i in range(12):
+        codes = [rng.choice(special) if i % 2 else rng.randrange(1 << x.size()) for x in letters]
+        if i == 11:
+            codes = [0x8000_0000 >> (32 - x.size()) if str(x)[0] != "b" else 0 for x in letters]
+        values = [(x, z3.BitVecVal(code, x.size())) for x, code in zip(letters, codes, strict=True)]
+        given, goal = (z3.is_true(z3.simplify(z3.substitute(t, *values))) for t in pair.statement.children())
+        assert goal or not given
+        held.add(given)
+    assert True in held
+
+
+def test_the_sum_is_that_of_the_codes(theory: Theory) -> None:
+    """By rationals."""
+    rng, low = random.Random(2), -420
+    w = WideNumbers(theory, FixedPoint(low, 300, 60, 8), 13)
+    model = OneFma(DP4A, 2)
+    codes = CodeNumbers(w, model.spec, model.inputs)
+    for _ in range(20):
+        values = [rng.randrange(0x7F80_0000) | rng.choice([0, 1 << 31]) for _ in range(3)]
+        numbers = [(x, z3.BitVecVal(v, 32)) for x, v in zip(model.inputs.flat(), values, strict=True)]
+        total = z3.simplify(z3.substitute(codes.total, *numbers)).as_signed_long()
+        a, b, c = map(fp32.value, values)
+        assert total * Fraction(2) ** low == a * b + c
+
+
+# ---- what is not -----------------------------------------------------------------------------------------------------
+
+
+def test_special_values_of_two_kinds(theory: Theory) -> None:
+    Pair(OneFma(DP4A, 3), FmaSum(FMA, OneFma(DP4A, 3).inputs)).prove_special(theory)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        Pair(FmaSum(FMA), FmaSum(FIRST)).prove_special(theory)
+
+
+@pytest.mark.parametrize("other", [FIRST, FMA.replace(rho=replace(IEEE_FP32, rounding=Rounding.RZ)), SMALL])
+def test_models_that_are_not_alike_are_left_to_the_search(theory: Theory, other: DotAdd) -> None:
+    assert prove_equal(theory.asker, FMA, other, z3.BoolVal(True)) is None
+
+
+def test_zeros_of_two_signs_are_not_allowed(theory: Theory) -> None:
+    x, y = e9s12["DP4A.FP16"].spec, cdna1["v_mfma_f32_4x4x4f16"].spec
+    assert prove_equal(theory.asker, x, y, z3.BoolVal(True)) is None
+
+
+@dataclass(frozen=True)
+class MinusZero(EfdaSum):
+    """As if exact zeros were −0."""
+
+    @property
+    def zero(self) -> z3.BitVecRef:
+        return z3.BitVecVal(1, 1)
+
+
+@pytest.mark.slow
+def test_a_wrong_sign_of_zero(theory: Theory) -> None:
+    with pytest.raises(NotProvedError, match=r"d has the sign of the sum.* does not hold"):
+        prove_one_code(theory, Pair(EfdaSum(SMALL), MinusZero(SMALL)))
+
+
+@pytest.mark.slow
+def test_a_tiny_result_without_its_sign(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where d is zero and the sum is not, it is not by its magnitude that the sign is seen to be wrong."""
+    encode = sfma.encode
+
+    def plus(rounded: Any, rho: Any) -> Any:
+        code = encode(rounded, rho)
+        return z3.If(z3.Extract(30, 0, code) == 0, z3.BitVecVal(0, 32), code)
+
+    monkeypatch.setattr(sfma, "encode", plus)
+    with pytest.raises(NotProvedError, match=r"d has the sign of the sum.* does not hold"):
+        prove_one_code(theory, Pair(FmaSum(FMA), FmaSum(FMA)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{"L": 52}, {"detects_zeros": False}])
+def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> None:
+    one = OneFma(DP4A.replace(**change))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_one_code(theory, Pair(one, FmaSum(FMA, one.inputs)))
+
+
+@pytest.mark.slow
+def test_numbers_that_are_others(theory: Theory) -> None:
+    """The active product is not the first."""
+    with pytest.raises(NotProvedError):
+        prove_one_code(theory, Pair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 0).inputs)))
