@@ -20,6 +20,7 @@ from pathlib import Path
 import click
 
 from mmaformal.algorithms import (
+    AccE9s12,
     Conversion,
     DotAdd,
     DpaE9s12,
@@ -81,7 +82,8 @@ def tree_of(spec: DotAdd) -> Tree:
     p = spec.parameters
     taken = p.taken(spec.k) if isinstance(p, Lowered) else spec.taken
     add = _STEPS[type(p)]
-    if isinstance(p, DpaE9s12) and (_is_exact(spec, p) or p.N == 1):
+    exact = isinstance(p, (DpaE9s12, AccE9s12)) and _is_exact(spec, p)
+    if exact or (isinstance(p, DpaE9s12) and p.N == 1):
         add = _in_one_sum  # nothing is lost of the products before c meets them
     root: Node | int = spec.k
     for start in range(0, spec.k, p.step_products):
@@ -90,7 +92,7 @@ def tree_of(spec: DotAdd) -> Tree:
     return Tree(root, spec.k)
 
 
-def _is_exact(spec: DotAdd, p: DpaE9s12) -> bool:
+def _is_exact(spec: DotAdd, p: DpaE9s12 | AccE9s12) -> bool:
     """Whether the accumulator holds every sum of products: from the largest exponent to the last place of the least."""
     low = spec.a_format.min_exponent - spec.a_format.fraction_bits
     return p.L - 3 - p.carries(spec) >= 2 * (spec.a_format.max_exponent - low)
@@ -152,10 +154,20 @@ def _lowered(p: Parameters, before: Node | int, places: list[int]) -> Node:
     return Node((before, inner))
 
 
+def _looped(p: Parameters, before: Node | int, places: list[int]) -> Node:
+    """Passes, c in the first; nothing is rounded between them."""
+    assert isinstance(p, AccE9s12)
+    for start in range(0, len(places), p.N):
+        before = Node((before, *places[start : start + p.N]))
+    assert isinstance(before, Node)
+    return before
+
+
 _STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Node]] = {
     **dict.fromkeys((Sfma, Wfma, Ffma, Muladd, Fda, Efda), _in_one_sum),
     Gdfs: _gdfs,
     Fdrda: _fdrda,
+    AccE9s12: _looped,
     DpaE9s12: _oddsum,
     Gfdrda: _gfdrda,
     Gps: _gps,
@@ -216,8 +228,9 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
         yield "F", p.F, wrong or first
     elif isinstance(p, Gdfs):
         yield "F", p.F, best.beside_c.kept if best and best.beside_c else None
-    elif isinstance(p, DpaE9s12):
-        F = MOST_EXACT if _is_exact(spec, p) else p.L - 3 - p.carries(spec)
+    elif isinstance(p, (DpaE9s12, AccE9s12)):
+        exact = isinstance(p, DpaE9s12) and _is_exact(spec, p)
+        F = MOST_EXACT if exact else p.L - 3 - p.carries(spec)
         yield "F", F, best.kept if best else None
     elif isinstance(p, Efda) and best is not None:
         kept = best.kept
@@ -346,7 +359,7 @@ def _zero_exponent(spec: DotAdd, found: Probed) -> Line:
     named = p["e_zero"] if "e_zero" in p.keys() else None  # noqa: SIM118
     skips = isinstance(p, Fdrda) and p.skip_zero_products
     exponent = named if isinstance(named, int) else c if skips else max(least, c)
-    if isinstance(p, DpaE9s12) and p.detects_zeros:
+    if isinstance(p, AccE9s12) or (isinstance(p, DpaE9s12) and p.detects_zeros):
         exponent = -2 * BIAS
     name = "e_zero" if "e_zero" in p.keys() else "exponent of zero"  # noqa: SIM118
     if each.exponent is not None:

@@ -39,6 +39,7 @@ _LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
 _GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
 _PFMA = "sapphire_rapids TDPBF16PS"
 _DP1A = "e9s12 DP1A.FP32"
+_ACC = "e9s12 DP4ACC8.BF16"
 _VDP = "sapphire_rapids VDPBF16PS"
 _HALF = "sapphire_rapids VFMADD231PH"
 _DOT = "armv8_6 BFDOT"
@@ -1416,6 +1417,48 @@ MUTANTS: tuple[Mutant, ...] = (
         _DP1A,
         "field + SIGNIFICAND_BITS, high",
         "field + FRACTION, high",
+    ),
+    Mutant(
+        "executable/acc_e9s12.py",
+        "what is accumulated stays where it is",
+        _ACC,
+        "shift_down(before, e_max - exponent)",
+        "shift_down(before, exponent - exponent)",
+    ),
+    Mutant(
+        "executable/acc_e9s12.py",
+        "places below the accumulator's last one are kept",
+        _ACC,
+        "limbs.Wide(shifted.high, (shifted.low >> BELOW) << BELOW)",
+        "shifted",
+    ),
+    Mutant(
+        "executable/acc_e9s12.py",
+        "an accumulator of zero keeps its exponent",
+        _ACC,
+        "where(zero, 0, e_max)",
+        "where(zero, e_max, e_max)",
+    ),
+    Mutant(
+        "smt/acc_e9s12.py",
+        "what is accumulated is shifted as an unsigned number",
+        _ACC,
+        "before >> resize(e_max - exponent, L)",
+        "z3.LShR(before, resize(e_max - exponent, L))",
+    ),
+    Mutant(
+        "smt/acc_e9s12.py",
+        "its exponent does not count",
+        _ACC,
+        "maximum([exponent, *(p.exponent for p in terms)])",
+        "maximum([p.exponent for p in terms])",
+    ),
+    Mutant(
+        "smt/acc_e9s12.py",
+        "c is the products of each pass",
+        _ACC,
+        "passes[-1].partials[-1], passes[-1].exponent, []",
+        "passes[-1].partials[-1], passes[-1].exponent, terms[:2]",
     ),
     Mutant(
         "executable/wfma.py",

@@ -74,9 +74,9 @@ def shift_down(x: limbs.Wide, n: Lane) -> limbs.Wide:
     high = where(far, x.high >> limbs.BITS, x.high)
     low = where(far, x.high & mask, x.low)
     n = clamp(where(far, n - limbs.BITS, n), 0, limbs.BITS)
-    kept = high >> n
-    moved = high - (kept << n)
-    return limbs.Wide(kept, (moved << clamp(limbs.BITS - n, 0, limbs.BITS)) + (low >> n))
+    above = high + (1 << limbs.BITS)  # not negative, and the same modulo 2^n
+    moved = above - ((above >> n) << n)
+    return limbs.Wide(high >> n, (moved << clamp(limbs.BITS - n, 0, limbs.BITS)) + (low >> n))
 
 
 def run_pass(terms: Sequence[Term], before: limbs.Wide, exponent: Lane, F: int) -> Pass:

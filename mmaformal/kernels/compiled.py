@@ -47,7 +47,18 @@ from numba.extending import (
 
 from mmaformal.algorithms import Conversion, Parameters, Rounding
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable import blocks, dpa_e9s12, efda, fdrda, gps, limbs, muladd, oddsum, pfma
+from mmaformal.encodings.executable import (
+    acc_e9s12,
+    blocks,
+    dpa_e9s12,
+    efda,
+    fdrda,
+    gps,
+    limbs,
+    muladd,
+    oddsum,
+    pfma,
+)
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.identity import identity
@@ -295,7 +306,7 @@ _OWN = (
     pfma.first_nan,
 )
 
-for _module in (blocks, limbs, dpa_e9s12, fdrda, efda, gps, muladd, pfma, oddsum):
+for _module in (blocks, limbs, dpa_e9s12, acc_e9s12, fdrda, efda, gps, muladd, pfma, oddsum):
     for _function in vars(_module).values():
         if (
             isinstance(_function, FunctionType)

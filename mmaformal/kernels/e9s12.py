@@ -1,20 +1,20 @@
-"""The kernel of dpa_e9s12: rows, compiled, a row for each output."""
+"""The kernel of dpa_e9s12 and acc_e9s12: rows, compiled, a row for each output."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
-from mmaformal.kernels.rows import dpa_e9s12
+from mmaformal.kernels.rows import acc_e9s12, dpa_e9s12
 from mmaformal.kernels.rows.batch import batch
 
 
 class E9s12Kernel(Kernel):
-    """dpa_e9s12."""
+    """dpa_e9s12, and with a looped accumulator."""
 
-    algorithms = ("dpa_e9s12",)
+    algorithms = ("dpa_e9s12", "acc_e9s12")
     bytes_per_element = 4
-    description = "dpa_e9s12: the stages of the executable encoding, compiled"
+    description = "dpa_e9s12, acc_e9s12: the stages of the executable encoding, compiled"
     task = 1 << 22
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
@@ -26,8 +26,9 @@ class E9s12Kernel(Kernel):
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
         part = slice(start * self.spec.k, stop * self.spec.k)
         spec = self.spec.replace(k=part.stop - part.start)
+        run = acc_e9s12.run if spec.parameters.algorithm == "acc_e9s12" else dpa_e9s12.run
         for x, row in zip(a[0], d, strict=True):
             columns = b[0][: row.size, part]
             done = batch(spec, np.broadcast_to(x[part], columns.shape), columns, row, None, None)
-            dpa_e9s12.run(spec, done)
+            run(spec, done)
             row[:] = done.d

@@ -20,7 +20,7 @@ from mmaformal.tellers.rows import (
 )
 
 #: what the halves of an fp32 product are called, in the order in which they are multiplied
-_HALVES = ("high·high", "high·low", "low·high", "low·low")
+HALVES = ("high·high", "high·low", "low·high", "low·low")
 
 
 def tell(spec: DotAdd, trace: Trace[dpa_e9s12.Step], c: int) -> Steps:
@@ -46,7 +46,7 @@ def tell(spec: DotAdd, trace: Trace[dpa_e9s12.Step], c: int) -> Steps:
             kept = scaled((placed.high << limbs.BITS) + placed.low, unit)
             total += kept
             if exact:
-                name = product_name(number * p.N + i // each) + (f" {_HALVES[i % each]}" if each > 1 else "")
+                name = product_name(number * p.N + i // each) + (f" {HALVES[i % each]}" if each > 1 else "")
                 rows.append(Row("align", name, kept_and_lost(kept, exact)))
         steps.append(ToldStep(rows + ending_rows(total, step.result, spec.d_format), idle))
     return steps

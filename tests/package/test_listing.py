@@ -266,7 +266,16 @@ def test_the_widths_told_are_those_that_are_proved(spec: DotAdd) -> None:
     """`accumulator-width` proves of these bounds that they hold and that no fewer bits do."""
     width = sum_width(spec)
     if width is None:
-        assert spec.parameters.algorithm in ("sfma", "wfma", "gps", "efda", "ffma", "oddsum", "dpa_e9s12")
+        assert spec.parameters.algorithm in (
+            "sfma",
+            "wfma",
+            "gps",
+            "efda",
+            "ffma",
+            "oddsum",
+            "dpa_e9s12",
+            "acc_e9s12",
+        )
         return
     x = symbolic_inputs(spec)
     step = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
