@@ -1455,10 +1455,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "smt/acc_e9s12.py",
-        "c is the products of each pass",
+        "what is rounded has the first pass's exponent",
         _ACC,
-        "passes[-1].partials[-1], passes[-1].exponent, []",
-        "passes[-1].partials[-1], passes[-1].exponent, terms[:2]",
+        "last, low = passes[-1].e_max",
+        "last, low = passes[0].e_max",
     ),
     Mutant(
         "executable/wfma.py",
