@@ -437,8 +437,9 @@ class _Problem:
         missing = k - codes.shape[axis]
         if not missing:
             return codes
-        widths = [(0, missing if each == axis else 0) for each in range(2)]
-        return np.pad(codes, widths)
+        padded = np.zeros((k, codes.shape[1]) if axis == 0 else (len(codes), k), codes.dtype)
+        padded[: len(codes), : codes.shape[1]] = codes
+        return padded
 
     def _scales(self, side: int, where: tuple[slice, slice], first: int, last: int) -> Codes | None:
         """The scales of one side for a range of instructions, those of padding 1."""

@@ -20,6 +20,7 @@ block is NaN, or the factor, if there are no blocks.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -93,6 +94,7 @@ def quantise(
     return Quantised(codes, None, _poison(x, fmt, factor))
 
 
+@lru_cache
 def largest_number(fmt: Format) -> float:
     return float(fmt.value(largest_code(fmt) << fmt.ignored_low_bits))
 
@@ -131,7 +133,7 @@ def _in_blocks(x: NDArray[np.floating], fmt: Format, scale_format: Format, block
         factor[factor == 0] = 1.0
         exact = largest / largest_number(fmt) / factor
         scales = round_to(exact, scale_format, saturate=True)
-        values = _values(scales, scale_format) * factor
+        values = _table(scale_format)[scales] * factor
     else:
         top_exponent = int(np.frexp(largest_number(fmt))[1]) - 1
         exponent = np.where(largest == 0, 0, np.frexp(largest)[1] - 1 - top_exponent)
@@ -145,7 +147,7 @@ def _in_blocks(x: NDArray[np.floating], fmt: Format, scale_format: Format, block
     return Quantised(codes, scales, factor)
 
 
-def _values(codes: Codes, fmt: Format) -> Floats:
-    """The numbers of codes of a narrow format."""
-    table = np.array([np.nan if fmt.is_nan(code) else float(fmt.value(code)) for code in range(fmt.codes)])
-    return table[codes]
+@lru_cache
+def _table(fmt: Format) -> Floats:
+    """The numbers of all codes of a narrow format."""
+    return np.array([np.nan if fmt.is_nan(code) else float(fmt.value(code)) for code in range(fmt.codes)])

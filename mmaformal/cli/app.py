@@ -25,6 +25,7 @@ from mmaformal.cli.running import Commands, UsageError
 from mmaformal.cli.show import show
 from mmaformal.cli.signoff import signoff
 from mmaformal.cli.sizes import sizes
+from mmaformal.cli.training import training
 from mmaformal.cli.verify import verify
 from mmaformal.cli.verilog import verilog
 
@@ -62,6 +63,7 @@ for _command in (
     e9s12,
     roundoff,
     narrow_range,
+    training,
     verilog,
     sizes,
     signoff,

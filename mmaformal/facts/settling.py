@@ -39,6 +39,9 @@ class _Smallest(Search):
     def left(self) -> float:
         return min(self._until - self.asker.elapsed, self.asker.left)
 
+    def quarter(self) -> float:
+        return self.left / 4
+
     def made_smaller(self, codes: Codes) -> Codes:
         return shrink(self.spec, codes, self.relation.breaks)
 
@@ -187,7 +190,7 @@ def settle(
     for relation in relations:
         statement = f"no input gives anything else {relation.second}"
         search = _Smallest(asker, relation)
-        if (case := search.with_products(0, lambda search=search: search.left / 4)) is not None:
+        if (case := search.with_products(0, search.quarter)) is not None:
             return fails(instruction, asker, question, relation, case.codes)
         outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2)
         if case is not None:

@@ -17,7 +17,7 @@ from mmaformal.quantise import Scaling, scaling_of
 Backward = Literal["full", "through"]
 
 #: what `matmul` takes beside operands and what a model does not see
-DIVISIONS = ("promote_every", "split_k", "stream_k", "tile", "order")
+DIVISIONS = ("promote_every", "split_k", "stream_k", "tile", "order", "accumulation", "seed")
 
 
 _registered: dict[str, Arithmetic] = {}

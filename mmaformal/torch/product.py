@@ -100,6 +100,11 @@ def _batched(
         together //= 2
     if arithmetic.division.get("stream_k"):
         together = 1
+    elif arithmetic.division.get("accumulation") in (
+        "grouped",
+        "anti-kahan",
+    ):  # what is not used costs as much
+        together = min(together, 2)
     for first in range(0, batch, max(together, 1)):
         count = min(together, batch - first)
         rows, columns = (slice(first * size, (first + count) * size) for size in (m, n))

@@ -50,6 +50,7 @@ def test_everything_completes() -> None:
         "e9s12",
         "roundoff",
         "narrow-range",
+        "training",
         "verilog",
         "sizes",
         "signoff",

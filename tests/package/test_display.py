@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -212,7 +212,7 @@ def modules() -> Iterator[Any]:
         root = importlib.import_module(package)
         yield root
         for each in pkgutil.iter_modules(root.__path__, f"{package}."):
-            extra = each.name == "mmaformal.torch" and importlib.util.find_spec("torch") is None
+            extra = each.name in ("mmaformal.torch", "mmaformal.training") and not find_spec("torch")
             if each.name.rpartition(".")[2] not in ("__main__", "encodings", "cli") and not extra:
                 module = importlib.import_module(each.name)
                 yield module

@@ -1,0 +1,102 @@
+"""`mmaformal training`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.terminal import Status
+
+#: Known here, so that completion need not import torch.
+PARTS = ("bits", "groups", "orders", "units")
+NETWORK_NAMES = ("transformer", "convolutional")
+
+
+@click.command("training")
+@click.option(
+    "--out",
+    type=options.OUTPUT_FOLDER,
+    default=Path(),
+    metavar="DIR",
+    help="Where results, tables and figures go, and where results of an earlier run are (default: here).",
+)
+@click.option(
+    "--part", "parts", multiple=True, type=click.Choice(PARTS), help="This part alone; again for others."
+)
+@click.option(
+    "--network", "networks", multiple=True, type=click.Choice(NETWORK_NAMES), help="This network alone."
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), default=5, help="How often each is trained (default 5)."
+)
+@click.option(
+    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
+)
+@click.option("--no-plot", is_flag=True, help="Draw no figures, which need matplotlib.")
+@options.json
+def training(
+    out: Path,
+    parts: tuple[str, ...],
+    networks: tuple[str, ...],
+    seeds: int,
+    jobs: int | None,
+    cluster: str | None,
+    no_plot: bool,
+    as_json: bool,
+) -> int:
+    """Train small networks on accumulators of chosen widths, group sizes and orders, and on units of the registry.
+
+    A run that was interrupted goes on where it was: results are kept in DIR/training.jsonl and DIR/weights. Beside them
+    are written tables, training.md, and figures, training-*.png.
+
+    Exit status: 0; 2 for wrong use.
+    """
+    try:
+        from mmaformal.statistics import matplotlib_pyplot
+        from mmaformal.training import figures, report, sweep
+        from mmaformal.training.networks import digits
+
+        digits()
+        if not no_plot:
+            matplotlib_pyplot()
+    except ImportError as error:
+        raise UsageError(str(error)) from None
+    from mmaformal.solver import pool
+
+    chosen = networks or NETWORK_NAMES
+    found = sweep.settings(parts or PARTS)
+    wanted = sweep.jobs(found, chosen, seeds)
+    results = sweep.Results(out)
+    width = jobs or os.cpu_count() or 1
+    with Status() as status:
+        if any(job not in results for job in wanted):
+            status.show(f"0 of {len(wanted)}: starting {width} workers")
+            workers = pool.processes(width) if cluster is None else pool.cluster(cluster, width)
+            with workers as executor:
+                sweep.run(
+                    wanted,
+                    results,
+                    executor,
+                    width,
+                    lambda done, of: status.show(f"{done} of {of} trainings"),
+                )
+        whole = report.Report(results, found, chosen, seeds)
+        told = report.text(whole)
+        (out / "training.md").write_text(told, encoding="utf-8")
+        if not no_plot:
+            status.show("drawing")
+            figures.draw(whole, out)
+    if as_json:
+        rows = [vars(results[job]) for job in wanted]
+        return answered(json.dumps({"results": rows}, indent=2), SETTLED)
+    return answered(told, SETTLED)

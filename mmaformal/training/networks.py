@@ -1,0 +1,92 @@
+"""What is trained: two networks of torch's own layers, on the handwritten digits that scikit-learn ships."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from mmaformal.torch.tensors import Tensor
+
+Module: TypeAlias = nn.Module
+
+#: Every fifth image is kept for testing: 360 of 1797.
+TEST_EVERY = 5
+
+
+@lru_cache(maxsize=1)
+def digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Images (n × 1 × 8 × 8, in [−1, 1]) and classes for training, then for testing.
+
+    Raises ImportError, saying how to install it, without scikit-learn.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise ImportError("the digits are scikit-learn's: pip install 'mmaformal[training]'") from None
+    images, classes = load_digits(return_X_y=True)
+    x = torch.from_numpy((images / 8 - 1).astype(np.float32)).reshape(-1, 1, 8, 8)
+    y = torch.from_numpy(classes.astype(np.int64))
+    test = torch.arange(len(x)) % TEST_EVERY == 0
+    return x[~test], y[~test], x[test], y[test]
+
+
+class Transformer(Module):
+    """An image's eight rows as tokens; a layer of attention, and a mean of tokens."""
+
+    def __init__(self, width: int = 32, heads: int = 1, layers: int = 1) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embed = nn.Linear(8, width)
+        self.places = nn.Parameter(torch.randn(8, width) * 0.1)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "before": nn.LayerNorm(width),
+                    "into": nn.Linear(width, 3 * width),
+                    "out": nn.Linear(width, width),
+                    "between": nn.LayerNorm(width),
+                    "up": nn.Linear(width, 2 * width),
+                    "down": nn.Linear(2 * width, width),
+                }
+            )
+            for _ in range(layers)
+        )
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.embed(images.squeeze(1)) + self.places
+        n, tokens, width = x.shape
+        for layer in self.layers:
+            projected = layer["into"](layer["before"](x)).reshape(n, tokens, 3, self.heads, -1)
+            q, k, v = projected.permute(2, 0, 3, 1, 4)
+            seen = functional.scaled_dot_product_attention(q, k, v)
+            x = x + layer["out"](seen.transpose(1, 2).reshape(n, tokens, width))
+            x = x + layer["down"](functional.gelu(layer["up"](layer["between"](x))))
+        return self.head(x.mean(1))
+
+
+def convolutional() -> Module:
+    """Two convolutions and a linear layer."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, padding=1, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
+
+
+NETWORKS: Mapping[str, Callable[[], Module]] = {"transformer": Transformer, "convolutional": convolutional}
+
+
+def weights_of(network: Module) -> dict[str, NDArray[np.float32]]:
+    """Its matrices, kernels and biases, by name."""
+    return {name: p.detach().numpy().copy() for name, p in network.named_parameters()}

@@ -1,0 +1,211 @@
+"""What the trainings show, as tables: accuracies over seeds, weights against fp32's and a wide accumulator's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import ShortRepr
+from mmaformal.training.runs import Job, Unit, apart
+from mmaformal.training.sweep import Results, Setting, mean_and_spread
+
+
+@dataclass(frozen=True, repr=False)
+class Point(ShortRepr):
+    """A setting of one network, over all seeds."""
+
+    setting: Setting
+    accuracies: tuple[float, ...]
+    differences: tuple[float, ...]  #: of accuracy, from the same seed in fp32
+    apart: tuple[float, ...]  #: 1 − cosine of weights with fp32's
+    apart_from_widest: tuple[float, ...]  #: the same with those of the widest accumulator of the same format
+    progress: tuple[float, ...]  #: 1 − cosine with fp32's after each part of the training, the mean of seeds
+    layers: tuple[tuple[str, float], ...]  #: the same at the end of each matrix or kernel
+
+    @property
+    def mean(self) -> float:
+        return mean_and_spread(self.accuracies)[0]
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over seeds."""
+        return mean_and_spread(self.accuracies)[1]
+
+
+class Report:
+    """The points of a study that are known; what is not is left out."""
+
+    def __init__(
+        self, results: Results, settings: Sequence[Setting], networks: Sequence[str], seeds: int
+    ) -> None:
+        self.results, self.settings, self.networks, self.seeds = results, settings, tuple(networks), seeds
+        self.points = {network: list(self._points(network)) for network in networks}
+
+    def _points(self, network: str) -> Iterator[Point]:
+        widest = {s.curve: s.unit for s in self.settings if s.part == "bits"}  # the last of each curve
+        for s in self.settings:
+            known = [seed for seed in range(self.seeds) if Job(network, s.unit, seed) in self.results]
+            if len(known) < self.seeds:
+                continue
+            jobs = [Job(network, s.unit, seed) for seed in known]
+            found = [self.results[job] for job in jobs]
+            fp32 = [self.results[Job(network, None, seed)].accuracy for seed in known]
+            wide: Unit | None = widest.get(s.curve) or widest.get("fp16")
+            yield Point(
+                s,
+                tuple(each.accuracy for each in found),
+                tuple(each.accuracy - own for each, own in zip(found, fp32, strict=True)),
+                tuple(each.progress[-1] for each in found),
+                tuple(self._from(wide, job) for job in jobs),
+                tuple(float(x) for x in np.mean([each.progress for each in found], axis=0)),
+                tuple(
+                    (name, float(np.mean([each.layers[place][1] for each in found])))
+                    for place, (name, _) in enumerate(found[0].layers)
+                ),
+            )
+
+    def _from(self, unit: Unit | None, job: Job) -> float:
+        other = Job(job.network, unit, job.seed)
+        if other not in self.results:
+            return float("nan")
+        return apart(self.results.weights(job), self.results.weights(other))
+
+    def of(self, network: str, part: str, curve: str | None = None) -> list[Point]:
+        wanted = (p for p in self.points[network] if p.setting.part == part)
+        return [p for p in wanted if curve in (None, p.setting.curve)]
+
+    def curves(self, part: str) -> list[str]:
+        return list(dict.fromkeys(s.curve for s in self.settings if s.part == part))
+
+    def fp32(self, network: str) -> Point:
+        return self.of(network, "reference")[0]
+
+    def stable_from(self, network: str, curve: str) -> str:
+        """The least x from which on no mean accuracy of the curve is off its last one by more than a standard error.
+
+        The standard error is that of differences between runs of the same seed.
+        """
+        points = self.of(network, "bits", curve)
+        if not points:
+            return "–"
+        found = points[-1].setting.x
+        for p in reversed(points):
+            off = [x - y for x, y in zip(p.accuracies, points[-1].accuracies, strict=True)]
+            mean, spread = mean_and_spread(off)
+            if abs(mean) > max(spread / len(off) ** 0.5, 1e-12):
+                break
+            found = p.setting.x
+        return found
+
+    def settled_from(self, network: str, curve: str, factor: float = 2.0) -> str:
+        """The least x from which on weights are no further from the widest's than twice what the second widest's are.
+
+        Or than a hundredth of what the narrowest's are, if that is more: two wide paths may be one and the same.
+        """
+        points = self.of(network, "bits", curve)
+        if len(points) < 2:
+            return "–"
+        apart = [float(np.mean(p.apart_from_widest)) for p in points]
+        limit = max(factor * apart[-2], apart[0] / 100)
+        settled = [p.setting.x for place, p in enumerate(points) if max(apart[place:]) <= limit]
+        return settled[0]
+
+    def pairwise(self, network: str, units: Sequence[Unit | None], seed: int = 0) -> NDArray[np.float64]:
+        """1 − cosine of the weights of each two units."""
+        weights = [self.results.weights(Job(network, unit, seed)) for unit in units]
+        return np.array([[apart(x, y) for y in weights] for x in weights])
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------
+
+
+def text(report: Report) -> str:
+    """All of it, as Markdown."""
+    blocks = [_head(report)]
+    if report.curves("bits"):
+        blocks += ["## FracBits", *(_bits(report, network) for network in report.networks), _regimes(report)]
+    for part, title in (("groups", "## K"), ("orders", "## Order"), ("units", "## Units")):
+        if report.curves(part):
+            blocks += [title, *(_table(report, network, part) for network in report.networks)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _head(report: Report) -> str:
+    lines = [
+        f"Means of {report.seeds} seeds ± their standard deviation; *from fp32* is the mean difference of accuracy",
+        "between runs of one seed ± its standard error, in %; 1 − cos is of all weights, with those of fp32; with",
+        "those of the widest accumulator of the same format (of fp16 where there is none).",
+        "",
+        "| network | torch fp32, accuracy | least | largest |",
+        "|---|---|---|---|",
+    ]
+    for network in report.networks:
+        p = report.fp32(network)
+        lines.append(
+            f"| {network} | {_percent(p.mean)} ± {_percent(p.spread)} | {_percent(min(p.accuracies))} "
+            f"| {_percent(max(p.accuracies))} |"
+        )
+    return "\n".join(lines)
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.2f} %"
+
+
+def _difference(p: Point) -> str:
+    mean, spread = mean_and_spread(p.differences)
+    return f"{100 * mean:+.2f} ± {100 * spread / len(p.differences) ** 0.5:.2f}"
+
+
+def _bits(report: Report, network: str) -> str:
+    """A row for each FracBits, columns for each format."""
+    curves = report.curves("bits")
+    found = {(p.setting.curve, p.setting.x): p for p in report.of(network, "bits")}
+    xs = sorted({x for _, x in found}, key=int)
+    lines = [f"### {network}", ""]
+    lines.append("| FracBits | " + " | ".join(f"{c}: accuracy, from fp32 | 1 − cos" for c in curves) + " |")
+    lines.append("|---" * (1 + 2 * len(curves)) + "|")
+    for x in xs:
+        cells = []
+        for curve in curves:
+            p = found.get((curve, x))
+            if p is None:
+                cells += ["", ""]
+                continue
+            cells.append(f"{_percent(p.mean)} ± {100 * p.spread:.2f}, {_difference(p)}")
+            cells.append(f"{np.mean(p.apart):.1e}; {np.mean(p.apart_from_widest):.1e}")
+        lines.append(f"| {x} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _regimes(report: Report) -> str:
+    lines = [
+        "### Where curves settle",
+        "",
+        "| network | format | accuracy from | weights from |",
+        "|---|---|---|---|",
+    ]
+    for network in report.networks:
+        for curve in report.curves("bits"):
+            stable, settled = report.stable_from(network, curve), report.settled_from(network, curve)
+            lines.append(f"| {network} | {curve} | {stable} | {settled} |")
+    return "\n".join(lines)
+
+
+def _table(report: Report, network: str, part: str) -> str:
+    lines = [
+        f"### {network}",
+        "",
+        "| | | accuracy | from fp32 | 1 − cos with fp32 | with the widest |",
+        "|---|---|---|---|---|---|",
+    ]
+    for p in report.of(network, part):
+        with_fp32, with_widest = np.mean(p.apart), np.mean(p.apart_from_widest)
+        lines.append(
+            f"| {p.setting.curve} | {p.setting.x} | {_percent(p.mean)} ± {100 * p.spread:.2f} | {_difference(p)} "
+            f"| {with_fp32:.1e} | {with_widest:.1e} |"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,217 @@
+"""The trainings of the study, and running them: on any executor, each kept in a file as it is done.
+
+Parts: `bits` (FracBits for each format, K = 16), `groups` (K, fused and separated),
+`orders` (of accumulation), `units` (of the registry).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.display import ShortRepr
+from mmaformal.training.runs import Job, Outcome, Unit, train
+
+#: FracBits; below 8, so that it is seen where training fails.
+BITS = {
+    "fp16": (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28),
+    "e4m3": (2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28),
+    "bf16": (4, 8, 12, 16, 20, 24, 28),
+    "nvfp4": (8, 16, 24, 35),  # a grouped path takes no fewer than 8; 35 are the unit's own
+    "mxfp4": (8, 16, 24, 35),
+}
+#: FracBits for which K is varied, K of the fused and of the separated path
+GROUPS_AT = (4, 24)
+GROUPS = {"fda": (4, 8, 16, 32, 64), "sda": (4, 16, 64)}
+SEEDS = 5
+
+#: Jobs handed to the executor, for each of its workers, before one comes back.
+_AHEAD = 2
+
+#: Blackwell's units of fp4, whose products are summed exactly in groups (GFDA): 16 e2m1 and their scales
+FP4 = {
+    "nvfp4": ("rtx_blackwell", "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"),
+    "mxfp4": ("rtx_blackwell", "OMMA.SF.16864.F32.E2M1.E2M1.E8"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A point of the study: where it stands in which figure, and the unit."""
+
+    part: str
+    curve: str
+    x: str
+    unit: Unit | None
+
+
+def settings(parts: Iterable[str] = ("bits", "groups", "orders", "units")) -> list[Setting]:
+    """Those of some parts; torch's fp32 comes first, which all are compared with."""
+    made = {"bits": _bits, "groups": _groups, "orders": _orders, "units": _units}
+    return [Setting("reference", "torch fp32", "", None), *(each for part in parts for each in made[part]())]
+
+
+def datapath(kind: str, fmt: str, bits: int, k: int = 16) -> Unit:
+    """A point of the design space: a fused or separated dot-add of k products with so many fractional bits."""
+    return Unit("datapath", f"{kind}(k={k},frac_bits={bits},a={fmt})")
+
+
+def with_bits(fmt: str, bits: int) -> Unit:
+    """The fused path of a format, K = 16; the grouped one of fp4."""
+    return Unit(*FP4[fmt], (("F", bits),)) if fmt in FP4 else datapath("fda", fmt, bits)
+
+
+def _bits() -> Iterator[Setting]:
+    return (Setting("bits", fmt, str(n), with_bits(fmt, n)) for fmt, bits in BITS.items() for n in bits)
+
+
+def _groups() -> Iterator[Setting]:
+    for bits in GROUPS_AT:
+        for kind, ks in GROUPS.items():
+            for k in ks:
+                curve = f"{kind.upper()}, FracBits {bits}"
+                yield Setting("groups", curve, str(k), datapath(kind, "fp16", bits, k))
+
+
+def _orders() -> Iterator[Setting]:
+    """Steps of four products, so that there are many; `grouped` would take a minute for each transformer."""
+    for order in ("natural", "random", "kahan", "anti-kahan"):
+        unit = replace(datapath("fda", "fp16", 24, k=4), options=(("accumulation", order),))
+        yield Setting("orders", order, "", unit)
+
+
+def _units() -> Iterator[Setting]:
+    fp8 = "hopper", "QGMMA.64x8x32.F32.E4M3.E4M3"
+    for name, unit in {
+        "hopper fp8": Unit(*fp8),
+        "hopper fp8, fp32 every 128": Unit(*fp8, options=(("promote_every", 4),)),
+        "blackwell fp8": Unit("blackwell", "UTCQMMA.F32.E4M3.E4M3"),
+        "ampere bf16": Unit("ampere", "HMMA.16816.F32.BF16"),
+        "hopper bf16": Unit("hopper", "HMMA.16816.F32.BF16"),
+        "sapphire_rapids bf16 (TDPBF16PS)": Unit("sapphire_rapids", "TDPBF16PS"),
+        "FMA of fp16": Unit("datapath", "fma(k=16)"),
+        "MUL+ADD of fp16": Unit("datapath", "mul_add(k=16)"),
+    }.items():
+        yield Setting("units", name, "", unit)
+
+
+def jobs(found: Sequence[Setting], networks: Iterable[str], seeds: int) -> list[Job]:
+    """Each once, whatever settings share it; all of one seed before the next, so that a part tells something."""
+    every = (Job(network, s.unit, seed) for seed in range(seeds) for network in networks for s in found)
+    return list(dict.fromkeys(every))
+
+
+# ---- results -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Result(ShortRepr):
+    """A line of the file of results."""
+
+    key: str
+    accuracy: float
+    loss: float
+    seconds: float
+    progress: list[float]
+    layers: list[tuple[str, float]]
+
+
+class Results:
+    """The results of a folder, and the weights beside them; what is there is not made again."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ValueError for a file that holds something else, OSError if it cannot be read or written."""
+        self.folder = folder
+        (folder / "weights").mkdir(parents=True, exist_ok=True)
+        self.file = folder / "training.jsonl"
+        self.known = {each.key: each for each in _read(self.file)}
+
+    def __getitem__(self, job: Job) -> Result:
+        return self.known[job.key]
+
+    def __contains__(self, job: Job) -> bool:
+        return job.key in self.known
+
+    def weights(self, job: Job) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = np.load(self._weights_file(job.key))
+        return found
+
+    def add(self, job: Job, outcome: Outcome) -> None:
+        """Weights first: a job is done once its line is written."""
+        path = self._weights_file(job.key)
+        part = path.with_suffix(".part")
+        with part.open("wb") as out:
+            np.save(out, outcome.weights)
+        part.replace(path)
+        found = Result(
+            job.key,
+            outcome.accuracy,
+            outcome.loss,
+            outcome.seconds,
+            list(outcome.progress),
+            list(outcome.layers),
+        )
+        with self.file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(vars(found)) + "\n")
+        self.known[job.key] = found
+
+    def _weights_file(self, key: str) -> Path:
+        return self.folder / "weights" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+
+
+def _read(file: Path) -> list[Result]:
+    """A last line that was not written to its end is taken away."""
+    if not file.exists():
+        return []
+    data = file.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        found = [Result(**json.loads(line)) for line in whole.decode().splitlines()]
+    except (TypeError, ValueError):
+        raise ValueError(f"{file} holds something else than results of trainings") from None
+    if whole != data:
+        file.write_bytes(whole)
+    return found
+
+
+# ---- running -----------------------------------------------------------------------------------------------------
+
+
+def run(
+    wanted: Sequence[Job],
+    results: Results,
+    executor: Executor,
+    width: int,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
+    """Train what is not known yet; `width` is the number of the executor's workers.
+
+    Raises what a training raises, and the executor when it breaks; what was done by then is kept.
+    """
+    left = [job for job in wanted if job not in results]
+    left.reverse()
+    at: dict[Future[Outcome], Job] = {}
+    while left or at:
+        while left and len(at) < _AHEAD * width:
+            job = left.pop()
+            at[executor.submit(train, job)] = job
+        finished, _ = wait(at, 0.5, FIRST_COMPLETED)
+        for future in finished:
+            results.add(at.pop(future), future.result())
+        told(len(wanted) - len(left) - len(at), len(wanted))
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and the standard deviation of a sample; 0 of one value."""
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return mean, 0.0
+    return mean, math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1))

@@ -1,0 +1,201 @@
+"""The study of accumulators in training: its settings, one training, results that are resumed, and what is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is an extra: pip install 'mmaformal[torch]'")
+pytest.importorskip("sklearn", reason="scikit-learn is an extra: pip install 'mmaformal[training]'")
+
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.cli.training import NETWORK_NAMES, PARTS
+from mmaformal.training import report as reports
+from mmaformal.training import runs, sweep
+from mmaformal.training.networks import NETWORKS, digits
+from mmaformal.training.runs import Job, Outcome, Schedule, Unit, apart, train
+from mmaformal.training.sweep import Results, jobs, settings, with_bits
+
+# scikit-learn and its SciPy warn as they like
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+class Here(Executor):
+    """Runs a job where it is submitted; stops after so many."""
+
+    def __init__(self, most: int = 10**9) -> None:
+        self.most = most
+
+    def submit(self, function, /, *arguments, **named):
+        future: Future[object] = Future()
+        if self.most <= 0:
+            raise KeyboardInterrupt
+        self.most -= 1
+        future.set_result(function(*arguments))
+        return future
+
+
+def made_up(job: Job) -> Outcome:
+    """Accuracy grows with FracBits until 12; weights are the further from fp32's the fewer there are."""
+    found = re.search(r"(?:frac_bits|F)=(\d+)", str(job.unit))
+    bits = int(found[1]) if found else 30
+    accuracy = 0.9 + min(bits, 12) / 1000 + job.seed / 10**4
+    weights = np.ones(100, np.float32) + np.float32(2.0**-bits) * np.arange(100, dtype=np.float32)
+    return Outcome(
+        accuracy, 0.1, 1.0, (2.0**-bits,) * 4, (("a.weight", 2.0**-bits), ("b.weight", 0.0)), weights
+    )
+
+
+def test_the_images() -> None:
+    x, y, test_x, test_y = digits()
+    assert (x.shape, test_x.shape) == ((1437, 1, 8, 8), (360, 1, 8, 8))
+    assert (float(x.min()), float(x.max())) == (-1.0, 1.0)
+    assert sorted(set(y.tolist())) == sorted(set(test_y.tolist())) == list(range(10))
+
+
+def test_settings_are_the_paper_s() -> None:
+    assert set(NETWORK_NAMES) == set(NETWORKS) == set(runs.SCHEDULES)
+    every = settings(PARTS)
+    assert every[0].unit is None
+    for fmt in ("fp16", "e4m3"):
+        assert {int(s.x) for s in every if s.part == "bits" and s.curve == fmt} >= set(range(8, 29, 4))
+    assert {int(s.x) for s in every if s.part == "groups"} == {4, 8, 16, 32, 64}
+    for s in every:
+        if s.unit is not None:
+            assert s.unit.arithmetic.threads == 1
+    wanted = jobs(every, NETWORKS, 5)
+    assert len({job.key for job in wanted}) == len(wanted)
+    fp4 = ARCHITECTURES["rtx_blackwell"]["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
+    assert with_bits("nvfp4", 35).arithmetic.instruction.spec == fp4.spec
+
+
+def test_a_training_is_a_function_of_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NETWORKS:
+        monkeypatch.setitem(runs.SCHEDULES, name, Schedule(1, 256, 0.01))
+    runs._reference.cache_clear()
+    for name in NETWORKS:
+        state = torch.random.get_rng_state()
+        own, again = train(Job(name, None, 0)), train(Job(name, None, 0))
+        assert torch.equal(state, torch.random.get_rng_state())
+        assert (own.accuracy, own.progress) == (again.accuracy, (0.0,) * 4)
+        assert (own.weights == again.weights).all()
+        narrow, wide = (train(Job(name, with_bits("fp16", bits), 0)) for bits in (4, 24))
+        assert narrow.progress[-1] > 10 * wide.progress[-1] > 0
+        assert [layer for layer, _ in wide.layers] == [layer for layer, _ in narrow.layers]
+        assert not (train(Job(name, None, 1)).weights == own.weights).any()
+    runs._reference.cache_clear()
+
+
+def test_apart_is_one_minus_the_cosine() -> None:
+    x, y = np.array([1.0, 0.0], np.float32), np.array([0.0, 2.0], np.float32)
+    assert apart(x, x) == 0
+    assert apart(x, y) == pytest.approx(1)
+    assert apart(x, -x) == pytest.approx(2)
+    near = np.array([1.0, 2.0**-20], np.float32)
+    assert apart(x, near) == pytest.approx(2.0**-41, rel=1e-6)
+
+
+def test_results_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "train", made_up)
+    wanted = jobs(settings(["units"]), ["convolutional"], 2)
+    results = Results(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(wanted, results, Here(most=5), 2)
+    file = tmp_path / "training.jsonl"
+    with file.open("a") as out:
+        out.write('{"key": "half a li')
+    results = Results(tmp_path)
+    kept = len(results.known)
+    assert 0 < kept <= 5
+    assert file.read_text().endswith("}\n")
+    told: list[tuple[int, int]] = []
+    sweep.run(wanted, results, Here(), 2, lambda done, of: told.append((done, of)))
+    assert told[-1] == (len(wanted), len(wanted))
+    assert len(file.read_text().splitlines()) == len(wanted)
+    sweep.run(wanted, Results(tmp_path), Here(most=0), 2)
+    assert (results.weights(wanted[1]) == made_up(wanted[1]).weights).all()
+    file.write_text('{"n": 1}\n')
+    with pytest.raises(ValueError, match="something else"):
+        Results(tmp_path)
+
+
+def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "train", made_up)
+    every = settings()
+    results = Results(tmp_path)
+    sweep.run(jobs(every, NETWORKS, 3), results, Here(), 1)
+    report = reports.Report(results, every, NETWORK_NAMES, 3)
+    assert report.stable_from("transformer", "fp16") == "12"
+    assert report.settled_from("transformer", "fp16") == "10"
+    assert report.settled_from("transformer", "nvfp4") == "16"
+    told = reports.text(report)
+    assert "| transformer | fp16 | 12 | 10 |" in told
+    assert told.count("### transformer") == 4
+    point = report.of("convolutional", "bits", "fp16")[0]
+    assert point.apart_from_widest[0] == pytest.approx(
+        apart(
+            made_up(Job("", with_bits("fp16", 2), 0)).weights,
+            made_up(Job("", with_bits("fp16", 28), 0)).weights,
+        )
+    )
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from mmaformal.training import figures
+
+    assert len(figures.draw(report, tmp_path)) == 4
+    # With a part of the results, what is whole is told.
+    part = reports.Report(results, every, NETWORK_NAMES, 4)
+    assert part.points == {"transformer": [], "convolutional": []}
+
+
+def test_units_are_text() -> None:
+    unit = Unit("hopper", "QGMMA.64x8x32.F32.E4M3.E4M3", options=(("promote_every", 4),))
+    assert str(unit) == "hopper QGMMA.64x8x32.F32.E4M3.E4M3 promote_every=4"
+    assert unit.arithmetic.division == {"promote_every": 4}
+    assert "12 epochs of 128 at 0.015 | torch fp32 | 3" in Job("transformer", None, 3).key
+
+
+def children(parent: int) -> list[int]:
+    """Processes of that one and below, by `/proc`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found + [each for child in found for each in children(child)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
+def test_one_command_interrupted_and_resumed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mmaformal.cli", "training", "--out", str(tmp_path), "--part", "units"]
+    command += ["--network", "convolutional", "--seeds", "1", "--jobs", "2", "--no-plot"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    file = tmp_path / "training.jsonl"
+    deadline = time.monotonic() + 120
+    while not (file.exists() and file.read_text().count("\n") >= 2) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = children(process.pid)
+    assert started
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    time.sleep(0.5)
+    assert not [
+        each for each in started if Path(f"/proc/{each}").exists() and os.getpgid(each) == os.getpgid(0)
+    ]
+    kept = file.read_text()
+    again = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert file.read_text().startswith(kept)
+    assert "| sapphire_rapids bf16 (TDPBF16PS) |" in again.stdout
+    assert (tmp_path / "training.md").read_text() in again.stdout + "\n"
