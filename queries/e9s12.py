@@ -45,7 +45,7 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
-from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
@@ -176,7 +176,7 @@ FMA = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32))
 
 def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
     """Of each place: the codes of the operator and of an fma are equal."""
-    proofs = []
+    proofs: list[Proof] = []
     for k in range(instruction.spec.parameters.step_products):
         one, theory = OneFma(instruction.spec, k), Theory(asker)
         try:

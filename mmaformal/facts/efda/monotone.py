@@ -18,7 +18,8 @@ from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.out_of_order import not_below, order, two_runs
 from mmaformal.encodings.smt import efda
 from mmaformal.facts.efda.code_numbers import integer_of, numbers_of, total_of, widened
-from mmaformal.facts.efda.exact_sums import ExactSum, prove_exact_sum
+from mmaformal.facts.efda.exact_sums import prove_exact_sum
+from mmaformal.facts.efda.rounded_exactly import ExactSum
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.monotone_steps import (
