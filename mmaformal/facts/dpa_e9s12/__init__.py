@@ -12,6 +12,7 @@ from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, lossy, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
+from mmaformal.facts.efda import monotone
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -68,8 +69,9 @@ class DpaE9s12Facts(RoundedSum[Step]):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
         spec = instruction.spec
-        if _lossless(spec) is not None:
-            self.lack("whether d follows a product, where none loses a bit")
+        if (model := self.rounds_exactly(spec)) is not None:
+            monotone.prove_in_products(theory, spec, model)
+            return None
         places = range(spec.parameters.step_products)
         return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
 

@@ -71,11 +71,13 @@ class EfdaFacts(RoundedSum[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p = instruction.spec.parameters
         assert isinstance(p, Efda)
-        fixed = in_fixed_point(instruction.spec, p)
-        (monotone_sticky if fixed else monotone).prove_in_c(theory, instruction.spec)
+        if in_fixed_point(instruction.spec, p):
+            monotone_sticky.prove_in_c(theory, instruction.spec)
+        else:
+            monotone.prove_in_c(theory, instruction.spec, EfdaSum(instruction.spec))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
-        monotone.prove_in_products(theory, instruction.spec)
+        monotone.prove_in_products(theory, instruction.spec, EfdaSum(instruction.spec))
 
     def rounds_exactly(self, spec: DotAdd) -> EfdaSum:
         return EfdaSum(spec)

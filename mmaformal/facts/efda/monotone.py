@@ -1,4 +1,5 @@
-"""d grows with c, and with each product, where a step is its exact sum rounded once (`exact_sums`).
+"""d grows with c, and with each product, where a step is its exact sum rounded once (`rounded_exactly`), of efda or
+another algorithm.
 
 1. *terms*:  of numbers in order, as codes have them, the integers of the fixed point are in order;
 2. *sums*:   so are the exact sums, which differ in one term;
@@ -9,6 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 import z3
 
@@ -16,11 +18,9 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.out_of_order import not_below, order, two_runs
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings import smt
 from mmaformal.facts.efda.code_numbers import integer_of, numbers_of, total_of, widened
-from mmaformal.facts.efda.exact_sums import prove_exact_sum
-from mmaformal.facts.efda.rounded_exactly import ExactSum
-from mmaformal.facts.exact_terms import step_of
+from mmaformal.facts.efda.rounded_exactly import ExactSum, grid_of
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.monotone_steps import (
     OneStep,
@@ -38,16 +38,19 @@ from mmaformal.proof.larger_products import Number, at_most, larger_product
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 
+if TYPE_CHECKING:
+    from mmaformal.facts.one_code import RoundsExactly
 
-def prove_in_c(theory: Theory, spec: DotAdd) -> None:
-    """`two_runs(spec).statement`.  Raises NotProvedError."""
-    one, theorem = OrderedSums.of(theory, spec).prove_in_c()
+
+def prove_in_c(theory: Theory, spec: DotAdd, model: RoundsExactly) -> None:
+    """`two_runs(spec).statement`, `model` being a step.  Raises NotProvedError."""
+    one, theorem = OrderedSums.of(theory, model).prove_in_c()
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_products(theory: Theory, spec: DotAdd) -> None:
-    """`larger_product(spec, k).statement` of each k.  Raises NotProvedError."""
-    sums, L = OrderedSums.of(theory, spec), spec.parameters.step_products
+def prove_in_products(theory: Theory, spec: DotAdd, model: RoundsExactly) -> None:
+    """`larger_product(spec, k).statement` of each k, `model` being a step.  Raises NotProvedError."""
+    sums, L = OrderedSums.of(theory, model), spec.parameters.step_products
     theorems = [sums.prove_in_product(j) for j in range(L)]
     one, grows = sums.prove_in_c()
     for k in range(spec.k):
@@ -83,13 +86,13 @@ def _instance(theory: Theory, theorem: z3.BoolRef, pairs: list[tuple[z3.ExprRef,
     return instance(theory, theorem, pairs) if pairs else theorem
 
 
-def _efda(step: AnyStep) -> efda.Step:
-    assert isinstance(step, (efda.FixedStep, efda.SortedStep))
-    return step
+def _rounds(step: AnyStep) -> Rounds:
+    """A step of a model that rounds its exact sum: it has special values, and what is rounded."""
+    return cast("Rounds", step)
 
 
-def _step(spec: DotAdd, x: Inputs) -> efda.Step:
-    return _efda(step_of(spec, x))
+def _step(spec: DotAdd, x: Inputs) -> Rounds:
+    return _rounds(smt.dot_add(spec, x.a, x.b, x.c).steps[0])
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,10 @@ class OrderedSums:
     exact: ExactSum
 
     @classmethod
-    def of(cls, theory: Theory, spec: DotAdd) -> OrderedSums:
+    def of(cls, theory: Theory, model: RoundsExactly) -> OrderedSums:
         """After proving those theorems.  Raises NotProvedError."""
-        exact = prove_exact_sum(theory, spec)
+        spec = model.spec
+        exact = model.prove(grid_of(theory, spec.parameters.last_rounding, model.span))
         exact.grid.prove()
         return cls(spec, exact)
 
@@ -112,7 +116,7 @@ class OrderedSums:
 
     @property
     def inputs(self) -> Inputs:
-        return symbolic_inputs(one_step(self.spec))
+        return symbolic_inputs(self.spec)
 
     def prove_in_c(self) -> tuple[OneStep[Rounds], z3.BoolRef]:
         """What `OneStep.prove` gives."""
@@ -127,19 +131,19 @@ class OrderedSums:
         return one, self.w.theory.theorem("c ≤ c' ⇒ d ≤ d' in one step", goal)
 
     def prove_in_product(self, k: int) -> z3.BoolRef:
-        """`larger_product(one_step(spec), k).statement`."""
-        runs = larger_product(one_step(self.spec), k)
-        first, second = (_efda(trace.steps[0]) for trace in runs.traces)
+        """`larger_product(spec, k).statement`, of one step."""
+        runs = larger_product(self.spec, k)
+        first, second = (_rounds(trace.steps[0]) for trace in runs.traces)
         goal = z3.Implies(runs.premises[0], runs.in_order)
         self._prove_larger((runs.x, runs.y), (first, second), k, goal)
         return self.w.theory.theorem("a·b ≤ a'·b' ⇒ d ≤ d' in one step", runs.statement)
 
     def _prove_larger(
-        self, runs: tuple[Inputs, Inputs], steps: tuple[efda.Step, efda.Step], k: int, goal: z3.BoolRef
+        self, runs: tuple[Inputs, Inputs], steps: tuple[Rounds, Rounds], k: int, goal: z3.BoolRef
     ) -> None:
         """`goal`: that results are in order if the k-th numbers of two runs are, which is its premise."""
         theory, premise, fmt = self.w.theory, goal.arg(0), self.spec.d_format
-        x, y = (numbers_of(one_step(self.spec), run)[k] for run in runs)
+        x, y = (numbers_of(self.spec, run)[k] for run in runs)
         integers = self._prove_numbers(x, y)
         result = self._prove_results(runs, steps, k, integers.arg(1))
         special = [any_special(step) for step in steps]
@@ -240,7 +244,7 @@ class OrderedSums:
     # ---- sums in order are rounded to results in order
 
     def _prove_results(
-        self, runs: tuple[Inputs, Inputs], steps: tuple[efda.Step, efda.Step], k: int, ordered: z3.BoolRef
+        self, runs: tuple[Inputs, Inputs], steps: tuple[Rounds, Rounds], k: int, ordered: z3.BoolRef
     ) -> z3.BoolRef:
         """That of runs that differ in the k-th number alone, results are in order if the integers are (`ordered`)."""
         w, grid, point = self.w, self.exact.grid, self.w.point
@@ -248,7 +252,7 @@ class OrderedSums:
         for run in runs:
             pairs = zip([*own.a, *own.b, own.c], [*run.a, *run.b, run.c], strict=True)
             said.append(_instance(w.theory, self.exact.theorem, [(u, v) for u, v in pairs if not u.eq(v)]))
-            numbers = [widened(n, w.exponent_bits) for n in numbers_of(one_step(self.spec), run)]
+            numbers = [widened(n, w.exponent_bits) for n in numbers_of(self.spec, run)]
             values.append([integer_of(w, n) for n in numbers])
         x, y = (total_of(each) for each in values)
         gain = values[1][k] - values[0][k]
