@@ -32,6 +32,8 @@ HOLD = [
     ("accumulator-width", "DP16A.BF16"),
     ("monotonicity-in-c", "DP4A.BF16"),
     ("monotonicity-in-c", "DP4A.FP32"),
+    ("monotonicity-in-a-product", "DP4A.FP16"),
+    ("monotonicity-in-a-product", "DP1A.FP32"),
     ("exactness", "DP4A.BF16"),
     ("exactness", "DP4A.FP32"),
     ("error-bound", "DP4A.BF16"),
