@@ -26,6 +26,7 @@ from mmaformal.cli.show import show
 from mmaformal.cli.signoff import signoff
 from mmaformal.cli.sizes import sizes
 from mmaformal.cli.training import training
+from mmaformal.cli.unit_study import unit_study
 from mmaformal.cli.verify import verify
 from mmaformal.cli.verilog import verilog
 
@@ -64,6 +65,7 @@ for _command in (
     roundoff,
     narrow_range,
     training,
+    unit_study,
     verilog,
     sizes,
     signoff,

@@ -1,0 +1,106 @@
+"""The unit-level study as a table and a figure: what is measured, what is proved, and what the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmaformal.analysis.unit_study import (
+    METRICS,
+    PAPER,
+    PAPER_BELOW,
+    Row,
+    below_from,
+    grouped,
+    settled_from,
+    within_from,
+)
+from mmaformal.statistics import matplotlib_pyplot
+
+#: distances of the variance retention ratio from 1
+NEAR = (1e-4, 1e-5)
+_TITLES = {
+    "mse": "mean of e²",
+    "variance_of_squared_error": "variance of e²",
+    "variance_retention_ratio": "|variance retention ratio − 1|",
+}
+
+Curve = tuple[str, int]  #: kind and K
+
+
+def cells(rows: Sequence[Row]) -> list[int | None]:
+    """Of one curve: from which FracBits on MSE is settled, and below the paper's magnitude; the same of the variance of
+    e²; and the variance retention ratio near 1."""
+    found: list[int | None] = []
+    for metric, bound in PAPER_BELOW.items():
+        found += [below_from(rows, metric, bound), settled_from(rows, metric)]
+    return found + [within_from(rows, distance) for distance in NEAR]
+
+
+def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
+    """A line for each curve."""
+    below = [
+        f"{name} < {PAPER_BELOW[metric]:.0e}"
+        for metric, name in (("mse", "MSE"), ("variance_of_squared_error", "var e²"))
+    ]
+    head = [
+        "datapath", "K", below[0], "MSE settled", below[1], "var e² settled",
+        *(f"VRR within {distance:.0e}" for distance in NEAR), "alignment below ½ ulp, proved", "√MSE at the last",
+    ]  # fmt: skip
+    paper = [
+        "paper",
+        "",
+        PAPER["mse"],
+        PAPER["mse"],
+        PAPER["variance_of_squared_error"],
+        "17–19",
+        "",
+        "",
+        "",
+        "",
+    ]
+    paper[6] = PAPER["variance_retention_ratio"]
+    lines = [head, ["---"] * len(head), paper]
+    for (kind, k), own in grouped(rows).items():
+        last = max(own, key=lambda row: row.frac_bits)
+        lines.append([kind, k, *cells(own), derived.get((kind, k), "–"), f"{last.mse**0.5:.2e}"])
+    return "\n".join(f"| {' | '.join('–' if x is None else str(x) for x in line)} |" for line in lines)
+
+
+def draw(rows: Sequence[Row], derived: Mapping[Curve, int], path: Path, *, title: str) -> None:
+    """A graph for each metric over FracBits; lines where the paper calls it stable, and from where alignment is proved
+    to be below half an ulp.  Raises ImportError, saying how to install it, without matplotlib."""
+    pyplot = matplotlib_pyplot()
+    figure, axes = pyplot.subplots(1, len(METRICS), figsize=(13, 4.2), layout="constrained")
+    curves = grouped(rows)
+    groups = sorted({k for _, k in curves})
+    colours = {k: pyplot.get_cmap("viridis")(i / max(len(groups) - 1, 1) * 0.9) for i, k in enumerate(groups)}
+    for metric, axis in zip(METRICS, axes, strict=True):
+        for (kind, k), own in curves.items():
+            ordered = sorted(own, key=lambda row: row.frac_bits)
+            y = [getattr(row, metric) for row in ordered]
+            if metric == "variance_retention_ratio":
+                y = [abs(value - 1) for value in y]
+            style = "-" if kind == "fda" else "--"
+            axis.semilogy([row.frac_bits for row in ordered], y, style, color=colours[k], linewidth=1.3)
+        axis.axvline(PAPER[metric], color="tab:red", linewidth=1)
+        if metric in PAPER_BELOW:
+            axis.axhline(PAPER_BELOW[metric], color="tab:red", linewidth=0.7, linestyle=":")
+        for F in sorted(set(derived.values())):
+            axis.axvline(F, color="0.5", linewidth=0.9, linestyle="-.")
+        axis.set_title(_TITLES[metric], fontsize=10)
+        axis.set_xlabel("FracBits")
+        axis.grid(visible=True, which="major", alpha=0.25)
+    handles = [pyplot.Line2D([], [], color=colours[k], label=f"K = {k}") for k in groups]
+    handles += [
+        pyplot.Line2D([], [], color="k", linestyle=style, label=kind.upper())
+        for kind, style in (("fda", "-"), ("sda", "--"))
+    ]
+    handles += [
+        pyplot.Line2D([], [], color="tab:red", label="the paper's"),
+        pyplot.Line2D([], [], color="0.5", linestyle="-.", label="alignment < ½ ulp, proved"),
+    ]
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
