@@ -29,6 +29,7 @@ from mmaformal.algorithms import (
     Fdrda,
     Ffma,
     Gdfs,
+    Gfda,
     Gfdrda,
     Gps,
     Lowered,
@@ -107,7 +108,7 @@ def _grouped(groups: list[list[int]]) -> list[Node | int]:
 
 
 def _gdfs(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    assert isinstance(p, Gdfs)
+    assert isinstance(p, (Gdfs, Gfda))
     groups = [places[i : i + p.G] for i in range(0, len(places), p.G)]
     return Node((before, *(places if len(groups) == 1 else _grouped(groups))))
 
@@ -166,6 +167,7 @@ def _looped(p: Parameters, before: Node | int, places: list[int]) -> Node:
 _STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Node]] = {
     **dict.fromkeys((Sfma, Wfma, Ffma, Muladd, Fda, Efda), _in_one_sum),
     Gdfs: _gdfs,
+    Gfda: _gdfs,
     Fdrda: _fdrda,
     AccE9s12: _looped,
     DpaE9s12: _oddsum,

@@ -19,6 +19,7 @@ from mmaformal.algorithms import (
     Fda,
     Fdrda,
     Gdfs,
+    Gfda,
     Gfdrda,
     Gps,
     Lowered,
@@ -167,6 +168,23 @@ def fda(spec, p: Fda, a, b, c, scale_a, scale_b) -> int:
     if p.e_zero is not None:
         terms = [(s, e if s else p.e_zero) for s, e in terms]
     total, e_max = fused_sum(terms, p.F, p.cut)
+    return convert(total * Fraction(2) ** e_max, p.rho)
+
+
+def gfda(spec, p: Gfda, a, b, c, scale_a, scale_b) -> int:
+    A, B, C = [read(x, spec.a_format) for x in a], [read(x, spec.b_format) for x in b], read(c, spec.c_format)
+    special = combined([product_special(x, y) for x, y in zip(A, B, strict=True)] + [C.special])
+    if special:
+        return special_code(special, spec.d_format, canonical(spec.d_format))
+
+    def placed(significand: Fraction, exponent: int) -> tuple[Fraction, int]:
+        return significand, exponent if significand or p.e_zero is None else p.e_zero
+
+    products = [
+        placed(x.significand * y.significand, x.exponent + y.exponent) for x, y in zip(A, B, strict=True)
+    ]
+    terms = [fused_sum(products[g : g + p.G], p.W, p.cut) for g in range(0, len(A), p.G)]
+    total, e_max = fused_sum([*terms, placed(C.significand, C.exponent)], p.F, p.cut)
     return convert(total * Fraction(2) ** e_max, p.rho)
 
 
@@ -334,6 +352,7 @@ STEPS = {
     "efda": (efda, lambda p: p.L),
     "lowered": (lowered, lambda p: len(p.order)),
     "muladd": (muladd, lambda p: 1),
+    "gfda": (gfda, lambda p: p.L),
 }
 
 

@@ -42,6 +42,7 @@ from mmaformal.algorithms import (
     Fda,
     Fdrda,
     Gdfs,
+    Gfda,
     Gfdrda,
     Gps,
     Lowered,
@@ -126,6 +127,7 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             "efda",
             "lowered",
             "muladd",
+            "gfda",
         )
     ):
         case "sfma":
@@ -150,6 +152,12 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             p = Gdfs(rng.randint(8, 40), G, G * groups, rho, e_zero(rng))
             own = rng.choice((ue8m0, ue4m3, ue4m3, FORMATS["ue8m0"]))
             return DotAdd(G * groups * n, e2m1, e2m1, c, rho.format, p, own, block)
+        case "gfda":
+            rho, G, F = conversion(rng), rng.choice((1, 2, 3, 4)), rng.randint(1, 40)
+            W, step = rng.randint(F, min(F + 12, 46)), G * rng.choice((1, 2, 3))
+            cut = rng.choice((Rounding.RZ, Rounding.RO))
+            p = Gfda(F, G, step, W, rho, e_zero(rng), cut)
+            return DotAdd(step * n, a, b, rho.format, rho.format, p)
         case "muladd":
             fmt = rng.choice((fp16, bf16, fp32, fp32))
             return DotAdd(n, a, b, fmt, fmt, Muladd(conversion(rng, fmt), conversion(rng, fmt)))

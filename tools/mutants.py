@@ -48,6 +48,8 @@ _MIXED = "apple_amx fma16.F32"
 _STICKY = "datapath fda(k=4,frac_bits=12,cut=RO)"
 _STICKY_FINE = "datapath fda(k=2,frac_bits=30,cut=RO)"
 _SDA = "datapath sda(k=4,frac_bits=20,a=e4m3,b=e5m2)"
+_GFDA = "datapath gfda(k=4,group=2,frac_bits=12,a=e4m3,group_bits=16)"
+_GFDA_STICKY = "datapath gfda(k=4,group=2,frac_bits=12,a=fp16,group_bits=20,cut=RO)"
 _MULADD = "datapath mul_add(k=2,a=bf16,product=RNE-E8M7)"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -1670,5 +1672,47 @@ MUTANTS: tuple[Mutant, ...] = (
         _MULADD,
         "product = rounded_product(spec, parameters.product, x, y)",
         "product = rounded_product(spec, parameters.rho, x, y)",
+    ),
+    Mutant(
+        "executable/gfda.py",
+        "the exponent of a group is that of its first product",
+        _GFDA,
+        "e_max = reduce(maximum, (p.exponent for p in products))",
+        "e_max = products[0].exponent",
+    ),
+    Mutant(
+        "executable/gfda.py",
+        "e_max does not look at c",
+        _GFDA,
+        "reduce(maximum, (g.e_max for g in groups), addend.exponent)",
+        "reduce(maximum, (g.e_max for g in groups))",
+    ),
+    Mutant(
+        "executable/gfda.py",
+        "sums of groups are cut to one bit less",
+        _GFDA,
+        "place(g.term, e_max, W, F)",
+        "place(g.term, e_max, W + 1, F)",
+    ),
+    Mutant(
+        "smt/gfda.py",
+        "the last group is the first",
+        _GFDA,
+        "group(parameters, products[g : g + G], bits)",
+        "group(parameters, products[0:G], bits)",
+    ),
+    Mutant(
+        "smt/gfda.py",
+        "sums of groups are cut toward zero where products are cut to odd",
+        _GFDA_STICKY,
+        "tuple(place(g.term, e_max, W, F) for g in groups)",
+        "tuple(align(g.term, e_max, W, F) for g in groups)",
+    ),
+    Mutant(
+        "smt/gfda.py",
+        "sums of groups are positive",
+        _GFDA,
+        "return Group(e_max, aligned, total, Term(sign, e_max,",
+        "return Group(e_max, aligned, total, Term(sign ^ sign, e_max,",
     ),
 )

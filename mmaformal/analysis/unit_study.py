@@ -152,7 +152,8 @@ def integers(codes: Codes, fmt: Format) -> NDArray[Any]:
     """Numbers as Python's integers, in units of the format's last place."""
     x = decode(codes.astype(np.int64), fmt.layout)
     found = x.significand.astype(object) << (x.exponent - fmt.min_exponent).astype(object)
-    return np.where(x.sign == 1, -found, found)
+    signed: NDArray[Any] = np.where(x.sign == 1, -found, found)
+    return signed
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------

@@ -47,20 +47,9 @@ def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
         "datapath", "K", below[0], "MSE settled", below[1], "var e² settled",
         *(f"VRR within {distance:.0e}" for distance in NEAR), "alignment below ½ ulp, proved", "√MSE at the last",
     ]  # fmt: skip
-    paper = [
-        "paper",
-        "",
-        PAPER["mse"],
-        PAPER["mse"],
-        PAPER["variance_of_squared_error"],
-        "17–19",
-        "",
-        "",
-        "",
-        "",
-    ]
-    paper[6] = PAPER["variance_retention_ratio"]
-    lines = [head, ["---"] * len(head), paper]
+    mse, variance, ratio = PAPER.values()
+    paper: list[object] = ["paper", "", mse, mse, variance, variance, ratio, "", "", ""]
+    lines: list[list[object]] = [[*head], ["---"] * len(head), paper]
     for (kind, k), own in grouped(rows).items():
         last = max(own, key=lambda row: row.frac_bits)
         lines.append([kind, k, *cells(own), derived.get((kind, k), "–"), f"{last.mse**0.5:.2e}"])
@@ -72,7 +61,7 @@ def draw(rows: Sequence[Row], derived: Mapping[Curve, int], path: Path, *, title
     to be below half an ulp.  Raises ImportError, saying how to install it, without matplotlib."""
     pyplot = matplotlib_pyplot()
     figure, axes = pyplot.subplots(1, len(METRICS), figsize=(13, 4.2), layout="constrained")
-    curves = grouped(rows)
+    curves, styles = grouped(rows), {"fda": "-", "sda": "--"}
     groups = sorted({k for _, k in curves})
     colours = {k: pyplot.get_cmap("viridis")(i / max(len(groups) - 1, 1) * 0.9) for i, k in enumerate(groups)}
     for metric, axis in zip(METRICS, axes, strict=True):
@@ -81,8 +70,9 @@ def draw(rows: Sequence[Row], derived: Mapping[Curve, int], path: Path, *, title
             y = [getattr(row, metric) for row in ordered]
             if metric == "variance_retention_ratio":
                 y = [abs(value - 1) for value in y]
-            style = "-" if kind == "fda" else "--"
-            axis.semilogy([row.frac_bits for row in ordered], y, style, color=colours[k], linewidth=1.3)
+            axis.semilogy(
+                [row.frac_bits for row in ordered], y, styles[kind], color=colours[k], linewidth=1.3
+            )
         axis.axvline(PAPER[metric], color="tab:red", linewidth=1)
         if metric in PAPER_BELOW:
             axis.axhline(PAPER_BELOW[metric], color="tab:red", linewidth=0.7, linestyle=":")
@@ -93,8 +83,7 @@ def draw(rows: Sequence[Row], derived: Mapping[Curve, int], path: Path, *, title
         axis.grid(visible=True, which="major", alpha=0.25)
     handles = [pyplot.Line2D([], [], color=colours[k], label=f"K = {k}") for k in groups]
     handles += [
-        pyplot.Line2D([], [], color="k", linestyle=style, label=kind.upper())
-        for kind, style in (("fda", "-"), ("sda", "--"))
+        pyplot.Line2D([], [], color="k", linestyle=style, label=kind) for kind, style in styles.items()
     ]
     handles += [
         pyplot.Line2D([], [], color="tab:red", label="the paper's"),

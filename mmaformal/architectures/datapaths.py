@@ -7,7 +7,8 @@
 
 A point is one of the paper's organisations, its group size `k`, the fractional bits that an alignment keeps, how it
 cuts them, the formats, and the conversion of the output.  What it computes is an algorithm of the model
-(`algorithms.py`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA gdfs.
+(`algorithms.py`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA
+gfda, or gdfs of e2m1 with block scales.
 There are as many points as there are arguments, so the architecture "datapath" is found by its name, and not listed;
 what it lists is a table of examples.
 """
@@ -24,6 +25,7 @@ from mmaformal.algorithms import (
     DotAdd,
     Fda,
     Gdfs,
+    Gfda,
     Lowered,
     Muladd,
     Rounding,
@@ -144,14 +146,31 @@ def gfda(
     a: Format | str = "e2m1",
     b: Format | str | None = None,
     rho: str = "RNE-FP32",
+    cut: str = "RZ",
     e_zero: ZeroExponent = None,
-    scale: Format | str = "ue8m0",
+    group_bits: int | None = None,
+    scale: Format | str | None = None,
     block: int = 32,
 ) -> Instruction:
-    """GFDA, grouped fused dot-add: each `group` products are added exactly, in fixed point, and scaled; these sums and
-    c are then aligned and added as fda does with products."""
+    """GFDA, grouped fused dot-add: each `group` products are added, aligned to the largest exponent of their group with
+    `group_bits` fractional bits (default: as many as lose nothing, or the 40 that the encodings hold); these sums and c
+    are then aligned and added as fda does with products.
+
+    With a scale format, of e2m1, groups are added exactly, in fixed point, and scaled, one pair of scales for each
+    `block` products (gdfs).
+    """
     x, y = _factors(a, b)
-    conversion, s = Conversion.named(rho), Format.named(scale, "scale")
+    conversion, s = Conversion.named(rho), _format(scale)
+    if s is None:
+        lossless = sum(fmt.max_exponent - fmt.min_exponent + fmt.fraction_bits for fmt in (x, y))
+        W = group_bits or max(min(lossless, 40), frac_bits)
+        own = Gfda(
+            *(frac_bits, group, k, W, conversion, _exponent(e_zero, (x, y), conversion.format, None)),
+            cut=Rounding.named(cut, "cut"),
+        )
+        return _point(gfda, locals(), DotAdd(k, x, y, conversion.format, conversion.format, own))
+    if cut != "RZ" or group_bits is not None:
+        raise ValueError("gfda with block scales adds groups exactly, and cuts RZ: no cut, no group_bits")
     zero = _exponent(e_zero, (), conversion.format, s)
     parameters = Gdfs(frac_bits, group, k, conversion, zero)
     spec = DotAdd(k, x, y, conversion.format, conversion.format, parameters, s, block)
@@ -265,6 +284,9 @@ def spelled(spec: DotAdd) -> str:
         more = {"operands": p.operands} if p.operands else {}
         order = {} if p.order == tuple(range(spec.k)) else {"order": ".".join(map(str, p.order))}
         return _told("sda", {**own, **factors, **more, **zero, **order})
+    if isinstance(p, Gfda) and spec.k == p.L and spec.c_format == spec.d_format:
+        own = {"k": p.L, "group": p.G, "frac_bits": p.F, "rho": p.rho, "cut": p.cut.name, "group_bits": p.W}
+        return _told("gfda", {**own, **factors, **zero})
     if isinstance(p, Gdfs) and spec.k == p.L and spec.c_format == spec.d_format:
         own = {"k": p.L, "group": p.G, "frac_bits": p.F, "rho": p.rho}
         return _told("gfda", {**own, **factors, **zero, **scaled})
@@ -309,6 +331,7 @@ def _examples() -> Iterator[Instruction]:
             yield make(k=k, frac_bits=24)
     yield fda(k=16, frac_bits=24, cut="RO")
     yield gfda(k=64, group=16, frac_bits=24)
+    yield gfda(k=64, group=16, frac_bits=24, scale="ue4m3", block=16)
 
 
 def datapath() -> Space:

@@ -97,6 +97,7 @@ MORE = [
     datapath["fda(k=32,frac_bits=11,a=e4m3,b=e5m2,cut=RO,scale=ue8m0,block=32)"],
     datapath["sda(k=8,frac_bits=12,a=e4m3,b=e5m2,cut=RO)"],
     datapath["sda(k=8,frac_bits=20,a=bf16)"],
+    datapath["gfda(k=8,group=4,frac_bits=20,a=fp16,cut=RO)"],
 ]
 EACH = slow([*WAYS, *HYPOTHETICAL, *MORE], MORE)
 

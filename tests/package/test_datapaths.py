@@ -39,6 +39,9 @@ POINTS = [
     "sda(k=4,frac_bits=9,a=e4m3,b=e5m2,cut=RO)",
     "sda(k=4,frac_bits=20,a=e5m2,step=2,operands=fp16,order=0.2.1.3,rho=IEEE-FP16,dot=RNE-FP16)",
     "gfda(k=8,group=4,frac_bits=20,scale=ue4m3,block=4)",
+    "gfda(k=8,group=4,frac_bits=12,a=e4m3,b=e3m2)",
+    "gfda(k=4,group=2,frac_bits=9,a=fp16,group_bits=14,cut=RO)",
+    "gfda(k=6,group=3,frac_bits=20,a=bf16,rho=RZ-FP32,e_zero=fields)",
 ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.algorithms import DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import fda as executable_fda
 from mmaformal.encodings.executable import gdfs as executable_gdfs
+from mmaformal.encodings.executable import gfda as executable_gfda
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.encodings.smt import gdfs as smt_gdfs
+from mmaformal.encodings.smt import gfda as smt_gfda
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     OperandLinks,
@@ -76,12 +78,12 @@ def fda_step(
 
 def fused_sum(
     argument: Argument,
-    parameters: Fda | Gdfs,
+    parameters: Fda | Gdfs | Gfda,
     terms: Sequence[TermLinks],
     low: int,
     special: Link,
-    executable: executable_fda.Step | executable_gdfs.Step,
-    smt: smt_fda.Step | smt_gdfs.Step,
+    executable: executable_fda.Step | executable_gdfs.Step | executable_gfda.Step,
+    smt: smt_fda.Step | smt_gdfs.Step | smt_gfda.Step,
 ) -> Link:
     """The link of the result, from those of the terms: c first, as the executable adds them."""
     exponents = [term.exponent for term in terms]

@@ -239,7 +239,13 @@ def reaching(inner: Inner, n: int) -> Iterator[Codes]:
         losing = product_codes(pairs, e_max - p.F - loss.places + f, formats) if loss.units else (0, 0)
         products |= dict.fromkeys(members[len(members) - count :], losing)
         if case.largest == "product":
-            products[members[0]] = power(e_max, formats, normal=True)
+            top = case.at_top
+            pairs = pairs_losing(top.significand % (1 << top.places), top.places, formats)
+            products[members[0]] = (
+                product_codes(pairs, e_max - p.F - top.places + f, formats)
+                if top.units
+                else power(e_max, formats, normal=True)
+            )
         if n:
             lost = case.addend.places
             last = e_max - p.F - lost
