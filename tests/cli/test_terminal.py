@@ -51,6 +51,7 @@ def test_everything_completes() -> None:
         "roundoff",
         "narrow-range",
         "training",
+        "unit-study",
         "verilog",
         "sizes",
         "signoff",
