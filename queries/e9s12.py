@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12, Sfma
+from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12, Sfma, Wfma
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, shown
@@ -31,13 +31,14 @@ from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single, spread
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.dpa_e9s12.losses import prove_losses
 from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.facts.one_code import Pair, prove_one_code
 from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.formats import Format, fp32
+from mmaformal.facts.wfma.exact_sums import WideFmaSum
+from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
@@ -172,21 +173,25 @@ def _fma(instruction: Instruction, asker: Asker, L: int | None = None) -> Answer
 
 #: IEEE 754's fusedMultiplyAdd, which shares nothing with the operator but the last stages.
 FMA = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32))
+#: The same of bf16 factors, converted exactly.
+WIDE_FMA = DotAdd(1, bf16, bf16, fp32, fp32, Wfma(IEEE_FP32))
 
 
 def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
     """Of each place: the codes of the operator and of an fma are equal."""
     proofs: list[Proof] = []
-    for k in range(instruction.spec.parameters.step_products):
-        one, theory = OneFma(instruction.spec, k), Theory(asker)
+    spec, long = instruction.spec, instruction.a_format == fp32
+    for k in range(spec.parameters.step_products):
+        one, theory = (OneFma if long else OneShortFma)(spec, k), Theory(asker)
+        fma = FmaSum(FMA, one.inputs) if long else WideFmaSum(WIDE_FMA, one.inputs)
         try:
-            prove_one_code(theory, Pair(one, FmaSum(FMA, one.inputs)))
+            prove_one_code(theory, Pair(one, fma))
         except NotProvedError as error:
             known = (*(o for proof in proofs for o in proof.obligations), *theory.obligations)
             return Unknown(instruction.label, str(error), known, asker.elapsed)
         proofs.append(theory.proof())
     answer = Holds(instruction.label, together(*proofs), asker.elapsed)
-    return of_both_encodings(answer, instruction, [instruction.spec, FMA], asker)
+    return of_both_encodings(answer, instruction, [spec, FMA if long else WIDE_FMA], asker)
 
 
 def _places(instruction: Instruction) -> int:
@@ -418,9 +423,9 @@ CLAIMS = (
     ),
     Claim(
         "fma-code",
-        "where all products but one are zero, of numbers, d is the code that sfma gives of U, V and c, special values "
-        "included, unless U·V and c are −0, and another product is +0",
-        _FP32,
+        "where all products but one are zero, of numbers, d is the code that sfma gives of U, V and c (wfma, of bf16), "
+        "special values included, unless U·V and c are −0, and another product is +0",
+        (*_FP32, _LOSSY[0]),
         _fma_code,
     ),
     Claim("fma-least", "so it is with L = 49 + log2 of the E9S12 products", _FP32, _least_fma),

@@ -15,17 +15,19 @@ from mmaformal import cdna1, e9s12, find_difference
 from mmaformal.algorithms import IEEE_FP32, DotAdd, NanRule, Rounding, Sfma
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import sfma
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma, ShortSum
 from mmaformal.facts.efda.code_numbers import CodeNumbers
 from mmaformal.facts.efda.exact_sums import EfdaSum
+from mmaformal.facts.efda.rounded_exactly import grid_of
 from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
 from mmaformal.facts.sfma.exact_sums import FmaSum
+from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
-from mmaformal.queries.e9s12 import FMA
+from mmaformal.queries.e9s12 import FMA, WIDE_FMA
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
@@ -33,6 +35,7 @@ from mmaformal.solver.portfolio import Relay
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
 FIRST = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.FIRST))
 DP4A = e9s12["DP4A.FP32"].spec
+SHORT = OneShortFma(e9s12["DP4A.BF16"].spec, 3)
 
 
 @pytest.fixture
@@ -70,6 +73,7 @@ def test_zeros_of_two_signs_are_found() -> None:
     "pair",
     [
         Pair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 1).inputs)),
+        Pair(SHORT, WideFmaSum(WIDE_FMA, SHORT.inputs)),
         Pair(ShortSum(e9s12["DP4A.FP16"].spec), EfdaSum(cdna1["v_mfma_f32_4x4x4f16"].spec)),
     ],
 )
@@ -158,6 +162,21 @@ def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> N
     one = OneFma(DP4A.replace(**change))
     with pytest.raises(NotProvedError, match="does not hold"):
         prove_one_code(theory, Pair(one, FmaSum(FMA, one.inputs)))
+
+
+@pytest.mark.slow
+def test_a_short_operator_that_is_no_fma(theory: Theory) -> None:
+    one = OneShortFma(SHORT.spec.replace(detects_zeros=False), 3)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_one_code(theory, Pair(one, WideFmaSum(WIDE_FMA, one.inputs)))
+
+
+@pytest.mark.slow
+def test_fp16_is_not_widened_so(theory: Theory) -> None:
+    """A subnormal fp16 number is a normal one in fp32: zeros below its significand are not all."""
+    wide = WideFmaSum(WIDE_FMA.replace(a_format="fp16", b_format="fp16"))
+    with pytest.raises(NotProvedError, match="a factor is the number of its code does not hold"):
+        wide.prove(grid_of(theory, IEEE_FP32, wide.span))
 
 
 @pytest.mark.slow

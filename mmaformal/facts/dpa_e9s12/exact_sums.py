@@ -18,6 +18,7 @@ import z3
 from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.facts.dpa_e9s12.claims import prove_single
 from mmaformal.facts.dpa_e9s12.exact import Summation, is_placed, prove_exact
 from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct, prove_fma, prove_place
 from mmaformal.facts.efda.code_numbers import CodeNumbers, integer_of, total_of
@@ -210,7 +211,7 @@ class ShortNumbers(Numbers):
         """That S · 2^u is the sum of the products of codes, where nothing is special."""
         placed, integers = self.x.step.placed, self.codes.integers[:-1]
         finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
-        each = [self._prove_placed(k, finite) for k in range(len(placed))]
+        each = [self._prove_number(k, k, self.none, self._prove_exact(k, finite)) for k in range(len(placed))]
         known = self._prove_sum()
         goal = z3.Implies(self.none, self.signed(self.x.S) == total_of(integers))
         text = "S is the sum of the products of codes"
@@ -240,42 +241,47 @@ class ShortNumbers(Numbers):
         assert known is not None
         return known
 
-    def _prove_placed(self, k: int, finite: z3.BoolRef) -> z3.BoolRef:
-        """That the k-th product, placed, is the number of its codes, where nothing is special."""
+    def _is_placed(self, k: int) -> z3.BoolRef:
+        step = self.x.step
+        return is_placed(step.products[k], step.placed[k], step.e_max, self.x.F)
+
+    def _prove_exact(self, k: int, finite: z3.BoolRef) -> z3.BoolRef:
+        """That the k-th product is placed without a loss, where nothing is special."""
+        known, text = self._is_placed(k), "where nothing is special, a product is placed without a loss"
+        cut = [known, self.none, finite.arg(0)]
+        return self.theory.claim("placed", text, z3.Implies(self.none, known), [known, finite], cut)
+
+    def _prove_number(self, k: int, j: int, premise: z3.BoolRef, exact: z3.BoolRef) -> z3.BoolRef:
+        """That the k-th product, placed, is the j-th number of the codes, from: it is `exact` where the premise is."""
         x, w, product, placed = self.x, self.w, self.x.step.products[k], self.x.step.placed[k]
-        known, size = is_placed(product, placed, x.step.e_max, x.F), self.size(placed)
+        known, size = self._is_placed(k), self.size(placed)
         top = placed.size() - 1
         sign = z3.Extract(top, top, placed)
-        term = self.codes.is_term(k, sign, size)
-        n, parts = self.codes.numbers[k], self._prove_parts(k)
+        term = self.codes.is_term(j, sign, size)
+        n, parts = self.codes.numbers[j], self._prove_parts(k, j)
         cut = [placed, x.step.e_max, product.exponent, product.significand, product.sign]
         cut += [n.significand, n.exponent, n.sign]
         text = "a placed product is the number of its codes, in comparisons"
         moved = self.theory.claim("placed term", text, z3.Implies(known, term), parts, cut)
-        ordinary = self.theory.claim(
-            "placed",
-            "where nothing is special, a product is placed without a loss",
-            z3.Implies(self.none, known),
-            [known, finite],
-            [known, self.none, finite.arg(0)],
-        )
-        given = self.w.follows("term", text, z3.Implies(self.none, term), [ordinary, moved], known, term)
-        value = self.codes.prove_number(k, sign, size, given, self.in_u)
+        given = self.w.follows("term", text, z3.Implies(premise, term), [exact, moved], known, term)
+        value = self.codes.prove_number(j, sign, size, given, self.in_u)
         text = "a placed product is not the least number of its width"
         inside = [product.sign, product.exponent, product.significand, x.step.e_max]
         least = self.theory.claim("placed product", text, is_not_least(placed), (), inside)
         signed = self.prove_signed(placed, least)
-        mine, other = w.number(sign, size), self.codes.integers[k]
-        goal = z3.Implies(self.none, self.signed(placed) == other)
+        mine, other = w.number(sign, size), self.codes.integers[j]
+        goal = z3.Implies(premise, self.signed(placed) == other)
         text = "a placed product is the number of its codes"
-        cut = [mine, self.signed(placed), other, self.none]
+        cut = [mine, self.signed(placed), other, premise]
         return self.theory.claim("placed number", text, goal, [value, signed], cut)
 
-    def _prove_parts(self, k: int) -> list[z3.BoolRef]:
-        """Of the k-th product: sign, significand, in quarters, and exponent of its codes; a zero may have another."""
-        step, n, spec, x = self.x.step, self.codes.numbers[k], self.codes.spec, self.codes.inputs
+    def _prove_parts(self, k: int, j: int) -> list[z3.BoolRef]:
+        """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
+        have another."""
+        step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
         product, factors = step.products[k], (step.a[k], step.b[k])
-        codes = (number(x.a[k], spec.a_format), number(x.b[k], spec.b_format))
+        codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
+        below = product.significand.size() - n.significand.size()
         text = "a factor is the number of its code"
         same = [
             self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
@@ -283,11 +289,11 @@ class ShortNumbers(Numbers):
         ]
         cut = [part for u in (*factors, *codes) for part in (u.sign, u.significand)]
         cut += [u.field for u in factors]
-        quarters = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, 2))
-        text = "a product is that of the numbers, in quarters"
-        whole = self.theory.claim("product", text, z3.And(quarters, product.sign == n.sign), same, cut)
+        same_bits = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, below))
+        text = "a product is that of the numbers, with zeros below"
+        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same, cut)
         zeros = z3.Or([u.significand == 0 for u in codes])
-        place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - 2)
+        place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
         text = "the exponent is that of the numbers, if none is zero"
         exponent = self.theory.claim("exponent of a product", text, z3.Or(zeros, place == n.exponent))
         text = "a product with zero is zero"
@@ -303,8 +309,8 @@ class ShortNumbers(Numbers):
 
 
 @dataclass(frozen=True)
-class OneFma(Model):
-    """Of fp32 factors, where all products but the `active` one are zero."""
+class OneOfMany(Model):
+    """All products but the `active` one are zero."""
 
     active: int = 0
 
@@ -321,6 +327,11 @@ class OneFma(Model):
         zero = [z3.Or(u.significand == 0, v.significand == 0) for u, v in pairs]
         finite = [z3.Not(flag) for pair in pairs for x in pair for flag in (x.infinite, x.nan)]
         return z3.And(z3.BoolVal(True), *zero, *finite)
+
+
+@dataclass(frozen=True)
+class OneFma(OneOfMany):
+    """Of fp32 factors."""
 
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""
@@ -402,3 +413,58 @@ class OneNumber(Numbers):
         text = "the product is that of the numbers"
         claim = z3.And(one.product == n.significand, one.sign == n.sign)
         return self.theory.claim("product of numbers", text, claim, same, cut)
+
+
+# ---- one bf16 product ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneShortFma(OneOfMany):
+    """Of fp16 or bf16 factors."""
+
+    def prove(self, grid: Grid) -> ExactSum:
+        """Raises NotProvedError."""
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_single(theory, self.spec, self.active)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        sums = TwoTerms(grid.numbers, sticky, dict(theory.named))
+        at = OneShortNumber(grid, x, sums, codes, self.active, self.given)
+        return at.conclude(at.prove_products(), codes.integers[:-1], self.given)
+
+
+@dataclass(frozen=True)
+class OneShortNumber(ShortNumbers):
+    """S as the number of one product, which is placed exactly, beside products that are placed as zeros."""
+
+    active: int
+    given: z3.BoolRef
+
+    def prove_products(self) -> z3.BoolRef:
+        """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
+        premise, one = z3.And(self.none, self.given), OneProduct(self.x, self.active)
+        placed, idle = self.x.step.placed, {k: one.prove_idle(k)[0] for k in one.others}
+        finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
+        (mine,) = one.products(self.active)
+        at_top = z3.Implies(mine.exponent == self.x.step.e_max, self._is_placed(self.active))
+        alone = z3.Implies(z3.And([one.idle(k) for k in one.others]), mine.exponent == self.x.step.e_max)
+        known, text = self._is_placed(self.active), "the one product is placed without a loss"
+        exact = self.w.follows("placed", text, z3.Implies(premise, known), [alone, at_top, finite], known)
+        each = [self._prove_number(self.active, 0, premise, exact)]
+        each += [self._prove_nothing(k, premise, claim) for k, claim in idle.items()]
+        goal = z3.Implies(premise, self.signed(self.x.S) == self.codes.integers[0])
+        text = "S is the product of the codes"
+        cut = [self.signed(self.x.S), *map(self.signed, placed), self.codes.integers[0], premise]
+        return self.theory.claim("sum of products", text, goal, [self._prove_sum(), *each], cut)
+
+    def _prove_nothing(self, k: int, premise: z3.BoolRef, idle: z3.BoolRef) -> z3.BoolRef:
+        """That an idle product is placed as zero."""
+        product, placed = self.x.step.products[k], self.x.step.placed[k]
+        claim, text = z3.Implies(product.significand == 0, placed == 0), "a product of zero is placed as zero"
+        cut = [product.exponent, product.significand, product.sign, self.x.step.e_max]
+        zero = self.theory.claim("placed zero", text, claim, (), cut)
+        claim = z3.Implies(placed == 0, self.signed(placed) == 0)
+        number = self.theory.claim("zero placed", text, claim, (), [placed, self.u])
+        goal = z3.Implies(premise, self.signed(placed) == 0)
+        return self.w.follows("idle place", text, goal, [idle, zero, number])

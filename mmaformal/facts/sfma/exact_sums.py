@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt import sfma
 from mmaformal.facts.efda.code_numbers import CodeNumbers
@@ -16,6 +16,7 @@ from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.ordered_grid import Grid
+from mmaformal.proof.larger_products import number
 from mmaformal.proof.sticky_sums import wide_enough
 
 
@@ -31,9 +32,10 @@ class FmaSum:
         return one_step(self.model)
 
     @property
-    def p(self) -> Sfma:
-        assert isinstance(self.spec.parameters, Sfma)
-        return self.spec.parameters
+    def rho(self) -> Conversion:
+        p = self.spec.parameters
+        assert isinstance(p, Sfma)
+        return p.rho
 
     @property
     def inputs(self) -> Inputs:
@@ -47,9 +49,9 @@ class FmaSum:
 
     @property
     def span(self) -> Span:
-        fmt = self.p.rho.format
+        fmt = self.rho.format
         exponents, frame = sfma.exponents_of(fmt), sfma.frame_bits(fmt.fraction_bits + 1)
-        bits = wide_enough(exponents, frame, self.p.rho)
+        bits = wide_enough(exponents, frame, self.rho)
         return Span(exponents.low - frame, exponents.high, self.step.sum.total.size(), bits)
 
     @property
@@ -63,7 +65,7 @@ class FmaSum:
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""
         w, theory, step = grid.numbers, grid.numbers.theory, self.step
-        codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.p.rho)
+        codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.rho)
         prove_sticky(theory, terms)
         finite = prove_finite(theory, step, [step.a, step.b, step.c])
         sums = TwoTerms(w, terms, dict(theory.named))
@@ -82,11 +84,12 @@ class FmaSum:
         """That the product, of numbers, is that of the codes."""
         w, step, n = codes.w, self.step, codes.numbers[0]
         theory, x, t = w.theory, step.product, sums.first.t
-        parts = codes.prove_parts(0, x, [step.a, step.b])
+        parts = self._prove_parts(codes, finite)
         text = "a product that is not zero has the exponent of its factors"
         zeros = z3.Or(step.a.significand == 0, step.b.significand == 0)
+        lower = n.exponent - (x.significand.size() - n.significand.size())
         place = theory.claim(
-            "exponent of a product's number", text, z3.Implies(finite, z3.Or(zeros, t == n.exponent))
+            "exponent of a product's number", text, z3.Implies(finite, z3.Or(zeros, t == lower))
         )
         text = "a product with a factor that is zero is zero"
         factors = [step.a.significand, step.b.significand]
@@ -98,3 +101,26 @@ class FmaSum:
         (of_product, _) = sums.terms.invariants
         in_range = w.in_range(t, [of_product], [x.exponent, x.significand])
         return codes.prove_number(0, x.sign, sums.first, known, in_range)
+
+    def _prove_parts(self, codes: CodeNumbers, finite: z3.BoolRef) -> z3.BoolRef:
+        """That the product, of numbers, has the sign and significand of the codes' numbers; if longer, zeros below."""
+        step, n, x, spec = self.step, codes.numbers[0], codes.inputs, codes.spec
+        theory, factors = codes.w.theory, (step.a, step.b)
+        numbers = number(x.a[0], spec.a_format), number(x.b[0], spec.b_format)
+        text = "a factor is the number of its code"
+        same = []
+        for u, v in zip(factors, numbers, strict=True):
+            alike = z3.And(u.sign == v.sign, u.significand == padded(v.significand, u.significand.size()))
+            same.append(theory.claim("factor", text, z3.Implies(finite, alike)))
+        product = step.product
+        claim = z3.And(
+            product.significand == padded(n.significand, product.significand.size()), product.sign == n.sign
+        )
+        cut = [finite, *(part for u in (*factors, *numbers) for part in (u.sign, u.significand))]
+        text = "the product is that of the numbers"
+        return theory.claim("product of numbers", text, z3.Implies(finite, claim), same, cut)
+
+
+def padded(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    """x with zeros below, of so many bits."""
+    return z3.Concat(x, z3.BitVecVal(0, bits - x.size())) if bits > x.size() else x
