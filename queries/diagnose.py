@@ -27,7 +27,7 @@ from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, nearest_of, remaining, search, types_of
 from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
-from mmaformal.spaces import algorithms
+from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
 
 #: Rows that models are found by.
@@ -193,10 +193,10 @@ def diagnose(
     K is what was recorded.  The models are found by the first 131,072 rows, and run on all.  A NaN is compared bit by
     bit with models whose NaNs are known, and is any NaN for others.
 
-    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all).  timeout: seconds for proving that
-    models which are not told apart are the same, and for making the tests small.  order_timeout: seconds for all other
-    orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of the space; 0:
-    they are not searched.  jobs: worker processes; with several, a script needs the guard `if __name__ == "__main__"`.
+    only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `DESIGNS`.  timeout: seconds for
+    proving that models which are not told apart are the same, and for making the tests small.  order_timeout: seconds
+    for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of
+    the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard `if __name__ == "__main__"`.
     progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
@@ -206,7 +206,7 @@ def diagnose(
     say = progress or (lambda _: None)
     types = types_of(given)
     names = algorithms() if only is None else list(only)
-    if unknown := [name for name in names if name not in algorithms()]:
+    if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
     blocks = given.blocks(_ROWS)
     rows = Recorded.of(next(blocks), types, given.terms)

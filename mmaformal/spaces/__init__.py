@@ -22,10 +22,14 @@ from numpy.typing import NDArray
 from mmaformal.algorithms import DotAdd, Parameters
 from mmaformal.spaces.common import Types, orders
 
+#: Datapaths that no unit is known to be: looked for where they are named, and not by default.
+DESIGNS = ("gfda", "muladd")
+
 
 def algorithms() -> list[str]:
-    """The algorithms that have a space, by name."""
-    return [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
+    """The algorithms that have a space and that units are known to have, by name."""
+    found = [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
+    return [name for name in found if name not in DESIGNS]
 
 
 def models(
