@@ -196,8 +196,8 @@ def diagnose(
     only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `DESIGNS`.  timeout: seconds for
     proving that models which are not told apart are the same, and for making the tests small.  order_timeout: seconds
     for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of
-    the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard `if __name__ == "__main__"`.
-    progress: called with a line of text as the work goes on.
+    the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
+    `if __name__ == "__main__"`.  progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
     """
