@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.training.runs import Job, Unit, apart
-from mmaformal.training.sweep import Results, Setting, mean_and_spread
+from mmaformal.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,7 +45,7 @@ class Report:
         self.points = {network: list(self._points(network)) for network in networks}
 
     def _points(self, network: str) -> Iterator[Point]:
-        widest = {s.curve: s.unit for s in self.settings if s.part == "bits"}  # the last of each curve
+        widest = {fmt: with_bits(fmt, bits[-1]) for fmt, bits in BITS.items()}
         for s in self.settings:
             known = [seed for seed in range(self.seeds) if Job(network, s.unit, seed) in self.results]
             if len(known) < self.seeds:
@@ -53,7 +53,7 @@ class Report:
             jobs = [Job(network, s.unit, seed) for seed in known]
             found = [self.results[job] for job in jobs]
             fp32 = [self.results[Job(network, None, seed)].accuracy for seed in known]
-            wide: Unit | None = widest.get(s.curve) or widest.get("fp16")
+            wide = widest.get(s.curve, widest["fp16"])
             yield Point(
                 s,
                 tuple(each.accuracy for each in found),
@@ -67,7 +67,7 @@ class Report:
                 ),
             )
 
-    def _from(self, unit: Unit | None, job: Job) -> float:
+    def _from(self, unit: Unit, job: Job) -> float:
         other = Job(job.network, unit, job.seed)
         if other not in self.results:
             return float("nan")
@@ -155,6 +155,12 @@ def _percent(x: float) -> str:
     return f"{100 * x:.2f} %"
 
 
+def _apart(values: Sequence[float]) -> str:
+    """A mean; – where it is not known."""
+    mean = np.mean(values)
+    return "–" if np.isnan(mean) else f"{mean:.1e}"
+
+
 def _difference(p: Point) -> str:
     mean, spread = mean_and_spread(p.differences)
     return f"{100 * mean:+.2f} ± {100 * spread / len(p.differences) ** 0.5:.2f}"
@@ -176,7 +182,7 @@ def _bits(report: Report, network: str) -> str:
                 cells += ["", ""]
                 continue
             cells.append(f"{_percent(p.mean)} ± {100 * p.spread:.2f}, {_difference(p)}")
-            cells.append(f"{np.mean(p.apart):.1e}; {np.mean(p.apart_from_widest):.1e}")
+            cells.append(f"{_apart(p.apart)}; {_apart(p.apart_from_widest)}")
         lines.append(f"| {x} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -203,9 +209,8 @@ def _table(report: Report, network: str, part: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     for p in report.of(network, part):
-        with_fp32, with_widest = np.mean(p.apart), np.mean(p.apart_from_widest)
         lines.append(
             f"| {p.setting.curve} | {p.setting.x} | {_percent(p.mean)} ± {100 * p.spread:.2f} | {_difference(p)} "
-            f"| {with_fp32:.1e} | {with_widest:.1e} |"
+            f"| {_apart(p.apart)} | {_apart(p.apart_from_widest)} |"
         )
     return "\n".join(lines)
