@@ -16,8 +16,8 @@ from mmaformal.torch.tensors import Tensor
 
 Module: TypeAlias = nn.Module
 
-#: Every fifth image is kept for testing: 360 of 1797.
-TEST_EVERY = 5
+#: Every fifth image is kept for testing: so many of 1797.
+TEST_EVERY, TESTED = 5, 360
 
 
 @lru_cache(maxsize=1)

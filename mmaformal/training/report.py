@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
+from mmaformal.training.networks import TESTED
 from mmaformal.training.runs import Job, Unit, apart
 from mmaformal.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
 
@@ -84,18 +85,16 @@ class Report:
         return self.of(network, "reference")[0]
 
     def stable_from(self, network: str, curve: str) -> str:
-        """The least x from which on no mean accuracy of the curve is off its last one by more than a standard error.
+        """The least x from which on no mean accuracy is off the curve's last one by more than an image for testing.
 
-        The standard error is that of differences between runs of the same seed.
+        Or than a standard error of differences between runs of the same seed, if that is more.
         """
         points = self.of(network, "bits", curve)
-        if not points:
-            return "–"
-        found = points[-1].setting.x
+        found = points[-1].setting.x if points else "–"
         for p in reversed(points):
             off = [x - y for x, y in zip(p.accuracies, points[-1].accuracies, strict=True)]
             mean, spread = mean_and_spread(off)
-            if abs(mean) > max(spread / len(off) ** 0.5, 1e-12):
+            if abs(mean) > max(spread / len(off) ** 0.5, 1 / TESTED + 1e-9):
                 break
             found = p.setting.x
         return found

@@ -133,11 +133,11 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = Results(tmp_path)
     sweep.run(jobs(every, NETWORKS, 3), results, Here(), 1)
     report = reports.Report(results, every, NETWORK_NAMES, 3)
-    assert report.stable_from("transformer", "fp16") == "12"
+    assert report.stable_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "fp16") == "10"
     assert report.settled_from("transformer", "nvfp4") == "16"
     told = reports.text(report)
-    assert "| transformer | fp16 | 12 | 10 |" in told
+    assert "| transformer | fp16 | 10 | 10 |" in told
     assert told.count("### transformer") == 4
     point = report.of("convolutional", "bits", "fp16")[0]
     assert point.apart_from_widest[0] == pytest.approx(
