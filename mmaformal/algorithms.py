@@ -407,6 +407,13 @@ def _own(d: Format) -> str:
     return f"{d} itself has {d.fraction_bits}"
 
 
+def plain_parameter(value: object) -> int | float | str | None:
+    """A parameter's value for JSON: a rounding, or a rule, by its name."""
+    if isinstance(value, Enum):
+        return value.name
+    return value if isinstance(value, (int, float, str, type(None))) else str(value)
+
+
 def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:

@@ -120,53 +120,75 @@ def matmul(
     754's in this process.
     """
     problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
-    steps = problem.steps
-    counts = {"promote_every": promote_every, "split_k": split_k, "stream_k": stream_k, "threads": threads}
+    _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, threads=threads)
+    _check_orders(
+        instruction,
+        accumulation,
+        order,
+        tile,
+        promote_every is not None or split_k != 1 or stream_k is not None,
+    )
+    pieces, longest = _pieces(problem.steps, promote_every, split_k, stream_k)
+    if accumulation in ("kahan", "anti-kahan"):
+        longest = 1
+    if accumulation == "random":
+        problem = _permuted(problem, permutation(problem.b.shape[0], integer(seed, "seed")))
+    _check_chain(instruction, longest)
+    if not problem.m or not problem.n:
+        return problem.give_back(np.empty((problem.m, problem.n), problem.spec.d_format.word))
+    report = _Report(progress, problem.m * problem.n * problem.steps * instruction.k)
+    with _Workers(threads or processors(), report) as workers:
+        if accumulation in ("grouped", "anti-kahan"):
+            d = _ordered(problem, accumulation == "grouped", workers)
+        elif accumulation == "kahan":
+            d = _compensated(problem, workers)
+        elif stream_k is None:
+            d = problem.divided(pieces, promote_every, order, workers)
+        else:
+            d = problem.streamed(stream_k, tile, promote_every, order, workers)
+    return problem.give_back(d)
+
+
+def _pieces(
+    steps: int, promote: int | None, split: int, stream: int | None
+) -> tuple[list[tuple[int, int]], int]:
+    """(the ranges of instructions that are sums of their own, how many instructions are chained at most)."""
+    each = -(-steps // split)
+    pieces = [(start, min(start + each, steps)) for start in range(0, steps, each)]
+    return pieces, min(promote or steps, each if stream is None else steps)
+
+
+def _check_chain(instruction: Instruction, longest: int) -> None:
+    if longest > 1 and instruction.c_format != instruction.d_format:
+        raise ValueError(
+            f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
+            f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
+        )
+
+
+def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
         if value is not None and integer(value, name) < 1:
             raise ValueError(f"{name} is {value}; it counts from 1")
+    if counts["stream_k"] is not None and counts["split_k"] != 1:
+        raise ValueError("K is divided by split_k or by stream_k, not by both")
+
+
+def _check_orders(
+    instruction: Instruction, accumulation: Accumulation, order: Order, tile: tuple[int, int], divided: bool
+) -> None:
     if order not in ("sequential", "pairwise"):
         raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
-    if stream_k is not None and split_k != 1:
-        raise ValueError("K is divided by split_k or by stream_k, not by both")
     if accumulation not in ACCUMULATIONS:
         raise ValueError(f"accumulation is {', '.join(ACCUMULATIONS)}, not {accumulation!r}")
     if accumulation not in ("natural", "kahan") and instruction.spec.scale_format is not None:
         raise ValueError(
             f"products with block scales cannot be taken in another order, as {accumulation!r} would"
         )
-    divided = promote_every is not None or split_k != 1 or stream_k is not None
     if accumulation not in ("natural", "random") and divided:
         raise ValueError(f"K is divided, or its accumulation is {accumulation!r}, not both")
     if len(tile) != 2 or min(integer(size, "the size of a tile") for size in tile) < 1:
         raise ValueError(f"a tile of {tile}; two sizes, from 1 on")
-
-    each = -(-steps // split_k)
-    whole = range(0, steps, each)
-    pieces = [(start, min(start + each, steps)) for start in whole]
-    longest = min(promote_every or steps, each if stream_k is None else steps)
-    if accumulation in ("kahan", "anti-kahan"):
-        longest = 1
-    if accumulation == "random":
-        problem = problem.permuted(permutation(problem.b.shape[0], integer(seed, "seed")))
-    if longest > 1 and instruction.c_format != instruction.d_format:
-        raise ValueError(
-            f"{instruction.label} takes c as {instruction.c_format} and gives d as {instruction.d_format}: one result "
-            f"cannot be the next one's c.  K ≤ {instruction.k}, or promote_every=1, is possible."
-        )
-    if not problem.m or not problem.n:
-        return problem.give_back(np.empty((problem.m, problem.n), problem.spec.d_format.word))
-    report = _Report(progress, problem.m * problem.n * steps * instruction.k)
-    with _Workers(threads or processors(), report) as workers:
-        if accumulation in ("grouped", "anti-kahan"):
-            d = problem.ordered(accumulation == "grouped", workers)
-        elif accumulation == "kahan":
-            d = problem.compensated(workers)
-        elif stream_k is None:
-            d = problem.divided(pieces, promote_every, order, workers)
-        else:
-            d = problem.streamed(stream_k, tile, promote_every, order, workers)
-    return problem.give_back(d)
 
 
 # ---- the problem -------------------------------------------------------------------------------------------
@@ -230,43 +252,12 @@ class _Problem:
                 raise ValueError(f"{name} has shape {each.shape}; {shape} is needed")
         return cls(i, a, b, c, (codes["scale_a"], codes["scale_b"]), kind)
 
-    def permuted(self, order: NDArray[np.int64]) -> _Problem:
-        """The same with the products in another order."""
-        return _Problem(self.instruction, self.a[:, order], self.b[order], self.c, self.scales, self.kind)
-
-    # ---- orders of accumulation ----------------------------------------------------------------------------
-
     @property
-    def _start(self) -> Codes:
+    def start(self) -> Codes:
         """C in the type of totals."""
         if self.c is None:
             return np.zeros((self.m, self.n), self.wide.dtype)
         return values(self.c, self.spec.c_format, self.wide)
-
-    def ordered(self, grouped: bool, workers: _Workers) -> Codes:
-        """D as codes, the products of each output in an order of their own."""
-        k = max(self.b.shape[0], 1)  # without products, one that is zero
-        a, b = (np.ascontiguousarray(self._padded(x, k, 1)) for x in (self.a, self.b.T))
-        products = Ordered(self.spec, a, b, self._widened)
-        total = self._start.reshape(-1)
-        take = products.grouped if grouped else products.anti_kahan
-
-        def run(part: slice) -> int:
-            take(part, total[part])
-            products: int = (part.stop - part.start) * self.steps * self.spec.k
-            return products
-
-        workers.run(run, products.parts(workers.threads))
-        return self._rounded(total.reshape(self.m, self.n))
-
-    def compensated(self, workers: _Workers) -> Codes:
-        """D as codes, what each addition to the total loses being taken from the next."""
-        total = self._start
-        lost = np.zeros_like(total)
-        for columns in self._column_blocks():
-            block = Block(slice(0, self.m), columns)
-            self._chain(total[:, columns], block, 0, self.steps, 1, workers, lost[:, columns])
-        return self._rounded(total)
 
     # ---- dividing K ----------------------------------------------------------------------------------------
 
@@ -457,6 +448,41 @@ class _Problem:
         fmt = self.spec.d_format
         out = d.view(fmt.dtype) if self.kind.endswith("floats") and fmt.dtype is not None else d
         return sys.modules["torch"].from_dlpack(out) if self.kind.startswith("torch") else out
+
+
+# ---- orders of accumulation ------------------------------------------------------------
+
+
+def _permuted(x: _Problem, order: NDArray[np.int64]) -> _Problem:
+    """The same with the products in another order."""
+    return _Problem(x.instruction, x.a[:, order], x.b[order], x.c, x.scales, x.kind)
+
+
+def _ordered(x: _Problem, grouped: bool, workers: _Workers) -> Codes:
+    """D as codes, the products of each output in an order of their own."""
+    k = max(x.b.shape[0], 1)  # without products, one that is zero
+    a, b = (np.ascontiguousarray(x._padded(side, k, 1)) for side in (x.a, x.b.T))
+    products = Ordered(x.spec, a, b, x._widened)
+    total = x.start.reshape(-1)
+    take = products.grouped if grouped else products.anti_kahan
+
+    def run(part: slice) -> int:
+        take(part, total[part])
+        products: int = (part.stop - part.start) * x.steps * x.spec.k
+        return products
+
+    workers.run(run, products.parts(workers.threads))
+    return x._rounded(total.reshape(x.m, x.n))
+
+
+def _compensated(x: _Problem, workers: _Workers) -> Codes:
+    """D as codes, what each addition to the total loses being taken from the next."""
+    total = x.start
+    lost = np.zeros_like(total)
+    for columns in x._column_blocks():
+        block = Block(slice(0, x.m), columns)
+        x._chain(total[:, columns], block, 0, x.steps, 1, workers, lost[:, columns])
+    return x._rounded(total)
 
 
 # ---- operands ----------------------------------------------------------------------------------------------

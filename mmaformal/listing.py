@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from mmaformal import accumulator
-from mmaformal.algorithms import Conversion
+from mmaformal.algorithms import Conversion, plain_parameter
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
 from mmaformal.architectures.base import TYPE_SETS, canonical_name
 from mmaformal.architectures.papers import PAPERS
@@ -216,7 +216,7 @@ def as_json_object(i: Instruction) -> dict[str, object]:
         "d_format": str(i.d_format),
         "algorithm": i.algorithm,
         "parameters": {
-            name: v if isinstance(v := i.parameters[name], (int, bool, type(None))) else str(v)
+            name: plain_parameter(i.parameters[name])
             for name in i.parameters.keys()  # noqa: SIM118 - Parameters is no dict
         },
         "sources": dict(i.sources),

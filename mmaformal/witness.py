@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, plain_parameter
 from mmaformal.display import html_folded, html_text, html_title, short_text
 from mmaformal.explain import code_text, exact_dot_add, explain_difference, number_text, ulps_apart
 from mmaformal.formats import Format
@@ -222,7 +222,7 @@ class Witness:
                 "architecture": i.architecture,
                 "instruction": i.name,
                 "algorithm": i.algorithm,
-                "parameters": {name: _plain(i.parameters[name]) for name in i.parameters},
+                "parameters": {name: plain_parameter(i.parameters[name]) for name in i.parameters},
                 "result": codes(np.array(result), i.d_format)[0],
             }
 
@@ -300,10 +300,6 @@ class Witness:
         if apart == 0:
             lines[-1] = "  apart only in the sign of zero"
         return lines
-
-
-def _plain(value: object) -> int | float | str | bool | None:
-    return value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
 
 
 def _plain_zero(a: int, a_format: Format, b: int, b_format: Format) -> bool:

@@ -70,7 +70,7 @@ _ARM = re.compile(r"bfdot|bfmmla|bfmlal[bt]", re.ASCII)
 _AMX = re.compile(r"fm[as](?:16|32|64)(?:\.f32)?", re.ASCII)
 
 #: Operators of E9S12 halves, by the products and the type of their factors
-_E9S12 = re.compile(r"dp[1-9]\d{0,2}a\.(?:fp16|bf16|fp32)", re.ASCII)
+_E9S12 = re.compile(r"dp[1-9]\d{0,2}a(?:cc[1-9]\d{0,2})?\.(?:fp16|bf16|fp32)", re.ASCII)
 
 
 def look_up(architecture: Architecture, name: str) -> Instruction | None:

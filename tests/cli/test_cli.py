@@ -84,7 +84,7 @@ def test_show_says_each_parameter_with_its_source(name: str, capsys: pytest.Capt
     assert "over 16 products, 2 steps of 8," in told_once
     assert "accumulator: keeps 24 fractional bits below the largest term of a step" in told_once
     told = json.loads(run(capsys, "show", "ampere", name, "--json")[1])
-    assert told["parameters"] == {"F": 24, "L": 8, "rho": "RZ-FP32", "e_zero": -132}
+    assert told["parameters"] == {"F": 24, "L": 8, "rho": "RZ-FP32", "e_zero": -132, "cut": "RZ"}
 
 
 def test_every_model_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
