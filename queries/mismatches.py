@@ -58,6 +58,7 @@ STAGES = {
     "detects_zeros": "alignment: zero products",
     "L": "products of a step",
     "N": "products of a step",
+    "D": "products in all",
     "G": "products of a group",
     "order": "order of products",
     "product_order": "order of products",

@@ -19,7 +19,7 @@ from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
-from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
 
 _PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
@@ -186,7 +186,7 @@ def settle(
         return Holds(question, prove(asker, *arguments()), asker.elapsed)
     except (NotProvedError, ArgumentError) as error:
         why, known = str(error), tuple(asker.proved)
-    verdicts = []
+    settled: list[Obligation] = []
     for relation in relations:
         statement = f"no input gives anything else {relation.second}"
         search = _Smallest(asker, relation)
@@ -195,9 +195,12 @@ def settle(
         outcome, case = search.ask(None, "all inputs at once", statement, limit=asker.left / 2)
         if case is not None:
             return fails(instruction, asker, question, relation, case.codes)
-        verdicts.append(outcome.verdict)
-    if verdicts and set(verdicts) == {"unsat"}:  # where no argument is known, a small instruction needs none
-        return Holds(question, direct(*asker.proved[-len(verdicts) :]), asker.elapsed)
+        if outcome.verdict == "unsat":
+            settled.append(asker.proved[-1])
+    if relations and len(settled) == len(
+        relations
+    ):  # where no argument is known, a small instruction needs none
+        return Holds(question, direct(*settled), asker.elapsed)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
 

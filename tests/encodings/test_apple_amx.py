@@ -68,7 +68,7 @@ def test_factors_of_bf16_are_widened_too() -> None:
     for codes, (mine, other) in zip(cases, both_results(i.spec, Rows.of(cases)), strict=True):
         wide = apple_amx["fma32"].dot_add([codes.a[0] << 16], [codes.b[0] << 16], codes.c)
         assert mine == other == int(wide)
-    with pytest.raises(ValueError, match="a and b of fp16 or bf16"):
+    with pytest.raises(ValueError, match="a and b that fp32 holds"):
         i.replace(a_format=fp32, b_format=fp16)
 
 
