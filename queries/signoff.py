@@ -8,6 +8,7 @@ scales) and d (`mmaformal.hardware.module`).
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,19 @@ class Simulated(ShortRepr):
         return {"recording": self.recording, "rows": self.rows, "wrong": self.wrong, "first": self.first}
 
 
+def _only_module(files: Sequence[Path]) -> str:
+    """The module that is named as its file, or the only one there is.  Raises HardwareError."""
+    try:
+        text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    except (OSError, UnicodeDecodeError) as error:
+        raise HardwareError(f"{files[0]} cannot be read: {error}") from None
+    names = re.findall(r"^\s*module\s+(\w+)", text, re.MULTILINE)
+    named = [name for name in names if name == files[0].stem] or names
+    if len(named) != 1:
+        raise HardwareError(f"there are {len(names)} modules in {files[0].name}: name one with --top")
+    return named[0]
+
+
 def on_recording(
     files: Sequence[Path],
     instruction: Instruction,
@@ -132,7 +146,7 @@ def on_recording(
             files,
             spec,
             given.rows,
-            top or files[0].stem,
+            top or _only_module(files),
             defines=defines,
             parameters=parameters,
             simulator=simulator,

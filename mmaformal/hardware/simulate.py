@@ -95,7 +95,8 @@ def _run(command: Sequence[str], folder: Path, timeout: float) -> str:
         raise HardwareError(f"{command[0]} did not end in {timeout:g} s; --timeout gives it more") from None
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise HardwareError(f"{command[0]}: {lines[0] if lines else 'it failed'}")
+        errors = [line for line in lines if "error" in line.lower()]  # warnings come first
+        raise HardwareError(f"{command[0]}: {(errors or lines or ['it failed'])[0]}")
     return done.stdout
 
 
