@@ -114,7 +114,7 @@ def _only_module(files: Sequence[Path]) -> str:
         text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     except (OSError, UnicodeDecodeError) as error:
         raise HardwareError(f"{files[0]} cannot be read: {error}") from None
-    names = re.findall(r"^\s*module\s+(\w+)", text, re.MULTILINE)
+    names: list[str] = re.findall(r"^\s*module\s+(\w+)", text, re.MULTILINE)
     named = [name for name in names if name == files[0].stem] or names
     if len(named) != 1:
         raise HardwareError(f"there are {len(names)} modules in {files[0].name}: name one with --top")
