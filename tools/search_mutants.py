@@ -664,8 +664,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _SETTLE,
         "one relation that is settled settles all",
-        'set(verdicts) == {"unsat"}',
-        '"unsat" in verdicts',
+        "len(settled) == len(relations)",
+        "settled",
+        guards("test_relations_hold_if_each_is_settled"),
+    ),
+    Mutant(
+        _SETTLE,
+        "what is proved of zeros alone stands for a relation",
+        "direct(*settled)",
+        "direct(*asker.proved[-len(settled) :])",
         guards("test_relations_hold_if_each_is_settled"),
     ),
     Mutant(

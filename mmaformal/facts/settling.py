@@ -197,9 +197,7 @@ def settle(
             return fails(instruction, asker, question, relation, case.codes)
         if outcome.verdict == "unsat":
             settled.append(asker.proved[-1])
-    if relations and len(settled) == len(
-        relations
-    ):  # where no argument is known, a small instruction needs none
+    if relations and len(settled) == len(relations):  # no argument is known, and a small one needs none
         return Holds(question, direct(*settled), asker.elapsed)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
 
