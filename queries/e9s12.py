@@ -40,11 +40,14 @@ from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.multi_addition import OPERATORS
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
+from mmaformal.queries.claims import Claim
+from mmaformal.queries.multi_addition import SUMS
 from mmaformal.queries.rounding import CORRECT
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
@@ -58,16 +61,6 @@ _LOSSY = ("DP4A.BF16", "DP16A.BF16", "DP4A.FP32")
 
 Settle = Callable[[Instruction, Asker], Answer]
 Prove = Callable[[Composing, DotAdd], z3.BoolRef]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is said of some of the instructions."""
-
-    name: str
-    statement: str
-    of: tuple[str, ...]
-    settle: Settle
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +87,7 @@ class HalvesWitness(HtmlText):
 
 
 class E9s12Prover:
-    """Proves one claim after another; what was proved for one is not asked again for the next.
+    """Proves one claim after another, of `CLAIMS` and `SUMS`; what was proved for one is not asked again for the next.
 
     `memory` in megabytes for each solver process.  Raises NoSolverError if no solver of `backends` is installed.
     """
@@ -110,17 +103,21 @@ class E9s12Prover:
 
     def prove(self, claim: str, name: str, timeout: float = 600.0) -> Answer:
         """`Holds`, `Fails` or `Unknown`; `timeout` in seconds.  Raises ValueError for no claim, or not of this one."""
-        found = next((each for each in CLAIMS if each.name == claim), None)
+        products = {each.name: each for each in CLAIMS}
+        sums = {each.name: each for each in SUMS}
+        found = products.get(claim) or sums.get(claim)
         if found is None:
-            raise ValueError(f"no claim {claim!r}; there are {', '.join(each.name for each in CLAIMS)}")
+            raise ValueError(f"no claim {claim!r}; there are {', '.join((*products, *sums))}")
         if name not in found.of:
             raise ValueError(f"{claim} says nothing of {name!r}; of {', '.join(found.of)} it does")
         asker = Asker(self.portfolio, checked_timeout(timeout))
-        instruction = UNITS[name]
-        question = f"{instruction.label}: {found.statement}"
+        question = f"{UNITS.name} {name}: {found.statement}"
 
         def settled() -> Answer:
-            answer = found.settle(instruction, asker)
+            if claim in products:
+                answer = products[claim].settle(UNITS[name], asker)
+            else:
+                answer = sums[claim].settle(OPERATORS[name], asker)
             assert isinstance(answer, (Holds, Fails, Unknown))
             return with_failure(replace(answer, question=question), asker)
 
@@ -130,7 +127,7 @@ class E9s12Prover:
 def prove_e9s12(
     claim: str, name: str, *, timeout: float = 600.0, backends: Sequence[str] | None = None
 ) -> Answer:
-    """Prove one of `CLAIMS` of an instruction.
+    """Prove one of `CLAIMS` of an instruction, or of `SUMS` of a multi-addition.
 
     `timeout` in seconds.  Raises ValueError for what is no claim or no instruction of it, NoSolverError if no solver of
     `backends` is installed.
@@ -401,7 +398,7 @@ def _undetected(instruction: Instruction) -> Instruction:
 _HALVES = ("DP4A.FP16", "DP4A.BF16", "DP1A.FP32")
 _ONE = ("two products are the fewest: of one, d is rounded once (claim fma)",)
 
-CLAIMS = (
+CLAIMS: tuple[Claim[Instruction], ...] = (
     Claim(
         "halves",
         "every factor is the sum of its E9S12 numbers, and zeros are told",

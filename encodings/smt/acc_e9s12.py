@@ -36,6 +36,7 @@ from mmaformal.encodings.smt.dpa_e9s12 import (
     BIAS,
     E9S12,
     EXPONENT_BITS,
+    PLACES,
     SIGNIFICAND_BITS,
     multiply,
     place,
@@ -74,12 +75,12 @@ def kept(spec: DotAdd, parameters: AccE9s12) -> int:
     return parameters.L - 3 - (products + 1).bit_length()
 
 
-def run_pass(terms: Sequence[Term], before: BitVec, exponent: BitVec, F: int) -> Pass:
-    """One pass over products, onto what was accumulated."""
+def run_pass(terms: Sequence[Term], before: BitVec, exponent: BitVec, F: int, places: int = PLACES) -> Pass:
+    """One pass over products, or other terms with so many fractional bits, onto what was accumulated."""
     L = before.size()
     e_max = maximum([exponent, *(p.exponent for p in terms)])
     shifted = before >> resize(e_max - exponent, L)
-    placed = tuple(place(p, e_max, F, L) for p in terms)
+    placed = tuple(place(p, e_max, F, L, places) for p in terms)
     partials = tuple(accumulate(placed, lambda x, y: x + y, initial=shifted))
     total = partials[-1]
     after = z3.If(total == 0, z3.BitVecVal(0, e_max.size()), e_max)

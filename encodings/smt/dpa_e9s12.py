@@ -123,10 +123,12 @@ def kept(L: int, products: int) -> int:
     return L - 3 - (products - 1).bit_length()
 
 
-def place(x: Term, e_max: BitVec, F: int, bits: int) -> BitVec:
-    """The product in units of 2^(e_max - F), rounded down, in two's complement of so many bits."""
-    product = pad(negate_if(x.sign, resize(x.significand, PRODUCT_BITS + 1)), F - PLACES)
-    aligned = product >> resize(e_max - x.exponent, product.size())
+def place(x: Term, e_max: BitVec, F: int, bits: int, places: int = PLACES) -> BitVec:
+    """The product in units of 2^(e_max - F), rounded down, in two's complement of so many bits; or another term, that
+    has as many fractional bits."""
+    signed = negate_if(x.sign, resize(x.significand, x.significand.size() + 1))
+    aligned = pad(signed, F - places)
+    aligned = aligned >> resize(e_max - x.exponent, aligned.size())
     return z3.SignExt(bits - aligned.size(), aligned)
 
 

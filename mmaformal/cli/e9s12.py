@@ -38,38 +38,42 @@ def e9s12(
     as_json: bool,
     smtlib: Path | None,
 ) -> int:
-    """Prove or refute what is said of the dot product-add of E9S12 halves.
+    """Prove or refute what is said of the dot product-add of E9S12 halves, and of their multi-addition.
 
     Without a CLAIM all are settled; some are meant to fail (docs/e9s12.md). What was proved is recorded, and is not
     asked again.
 
     Exit status: 0 all Hold, 1 one Fails, 3 one Unknown, 2 wrong use.
     """
+    from mmaformal.multi_addition import OPERATORS
     from mmaformal.queries.e9s12 import CLAIMS, UNITS, E9s12Prover
+    from mmaformal.queries.multi_addition import SUMS
 
-    statements = {each.name: each.statement for each in CLAIMS}
+    claimed = {each.name: each.of for each in CLAIMS} | {each.name: each.of for each in SUMS}
+    statements = {each.name: each.statement for each in CLAIMS} | {each.name: each.statement for each in SUMS}
     if listing:
         lines = (
             json.dumps(statements, indent=2)
             if as_json
-            else "\n".join(f"{k:19}{v}" for k, v in statements.items())
+            else "\n".join(f"{k:21}{v}" for k, v in statements.items())
         )
         return answered(lines, SETTLED)
     for claim in claims:
         if claim not in statements:
             raise UsageError(f"no claim {claim!r}; there are {', '.join(statements)}")
+    known = [*UNITS.keys(), *OPERATORS]
     for name in names:
-        if name not in UNITS.keys():  # noqa: SIM118
-            raise UsageError(f"no instruction {name!r}; there are {', '.join(UNITS.keys())}")
+        if name not in known:
+            raise UsageError(f"no instruction {name!r}; there are {', '.join(known)}")
     wanted = [
-        (each.name, name)
-        for each in CLAIMS
-        for name in each.of
-        if (not claims or each.name in claims) and (not names or name in names)
+        (claim, name)
+        for claim, of in claimed.items()
+        for name in of
+        if (not claims or claim in claims) and (not names or name in names)
     ]
     if not wanted:
         raise UsageError(f"{', '.join(claims)} says nothing of {', '.join(names)}")
     with options.remembering(evidence, no_cache), E9s12Prover(solvers or None, memory) as prover:
         return settle(
-            prover, wanted, timeout, widths=(11, 18), verbose=verbose, as_json=as_json, smtlib=smtlib
+            prover, wanted, timeout, widths=(11, 20), verbose=verbose, as_json=as_json, smtlib=smtlib
         )

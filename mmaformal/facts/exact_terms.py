@@ -167,7 +167,7 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
         for codes, side in ((x.scale_a, step.scale_a), (x.scale_b, step.scale_b)):
             flags += [z3.Not(is_finite(code, spec.scale_format)) for code in codes]
             for k, operand in enumerate(side):
-                _decoded(proving, codes[k * len(codes) // len(side)], operand, spec.scale_format)
+                prove_decoded(proving, codes[k * len(codes) // len(side)], operand, spec.scale_format)
         bias += 2 * spec.scale_format.bias
     if isinstance(step, gdfs.Step):
         assert isinstance(p, Gdfs)
@@ -340,8 +340,8 @@ def prove_operands(
     formats = (spec.a_format, spec.b_format)
     for codes, operands, fmt in zip((x.a, x.b), sides, formats, strict=True):
         for code, operand in zip(codes, operands, strict=False):
-            _decoded(proving, code, operand, fmt)
-    _decoded(proving, x.c, c, spec.c_format)
+            prove_decoded(proving, code, operand, fmt)
+    prove_decoded(proving, x.c, c, spec.c_format)
 
 
 def prove_product(
@@ -387,7 +387,7 @@ def step_top(spec: DotAdd) -> int:
     return own.low - efda.fraction_bits(spec) + (spec.parameters.step_products * finite).bit_length()
 
 
-def _decoded(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
+def prove_decoded(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
     """That an operand is the number, the infinity or the NaN that the code stands for."""
     index: z3.BitVecRef = magnitude_field(code, fmt)
     M = fmt.fraction_bits

@@ -81,29 +81,46 @@ def prove_rounded(
 
     `outcome` is what is special of the step, and the code of d.
     """
+    prove_rounded_sum(proving, sum_, exponents, rho, outcome, premises, signs)
     (total, e_max, frame), (special, code) = sum_, outcome
     unit = fit(e_max, wide_enough(exponents, frame, rho)) + (exponents.low - frame)
     room = has_room(total, e_max, exponents, frame, rho)
     negative, m = magnitude_of(total)
-    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
-    zero = z3.Extract(code.size() - 2, 0, code) == 0
     none = z3.Not(z3.Or(*special))
     inside = [total, e_max, *signs, *special]
-    proving.claim(
-        f"rounded by {rho}",
-        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
-        z3.Implies(
-            none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative))
-        ),
-        premises,
-        inside,
-    )
     proving.claim(
         f"rounded by {rho} around",
         "and where the sum is odd and there is room, of all that is less than one unit off",
         z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho, negative)),
         premises,
         inside,
+    )
+
+
+def prove_rounded_sum(
+    proving: Composing,
+    sum_: tuple[z3.BitVecRef, z3.BitVecRef, int],
+    exponents: ExponentRange,
+    rho: Conversion,
+    outcome: tuple[Special, z3.BitVecRef],
+    premises: list[z3.BoolRef],
+    signs: list[z3.BitVecRef],
+) -> None:
+    """That d is ρ of a sum, as `prove_rounded` has it, and of nothing else."""
+    (total, e_max, frame), (special, code) = sum_, outcome
+    unit = fit(e_max, wide_enough(exponents, frame, rho)) + (exponents.low - frame)
+    negative, m = magnitude_of(total)
+    sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
+    zero = z3.Extract(code.size() - 2, 0, code) == 0
+    proving.claim(
+        f"rounded by {rho}",
+        f"d is {rho} of the sum: by definition, no other number of the format is the right one",
+        z3.Implies(
+            z3.Not(z3.Or(*special)),
+            z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative)),
+        ),
+        premises,
+        [total, e_max, *signs, *special],
     )
 
 

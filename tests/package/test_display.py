@@ -61,6 +61,7 @@ from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.compiled import Known
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.multi_addition import OPERATORS
 from mmaformal.queries.classes import Explanation, RunNext
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
@@ -134,6 +135,7 @@ def samples(folder: Path) -> Iterator[Any]:
         kernel_for(hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"].spec),
         *(kernel_for(i.spec.in_order) for i in (*sapphire_rapids, armv8_6["BFDOT"])),
     )
+    yield OPERATORS["MA8X2.FP32"]
     yield AmxState(), Operand(z_row=63), Word("fma16", 3), AmxWitness("fma16", 1, AmxState(), LONG)
     yield AccE9s12(4, 4, 84, CONVERSIONS["IEEE-FP32"])
     yield kernel_for(apple_amx["fma16.F32"].spec), kernel_for(e9s12["DP4A.FP16"].spec)

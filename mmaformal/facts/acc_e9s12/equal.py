@@ -39,13 +39,13 @@ def derive(argument: Argument, traces: Traces[smt_acc.Step]) -> None:
         special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
         each = len(smt.passes[-1].products) // parameters.N
         operands = [[z]] * 2 + [[u, v] for u, v in zip(x, y, strict=True) for _ in range(each)]
-        so_far: _SoFar | None = None
+        so_far: SoFar | None = None
         for one, other in zip(executable.passes, smt.passes, strict=True):
             mine, operands = operands[: len(other.products)], operands[len(other.products) :]
             terms = [
                 _product(argument, *each) for each in zip(mine, one.products, other.products, strict=True)
             ]
-            so_far = _pass(argument, terms, so_far, one, other, highest)
+            so_far = link_pass(argument, terms, so_far, one, other, highest)
         assert so_far is not None
         rounding = executable.rounded, smt.rounded, parameters.rho, (executable.result, smt.result)
         total = [so_far.total, least_excluded(so_far.total.term), so_far.e_max]
@@ -53,7 +53,7 @@ def derive(argument: Argument, traces: Traces[smt_acc.Step]) -> None:
         c = round_and_encode(argument, total, special, *rounding)
 
 
-class _SoFar:
+class SoFar:
     """The links of what is accumulated, of its room, and of its exponents."""
 
     def __init__(self, total: Link, room: Link, e_max: Link, exponent: Link, terms: int) -> None:
@@ -73,15 +73,15 @@ def _product(
     return links
 
 
-def _pass(
+def link_pass(
     argument: Argument,
     terms: Sequence[TermLinks],
-    before: _SoFar | None,
+    before: SoFar | None,
     executable: executable_acc.Pass,
     smt: smt_acc.Pass,
     highest: int,
-) -> _SoFar:
-    """The links after a pass."""
+) -> SoFar:
+    """The links after a pass; no placed term is `highest` or more in magnitude."""
     below = smt_dpa.GUARD
     e_max = number(executable.e_max, smt.e_max)
     exponents = [term.exponent for term in terms] + ([before.exponent] if before else [])
@@ -106,7 +106,7 @@ def _pass(
         running, room = sums, more
     exponent = number(executable.exponent, smt.exponent)
     argument.derive("accumulate", "the accumulator has the same exponent", [exponent], [running, e_max])
-    return _SoFar(running, room, e_max, exponent, count)
+    return SoFar(running, room, e_max, exponent, count)
 
 
 def _within(x: z3.BitVecRef, bound: int) -> Link:

@@ -48,6 +48,19 @@ def is_sum_of(x: Operand, halves: Sequence[smt_dpa.E9S12], fmt: Format) -> z3.Bo
     return z3.And(whole == total, *told)
 
 
+def prove_leading(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
+    text = "an operand has its leading bit, or the exponent field 1"
+    normal = z3.Or(z3.UGE(x.significand, 1 << fmt.fraction_bits), x.field == 1)
+    return proving.claim("leading bit", text, z3.And(z3.UGE(x.field, 1), normal))
+
+
+def prove_halves(proving: Composing, x: Operand, halves: Sequence[smt_dpa.E9S12], fmt: Format) -> z3.BoolRef:
+    """That an operand is the sum of its E9S12 numbers."""
+    text = "an operand is the sum of its E9S12 numbers, whose zeros are told"
+    normal, cut = prove_leading(proving, x, fmt), [x.sign, x.field, x.significand]
+    return proving.claim("halves", text, is_sum_of(x, halves, fmt), [normal], cut)
+
+
 @dataclass(frozen=True)
 class Summation:
     """A step, and claims about it.  Each method raises NotProvedError."""
@@ -92,16 +105,7 @@ class Summation:
                 self.prove_halves(operand, halves)
 
     def prove_halves(self, x: Operand, halves: Sequence[smt_dpa.E9S12]) -> z3.BoolRef:
-        fmt = self.spec.a_format
-        M = fmt.fraction_bits
-        normal = self.proving.claim(
-            "leading bit",
-            "an operand has its leading bit, or the exponent field 1",
-            z3.And(z3.UGE(x.field, 1), z3.Or(z3.UGE(x.significand, 1 << M), x.field == 1)),
-        )
-        text = "an operand is the sum of its E9S12 numbers, whose zeros are told"
-        cut = [x.sign, x.field, x.significand]
-        return self.proving.claim("halves", text, is_sum_of(x, halves, fmt), [normal], cut)
+        return prove_halves(self.proving, x, halves, self.spec.a_format)
 
     def prove_products(self) -> None:
         each = len(self.step.products) // len(self.step.a)
@@ -213,10 +217,12 @@ class Summation:
         return self.parameters.L - 1 - self.F - 2 * smt_dpa.BIAS - exponents.low
 
 
-def is_placed(product: Term, placed: z3.BitVecRef, e_max: z3.BitVecRef, F: int) -> z3.BoolRef:
-    """Whether a product in its place is the product."""
+def is_placed(
+    product: Term, placed: z3.BitVecRef, e_max: z3.BitVecRef, F: int, places: int = smt_dpa.PLACES
+) -> z3.BoolRef:
+    """Whether a product in its place is the product; or another term, of so many fractional bits."""
     bits = BITS + F.bit_length() + 3
-    unit, last = fit(e_max, bits) - F, fit(product.exponent, bits) - smt_dpa.PLACES
+    unit, last = fit(e_max, bits) - F, fit(product.exponent, bits) - places
     negative, m = magnitude_of(placed)
     return z3.And(
         is_sharp(m, unit, product.significand, last), z3.Or(m == 0, negative == (product.sign == 1))

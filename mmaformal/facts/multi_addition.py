@@ -1,0 +1,93 @@
+"""Why both wings' multi-additions of E9S12 halves give the same code, for all terms."""
+
+from __future__ import annotations
+
+import numpy as np
+import z3
+
+from mmaformal.cases.encodings import check_samples, sample
+from mmaformal.encodings.executable import ma_e9s12 as executable_ma
+from mmaformal.encodings.executable.blocks import Term
+from mmaformal.encodings.executable.dpa_e9s12 import FRACTION
+from mmaformal.encodings.smt import blocks as smt_blocks
+from mmaformal.encodings.smt import ma_e9s12 as smt_ma
+from mmaformal.facts.acc_e9s12.equal import SoFar, link_pass
+from mmaformal.facts.dpa_e9s12.equal import unpack
+from mmaformal.lanes import Lane, Tracer
+from mmaformal.multi_addition import MultiAddition
+from mmaformal.proof.encoding_links import (
+    TermLinks,
+    classify,
+    decode,
+    flags_and_zeros,
+    least_excluded,
+    round_and_encode,
+    same_code,
+)
+from mmaformal.proof.failure import named
+from mmaformal.proof.kernel import ArgumentError
+from mmaformal.proof.lemmas import Argument, Link, number
+
+
+def codes_of(operator: MultiAddition) -> list[z3.BitVecRef]:
+    """The terms, as constants."""
+    return [z3.BitVec(f"x{k}", operator.fmt.storage_bits) for k in range(operator.D)]
+
+
+def argue(operator: MultiAddition) -> Argument:
+    """The argument that both wings agree, its lemmas not proved.
+
+    Raises LaneError or ArgumentError if the encodings do not have the structure to argue about.
+    """
+    tracer, rng, fmt = Tracer(), np.random.default_rng(0), operator.fmt
+    codes = codes_of(operator)
+    lanes = [tracer.input(code, sample(fmt, rng)) for code in codes]
+    own = operator.fmt, operator.N, operator.L, operator.rho
+    executable, smt = executable_ma.multi_add(*own, lanes), smt_ma.multi_add(*own, codes)
+    check_samples(executable, executable_ma.multi_add(*own, [lane.sample for lane in lanes]))
+    argument = Argument(tracer)
+    argument.interfaces = lambda: (*named("executable", executable), *named("smt", smt))
+    read = [same_code(lane, code) for lane, code in zip(lanes, codes, strict=True)]
+    for link, code in zip(read, codes, strict=True):
+        argument.derive("inputs", "both wings read the same code", [link], inputs=[code])
+    operands = [
+        decode(argument, link, x, y, fmt) for link, x, y in zip(read, executable.x, smt.x, strict=True)
+    ]
+    special = classify(argument, flags_and_zeros(operands), executable.special, smt.special)
+    halves = [
+        half
+        for operand, one, other in zip(operands, executable.halves, smt.halves, strict=True)
+        for half in unpack(argument, operand, one, other)
+    ]
+    so_far: SoFar | None = None
+    for one, other in zip(executable.passes, smt.passes, strict=True):
+        mine, halves = halves[: len(other.products)], halves[len(other.products) :]
+        terms = [_term(argument, *each) for each in zip(mine, one.products, other.products, strict=True)]
+        so_far = link_pass(argument, terms, so_far, one, other, 1 << (operator.F + 1))
+    if so_far is None:
+        raise ArgumentError(f"{operator} has no pass")
+    room = least_excluded(so_far.total.term)
+    argument.derive("accumulate", "the sum is not the least number", [room], [so_far.room])
+    total = [so_far.total, room, so_far.e_max]
+    rounding = executable.rounded, smt.rounded, operator.rho, (executable.result, smt.result)
+    result = round_and_encode(argument, total, special, *rounding)
+    argument.conclude("in both wings d is the same code", result)
+    return argument
+
+
+def _term(argument: Argument, half: list[Link], lane: Term, term: smt_blocks.Term) -> TermLinks:
+    """The links of an E9S12 number as a term: the executable wing's significand has 11 zeros below."""
+    links = TermLinks(
+        number(lane.sign, term.sign),
+        number(lane.exponent, term.exponent),
+        _shifted(lane.significand, term.significand, FRACTION),
+    )
+    argument.derive("unpack", "E9S12 numbers are the same terms", links, half)
+    return links
+
+
+def _shifted(lane: Lane, term: z3.BitVecRef, places: int) -> Link:
+    """That the lane is the number `term · 2^places`."""
+    padded = z3.Concat(term, z3.BitVecVal(0, places))
+    link = number(lane, padded)
+    return Link(link.claim, (term,), link.defined, link.lanes)

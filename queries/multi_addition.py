@@ -1,0 +1,226 @@
+"""What holds of the multi-addition of E9S12 halves, proved or refuted: claims of `mmaformal e9s12` (docs/e9s12.md).
+
+What is proved is proved of the SMT wing (`facts/multi_addition_claims`) and rests on the equality of both
+(`facts/multi_addition`); where a claim fails, the case is one that this file chooses, re-run in both wings and judged
+by exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import z3
+
+from mmaformal.display import HtmlText, short_text
+from mmaformal.encodings.smt import ma_e9s12
+from mmaformal.explain import code_text, number_text
+from mmaformal.facts.multi_addition import argue
+from mmaformal.facts.multi_addition_claims import prove_near, prove_rounded, prove_two, spread
+from mmaformal.formats import fp32
+from mmaformal.lanes import LaneError
+from mmaformal.multi_addition import OPERATORS, MultiAddition
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import is_correct, is_faithful
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove, together
+from mmaformal.queries.claims import Claim
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.witness import WitnessError
+
+Settle = Callable[[MultiAddition, Asker], Answer]
+
+
+@dataclass(frozen=True, repr=False)
+class SumWitness(HtmlText):
+    """Terms whose sum is not as it should be."""
+
+    operator: MultiAddition
+    codes: tuple[int, ...]
+    result: int  #: in both wings
+
+    @property
+    def exact(self) -> Fraction:
+        return sum((self.operator.fmt.value(code) for code in self.codes), Fraction(0))
+
+    @property
+    def summary(self) -> str:
+        terms = ", ".join(code_text(code, self.operator.fmt) for code in self.codes if code)
+        d = code_text(self.result, self.operator.rho.format)
+        return f"{self.operator} of {terms} is {d}; exactly, {number_text(self.exact)}"
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def __repr__(self) -> str:
+        return short_text(self, self.summary)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "operator": self.operator.name,
+            "L": self.operator.L,
+            "terms": [hex(code) for code in self.codes],
+            "d": hex(self.result),
+            "exact": str(self.exact),
+        }
+
+
+def run_both(operator: MultiAddition, codes: Sequence[int]) -> int:
+    """The code of the sum.  Raises WitnessError if the wings disagree."""
+    mine = int(operator(np.array(codes, operator.fmt.word)))
+    bits, own = operator.fmt.storage_bits, (operator.fmt, operator.N, operator.L, operator.rho)
+    terms = [z3.BitVecVal(code, bits) for code in codes]
+    other = z3.simplify(ma_e9s12.multi_add(*own, terms).result).as_long()
+    if mine != other:
+        raise WitnessError(f"{operator}: {codes} give {mine:#x} and {other:#x} in the two wings")
+    return mine
+
+
+# ---- what holds --------------------------------------------------------------------------------------------------
+
+
+def _both(operator: MultiAddition, asker: Asker) -> Answer:
+    try:
+        return Holds(operator.name, prove(asker, argue(operator)), asker.elapsed)
+    except (LaneError, ArgumentError, NotProvedError) as error:
+        return Unknown(operator.name, str(error), tuple(asker.proved), asker.elapsed)
+
+
+def _holds(
+    claims: Callable[[Composing, MultiAddition], z3.BoolRef], L: Callable[[MultiAddition], int] | None = None
+) -> Settle:
+    def settle(operator: MultiAddition, asker: Asker) -> Answer:
+        operator = operator if L is None else replace(operator, L=L(operator))
+        equal, proving = _both(operator, asker), Composing(asker)
+        if not isinstance(equal, Holds):
+            return equal
+        try:
+            proving.conclude_all(claims(proving, operator))
+        except NotProvedError as error:
+            return Unknown(operator.name, str(error), proving.obligations, asker.elapsed)
+        return Holds(operator.name, together(equal.proof, proving.proof()), asker.elapsed)
+
+    return settle
+
+
+# ---- what fails --------------------------------------------------------------------------------------------------
+
+
+def _fails(
+    case: Callable[[MultiAddition], Sequence[str]],
+    why: str,
+    judge: Callable[[int, Fraction], bool],
+    L: Callable[[MultiAddition], int] | None = None,
+) -> Settle:
+    """Settle by a case whose result `judge` refuses, of the exact sum."""
+
+    def settle(operator: MultiAddition, asker: Asker) -> Answer:
+        changed = operator if L is None else replace(operator, L=L(operator))
+        given = [operator.fmt.code(x) for x in case(changed)]
+        codes = (*given, *[0] * (operator.D - len(given)))
+        witness = SumWitness(changed, codes, run_both(changed, codes))
+        if judge(witness.result, witness.exact):
+            raise WitnessError(f"{operator}: {codes} was to be a counterexample, and is none")
+        return Fails(operator.name, witness, why, asker.elapsed)
+
+    return settle
+
+
+def _correct(code: int, x: Fraction) -> bool:
+    return is_correct(code, x, OPERATORS["MA2.FP32"].rho)
+
+
+def _faithful(code: int, x: Fraction) -> bool:
+    return is_faithful(code, x, OPERATORS["MA2.FP32"].rho)
+
+
+def least_exact(operator: MultiAddition) -> int:
+    """Of fp16: the least L that has all places of any terms."""
+    fmt = operator.fmt
+    return 2 + operator.carries + fmt.max_exponent - fmt.min_exponent + fmt.fraction_bits
+
+
+def least_two(operator: MultiAddition) -> int:
+    """The least L with which two fp32 terms are added as IEEE 754 has it: 48 fractional bits."""
+    return 2 + operator.carries + 2 * (fp32.fraction_bits + 1)
+
+
+def _last_place(operator: MultiAddition) -> list[str]:
+    """The largest power of two, less itself, and the least number."""
+    return ["0x1p+15", "-0x1p+15", "0x1p-24"]
+
+
+def _farther(operator: MultiAddition) -> list[str]:
+    """1 − 1 and a number whose last place is one below what is kept."""
+    far, ones = spread(operator) + 1, "0x1.000002p" if operator.fmt == fp32 else "0x1.02p"
+    return ["1", "-1", f"{ones}-{far}"]
+
+
+def _lost(operator: MultiAddition) -> list[str]:
+    return ["1", "-1", f"0x1p-{operator.F + 1}"]
+
+
+def _half_an_ulp(operator: MultiAddition) -> list[str]:
+    """An odd number less what is nearly half its last place."""
+    return ["0x1.000002p+0", "-0x1.fffffep-25"]
+
+
+_FP32, _FP16, _BF16, _TWO = ("MA8.FP32",), ("MA16.FP16",), ("MA16.BF16",), ("MA2.FP32",)
+
+SUMS: tuple[Claim[MultiAddition], ...] = (
+    Claim("sum-wings", "both wings give the same code for all terms", tuple(OPERATORS), _both),
+    Claim("sum-rounded", "d is the exact sum, rounded once", _FP16, _holds(prove_rounded)),
+    Claim(
+        "sum-rounded-least",
+        "so it is with L = 41 + log2 of the terms",
+        _FP16,
+        _holds(prove_rounded, least_exact),
+    ),
+    Claim(
+        "sum-rounded-narrower",
+        "so it is with one bit less",
+        _FP16,
+        _fails(
+            _last_place, "the last place of the least number is lost", _correct, lambda x: least_exact(x) - 1
+        ),
+    ),
+    Claim(
+        "sum-near",
+        "d is the exact sum, rounded once, where the exponents of terms that are not zero differ by at most F − 23 "
+        "(of bf16 F − 7)",
+        (*_FP32, *_BF16),
+        _holds(prove_near),
+    ),
+    Claim(
+        "sum-near-wider",
+        "so it is where they differ by one more",
+        (*_FP32, *_BF16),
+        _fails(_farther, "the last place of the smallest term is lost", _correct),
+    ),
+    Claim("sum-of-two", "d is the exact sum, rounded once, of all terms", _TWO, _holds(prove_two)),
+    Claim(
+        "sum-of-two-least",
+        "so it is with L = 50 + log2 of the E9S12 terms",
+        _TWO,
+        _holds(prove_two, least_two),
+    ),
+    Claim(
+        "sum-of-two-narrower",
+        "so it is with one bit less",
+        _TWO,
+        _fails(
+            _half_an_ulp,
+            "what is rounded down is a tie, and was not",
+            _correct,
+            lambda x: least_two(x) - 1,
+        ),
+    ),
+    Claim(
+        "sum-faithful",
+        "d is a neighbour of the exact sum",
+        (*_FP32, *_BF16),
+        _fails(_lost, "what is shifted out is not there when the rest cancels", _faithful),
+    ),
+)
