@@ -52,6 +52,7 @@ armv8_6 = ARCHITECTURES["armv8_6"]
 apple_amx = ARCHITECTURES["apple_amx"]
 e9s12 = ARCHITECTURES["e9s12"]
 datapath = ARCHITECTURES["datapath"]
+emulation = ARCHITECTURES["emulation"]
 
 __all__ = [
     "ARCHITECTURES",
@@ -84,6 +85,7 @@ __all__ = [
     "diagnose",
     "diagnose_gemm",
     "e9s12",
+    "emulation",
     "explain_mismatches",
     "find_difference",
     "fingerprint",

@@ -192,6 +192,18 @@ def _integers(value: object, name: str) -> tuple[int, ...]:
     return tuple(integer(each, f"each of {name}") for each in value)
 
 
+def _parts(value: object, name: str) -> tuple[Part, ...]:
+    if not isinstance(value, tuple) or not all(isinstance(part, Part) for part in value):
+        raise TypeError(f"{name} are a tuple of `Part`, not {value!r}")
+    return value
+
+
+def _dot_add(value: object, name: str) -> DotAdd:
+    if not isinstance(value, DotAdd):
+        raise TypeError(f"{name} is a DotAdd, not {value!r}")
+    return value
+
+
 def _parameters(value: object, name: str) -> Parameters:
     if not isinstance(value, Parameters) or type(value) is Parameters:
         raise TypeError(f"{name} are those of an algorithm, as Fda, not {value!r}")
@@ -210,6 +222,8 @@ _KINDS: dict[str, Callable[[object, str], object]] = {
     "Conversion": Conversion.named,
     "Format": Format.named,
     "Parameters": _parameters,
+    "DotAdd": _dot_add,
+    "tuple[Part, ...]": _parts,
 }
 
 
@@ -411,17 +425,21 @@ def plain_parameter(value: object) -> int | float | str | None:
     """A parameter's value for JSON: a rounding, or a rule, by its name."""
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, DotAdd) or (isinstance(value, tuple) and any(isinstance(x, Part) for x in value)):
+        return parameter_text(value)
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
 
 
 def parameter_text(value: object, name: str = "e_zero") -> str:
     """A parameter's value for a person; what None means depends on the parameter."""
     if value is None:
-        return {"sum_bits": "uncut", "operands": "as they are"}.get(name, "fields")
+        return {"sum_bits": "uncut", "operands": "as they are", "rounding": "none"}.get(name, "fields")
     if isinstance(value, (Rounding, NanRule, Tininess)):
         return value.name
     if isinstance(value, tuple):
         return ",".join(map(str, value))
+    if isinstance(value, DotAdd):
+        return f"[{value.types}, K={value.k}, {value.text}]"
     return str(value)
 
 
@@ -1065,6 +1083,118 @@ class Lowered(Parameters):
         """The fused part of one instruction: its products in `order`, on converted operands."""
         a, b = self.taken_as(spec.a_format), self.taken_as(spec.b_format)
         return DotAdd(len(self.order), a, b, spec.d_format, spec.d_format, self.inner)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an emulated product (`Emulated`): which products of words go into one sum, and where that goes."""
+
+    products: tuple[tuple[int, int], ...]  #: word of a, word of b, in the order in which the unit takes them
+    every: int = (
+        0  #: after so many blocks the sum, which began at +0, is added to the total; 0: it is the total
+    )
+    shift: int = 0  #: the sum is added times 2^-shift
+
+    def __post_init__(self) -> None:
+        pairs = tuple(_integers(pair, "a product of words") for pair in self.products)
+        object.__setattr__(self, "products", pairs)
+        for name in ("every", "shift"):
+            object.__setattr__(self, name, integer(getattr(self, name), name))
+        if not pairs or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+            raise ValueError(f"a part has products of two words each, numbered from 0, not {self.products}")
+        if self.every < 0 or not 0 <= self.shift <= 64:
+            raise ValueError(f"every ≥ 0 and 0 ≤ shift ≤ 64, not {self.every} and {self.shift}")
+        if self.shift and not self.every:
+            raise ValueError("a part that is the total itself is not scaled")
+
+    def __str__(self) -> str:
+        words = "+".join(f"{i}·{j}" for i, j in self.products)
+        scaled = f"/2^{self.shift}" if self.shift else ""
+        return f"({words}){scaled} every {self.every}" if self.every else f"({words})"
+
+
+@dataclass(frozen=True, repr=False)
+class Emulated(Parameters):
+    """emulated, a program over another instruction (semantics §3): words, their products, corrections, last sums.
+
+    fp32 factors become `words` words each, of the unit's formats: the first is φ(x), each later one φ(2^shift·rest),
+    the rest being what the word before left, by an IEEE subtraction.  Without φ, a and b are the unit's, one word.
+
+    The total starts as c.  Each of `parts` in turn takes the K products block by block, as many as one instruction
+    of the unit has: of each block it gives the unit its products of words, each result being the next one's c.  A
+    part's sum is the total itself, or it starts at +0 and is added to the total after every so many blocks, and after
+    the last, times 2^-shift, by IEEE operations of fp32.
+    """
+
+    unit: DotAdd
+    parts: tuple[Part, ...]
+    blocks: int = (
+        1  #: instructions of the unit for one product of words; K more than theirs is a chain of steps
+    )
+    rounding: Conversion | None = None  #: φ, of a and b, which are fp32 then; None: they are the unit's
+    words: int = 1  #: of each factor
+    shift: int = 0  #: each word stands for 2^-shift of the one before
+
+    algorithm: ClassVar[str] = "emulated"
+    summary: ClassVar[str] = (
+        "a program over instructions: factors cut in words, products of words, corrections"
+    )
+    meanings: ClassVar[Mapping[str, str]] = {
+        "unit": "the instruction that takes the products of words",
+        "parts": "which products of words go into one sum, and after how many blocks it is added to the total",
+        "blocks": "instructions of the unit for one product of words",
+        "rounding": "how a word is rounded",
+        "words": "of each factor",
+        "shift": "each word stands for 2^-shift of the one before",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._needs(self.blocks >= 1, f"blocks ≥ 1, not {self.blocks}")
+        self._needs(self.words >= 1, f"words ≥ 1, not {self.words}")
+        self._needs(0 <= self.shift <= 64, f"0 ≤ shift ≤ 64, not {self.shift}")
+        self._needs(len(self.parts) >= 1, "a part at least")
+        self._needs(not isinstance(self.unit.parameters, Emulated), "a unit that is none itself")
+        if self.rounding is None:
+            self._needs(self.words == 1 and not self.shift, "a φ, for more than one word")
+        else:
+            self._needs(self.rounding.signed_zero, f"a φ that keeps the sign of zero, not {self.rounding}")
+        for part in self.parts:
+            used = max(max(pair) for pair in part.products)
+            self._needs(used < self.words, f"words up to {used}, of which there are {self.words}")
+            self._needs(part.every <= self.blocks, f"a sum of {self.blocks} blocks, not every {part.every}")
+
+    @property
+    def step_products(self) -> int:
+        return self.blocks * self.unit.k
+
+    def check(self, spec: DotAdd) -> None:
+        unit = self.unit
+        self._needs(unit.scale_format is None, "a unit without block scales")
+        for x, word in ((spec.a_format, unit.a_format), (spec.b_format, unit.b_format)):
+            if self.rounding is None:
+                self._needs(x == word, f"a and b of the unit's formats, not {spec.types}")
+            else:
+                self._needs(x == fp32, f"a and b of fp32, not {spec.types}")
+                kept = self.rounding.format.storage_bits, self.rounding.fraction_bits
+                self._needs(kept == (word.storage_bits, word.fraction_bits), f"a φ that gives {word}")
+                self._needs(
+                    self.rounding.format.exponent_bits == word.exponent_bits, f"a φ that gives {word}"
+                )
+        one = spec.c_format == spec.d_format == unit.c_format == unit.d_format == fp32
+        self._needs(one, f"c and d of fp32, the unit's too, not {spec.types} and {unit.types}")
+
+    def class_of(self, k: int) -> Hashable:
+        """The block, and the unit's own classes there."""
+        return k // self.unit.k, self.unit.class_of(k % self.unit.k)
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32 if self.parts[-1].every else self.unit.parameters.last_rounding
+
+    def keeps(self, spec: DotAdd) -> str:
+        own = "the total is fp32" if self.parts[-1].every else "the total is the unit's"
+        return f"{self.unit.parameters.keeps(self.unit)}, in the unit; {own}"
 
 
 @dataclass(frozen=True, repr=False)

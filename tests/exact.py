@@ -16,6 +16,7 @@ from mmaformal.algorithms import (
     Conversion,
     DotAdd,
     Efda,
+    Emulated,
     Fda,
     Fdrda,
     Gdfs,
@@ -341,7 +342,46 @@ def lowered(spec, p: Lowered, a, b, c, scale_a, scale_b) -> int:
     return convert(x.value + y.value, p.addition, x.negative and y.negative)
 
 
+def emulated(spec, p: Emulated, a, b, c, scale_a, scale_b) -> int:
+    def rounded(code: int, fmt: Format, rho: Conversion, shift: int = 0) -> int:
+        x = read(code, fmt)
+        if x.special:
+            return special_code(x.special, rho.format, quiet(rho.format))
+        return convert(x.value * Fraction(2) ** shift, rho, x.negative)
+
+    def plus(x: int, y: int) -> int:
+        u, v = read(x, fp32), read(y, fp32)
+        special = combined([u.special, v.special])
+        if special:
+            return special_code(special, fp32, canonical(fp32))
+        return convert(u.value + v.value, IEEE_FP32, u.negative and v.negative)
+
+    def words(code: int, fmt: Format) -> list[int]:
+        if p.rounding is None:
+            return [code]
+        found, left = [], code
+        for _ in range(p.words):
+            found.append(rounded(left, fp32, p.rounding))
+            left = plus(left, rounded(found[-1], fmt, IEEE_FP32) ^ fp32.sign_mask)
+            left = rounded(left, fp32, IEEE_FP32, p.shift)
+        return found
+
+    u, v = [words(x, p.unit.a_format) for x in a], [words(y, p.unit.b_format) for y in b]
+    total, k = c, p.unit.k
+    for part in p.parts:
+        sum_ = 0 if part.every else total
+        for block in range(p.blocks):
+            some = slice(block * k, (block + 1) * k)
+            for i, j in part.products:
+                sum_ = dot_add(p.unit, [x[i] for x in u[some]], [y[j] for y in v[some]], sum_)
+            if part.every and ((block + 1) % part.every == 0 or block + 1 == p.blocks):
+                total, sum_ = plus(total, rounded(sum_, fp32, IEEE_FP32, -part.shift)), 0
+        total = total if part.every else sum_
+    return total
+
+
 STEPS = {
+    "emulated": (emulated, lambda p: p.step_products),
     "sfma": (sfma, lambda p: 1),
     "wfma": (sfma, lambda p: 1),
     "gps": (gps, lambda p: p.G),

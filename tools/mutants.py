@@ -30,6 +30,9 @@ _FDRDA_BF16 = "cdna3 v_mfma_f32_32x32x8_bf16"
 _FDRDA_XF32 = "cdna3 v_mfma_f32_32x32x4_xf32"
 _GPS = "cdna2 v_mfma_f32_32x32x4f16"  # G = 4
 _GPS_BF16 = "cdna2 v_mfma_f32_32x32x2bf16"  # G = 2
+_EMULATED = "emulation ootomo(volta HMMA.884.F32.F32)"
+_BF16X9 = "emulation bf16x9(ampere HMMA.1688.F32.BF16)"
+_PROMOTED = "emulation promoted(volta HMMA.884.F32.F32, k=16, every=2)"
 _SFMA = "cdna1 v_mfma_f32_32x32x2f32"
 _SFMA_FP64 = "ampere DMMA.884"  # in two limbs
 _EFDA = "cdna1 v_mfma_f32_32x32x4f16"  # in fixed point
@@ -769,8 +772,94 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/blocks.py",
         "operands are converted to twice their value",
         _LOWERED,
-        "x.exponent - source.fraction_bits)",
-        "x.exponent - source.fraction_bits + 1)",
+        "x.exponent - source.fraction_bits + shift)",
+        "x.exponent - source.fraction_bits + shift + 1)",
+    ),
+    # ---- executable: emulated
+    Mutant(
+        "executable/emulated.py",
+        "a word is not taken from what it was made of, but added to it",
+        _EMULATED,
+        "convert_exactly(codes[-1], fmt, fp32) ^ fp32.sign_mask",
+        "convert_exactly(codes[-1], fmt, fp32)",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "what a word leaves is not scaled",
+        _EMULATED,
+        "x = convert(subtraction.result, fp32, IEEE_FP32, p.shift) if p.shift else subtraction.result",
+        "x = subtraction.result",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "sums that are added to the total begin there",
+        _EMULATED,
+        "partial = total * 0 if part.every else total",
+        "partial = total",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "the words of b are those of a",
+        _EMULATED,
+        "[each.codes[j] for each in b[some]]",
+        "[each.codes[i] for each in b[some]]",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "corrections are added as they are",
+        _EMULATED,
+        "addition = ieee_add(total, scaled, IEEE_FP32, _NAN)",
+        "addition = ieee_add(total, partial, IEEE_FP32, _NAN)",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "a sum of several blocks is added after each",
+        _PROMOTED,
+        "size = part.every or p.blocks",
+        "size = 1",
+    ),
+    # ---- SMT: emulated
+    Mutant(
+        "smt/emulated.py",
+        "a word is not taken from what it was made of, but added to it",
+        _EMULATED,
+        "minus = negate(convert(codes[-1], fmt, fp32))",
+        "minus = convert(codes[-1], fmt, fp32)",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "every word is taken from the factor",
+        _BF16X9,
+        "left = rests[-1].scaled if rests else factor",
+        "left = factor",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "corrections are scaled up",
+        _EMULATED,
+        "IEEE_FP32, -part.shift)",
+        "IEEE_FP32, part.shift)",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "products of words are taken in the other order",
+        _BF16X9,
+        "for of_a, of_b in part.products:",
+        "for of_a, of_b in reversed(part.products):",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "what is shifted out below the least normal number is forgotten",
+        _EMULATED,
+        "shifted = sticky_shift_right(significand, z3.If(negative, -above, zero))",
+        "shifted = z3.LShR(significand, resize(z3.If(negative, -above, zero), significand.size()))",
+    ),
+    Mutant(
+        "smt/ieee.py",
+        "a word below the least normal number is not shifted",
+        _EMULATED,
+        "z3.If(negative, -above, zero))",
+        "zero)",
     ),
     # ---- SMT: decode, classify, multiply
     Mutant(

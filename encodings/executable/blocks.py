@@ -399,12 +399,18 @@ def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
     return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
 
 
-def convert_exactly(code: Lane, source: Format, target: Format) -> Lane:
-    """The code in `target` (fp16, fp32 or fp64, or `source`) of a code in `source`, all of whose values it holds."""
-    if source == target:
-        return code
-    x, rho = decode(code, source.layout), IEEE[target.name]
-    total = Sum(signed(x.sign, x.significand), x.exponent - source.fraction_bits)
+def convert(code: Lane, source: Format, rho: Conversion, shift: int = 0) -> Lane:
+    """The code of 2^shift times the number that a code of `source` is, rounded with ρ; a NaN is `quiet_nan`.
+
+    |significand| < 2^(M+1) of `source`; exponents may be any, since `normalise_and_round` brings its shifts in range.
+    """
+    x = decode(code, source.layout)
+    total = Sum(signed(x.sign, x.significand), x.exponent - source.fraction_bits + shift)
     number = encode(round_sum(total, x.sign, rho), rho)
     special = resolve_special(classify_addend(x))
-    return select_special(special, number, rho, quiet_nan(target))
+    return select_special(special, number, rho, quiet_nan(rho.format))
+
+
+def convert_exactly(code: Lane, source: Format, target: Format) -> Lane:
+    """The code in `target` (fp16, fp32 or fp64, or `source`) of a code in `source`, all of whose values it holds."""
+    return code if source == target else convert(code, source, IEEE[target.name])

@@ -98,3 +98,24 @@ def convert(code: BitVec, source: Format, target: Format) -> BitVec:
     value = pad(z3.Concat(x.sign, field, fraction), target.ignored_low_bits)
     special = classify([], [x])
     return select_special(special, value, target, quiet_nan(target))
+
+
+def rescale(code: BitVec, source: Format, rho: Conversion, shift: int = 0) -> BitVec:
+    """The code of 2^shift times the number of a code of `source`, rounded once with ρ; a NaN is `quiet_nan`.
+
+    Two places are kept below the significand, the last one sticky.  What is below the least normal number is shifted
+    right by as much first, so that the place of ρ's last bit is a fixed one; a significand of more places than ρ's and
+    two keeps the sticky place below the one that decides.
+    """
+    x, least = decode(code, source), rho.format.min_exponent
+    # How far the leading place lies above the least normal exponent, in two's complement.
+    lowest, highest = source.min_exponent + shift - least, source.max_exponent + 1 + shift - least
+    bits = max(abs(lowest), abs(highest)).bit_length() + 1
+    above = resize(x.field, bits) + z3.BitVecVal((lowest - 1) % (1 << bits), bits)
+    negative = z3.Extract(bits - 1, bits - 1, above) == 1
+    zero = z3.BitVecVal(0, bits)
+    width = max(source.fraction_bits, rho.fraction_bits) + 3
+    significand = pad(x.significand, width - x.significand.size())
+    shifted = sticky_shift_right(significand, z3.If(negative, -above, zero))
+    rounded = round_magnitude(x.sign, shifted, z3.If(negative, zero, above), rho)
+    return select_special(classify([], [x]), encode(rounded, rho), rho.format, quiet_nan(rho.format))

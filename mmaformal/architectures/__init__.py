@@ -1,6 +1,6 @@
 """The architectures, by name."""
 
-from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, intel, nvidia
+from mmaformal.architectures import amd, apple, arm, datapaths, e9s12, emulations, intel, nvidia
 from mmaformal.architectures.base import (
     Architecture,
     ArchitectureTable,
@@ -27,7 +27,7 @@ ARCHITECTURES = ArchitectureTable(
         "apple_amx": apple.apple_amx,
         "e9s12": e9s12.e9s12,
     },
-    unlisted={datapaths.NAME: datapaths.datapath},
+    unlisted={datapaths.NAME: datapaths.datapath, emulations.NAME: emulations.emulation},
 )
 
 #: Designs on paper: no library runs on them.

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import z3
 
 from mmaformal.algorithms import Conversion
-from mmaformal.cases.encodings import Traces
+from mmaformal.cases.encodings import StepT, Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
@@ -51,8 +52,20 @@ def same_code(lane: Lane, code: z3.BitVecRef) -> Link:
     return number(lane, code, signed=code.size() == BITS)
 
 
+@dataclass(frozen=True)
+class InnerTraces(Traces[StepT]):
+    """Traces of an instruction within those of a program over it, whose inputs and lanes they have.
+
+    Its codes are made there: what links them was derived before.
+    """
+
+    links: CodeLinks
+
+
 def inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
     """Both wings read the same codes."""
+    if isinstance(traces, InnerTraces):
+        return traces.links
 
     def link(lane: Lane, code: z3.BitVecRef) -> Link:
         return argument.derive(

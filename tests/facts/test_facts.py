@@ -44,7 +44,11 @@ def unheard(monkeypatch: pytest.MonkeyPatch) -> Instruction:
 def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
     folder = Path(next(iter(mmaformal.facts.__path__)))
     named = {path.parent.name for path in folder.glob("*/__init__.py")}
-    tabled = {i.algorithm for a in (*ARCHITECTURES.values(), ARCHITECTURES["datapath"]) for i in a}
+    tabled = {
+        i.algorithm
+        for a in (*ARCHITECTURES.values(), *(ARCHITECTURES[x] for x in ("datapath", "emulation")))
+        for i in a
+    }
     assert set(found()) == named == tabled
     for name, facts in found().items():
         assert facts.algorithm == name

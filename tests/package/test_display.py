@@ -40,6 +40,7 @@ from mmaformal import (
     cdna3,
     datapath,
     e9s12,
+    emulation,
     find_difference,
     hopper,
     probe,
@@ -142,6 +143,7 @@ def samples(folder: Path) -> Iterator[Any]:
     yield (
         kernel_for(datapath["mul_add(k=2)"].spec),
         kernel_for(datapath["gfda(k=4,group=2,frac_bits=9)"].spec),
+        kernel_for(emulation["ootomo(volta HMMA.884.F32.F32)"].spec),
     )
     numbers = np.ones((999, 99))
     errors = Errors(FORMATS["fp32"], numbers, numbers, numbers)

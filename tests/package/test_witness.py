@@ -163,7 +163,7 @@ def test_ulps() -> None:
 def one_of_each() -> list[Instruction]:
     """The first instruction of each algorithm."""
     found: dict[str, Instruction] = {}
-    for architecture in (*ARCHITECTURES.values(), ARCHITECTURES["datapath"]):
+    for architecture in (*ARCHITECTURES.values(), *(ARCHITECTURES[x] for x in ("datapath", "emulation"))):
         for i in architecture:
             found.setdefault(i.algorithm, i)
     return list(found.values())

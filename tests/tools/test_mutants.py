@@ -47,7 +47,7 @@ def test_mutants_are_of_both_wings_and_of_every_algorithm() -> None:
     assert min(wings["executable"], wings["smt"]) >= 30
     instructions = [m.instruction.split(" ", 1) for m in MUTANTS]
     asked = {ARCHITECTURES[arch][name].algorithm for arch, name in instructions}
-    listed = [*ARCHITECTURES.values(), ARCHITECTURES["datapath"]]
+    listed = [*ARCHITECTURES.values(), *(ARCHITECTURES[x] for x in ("datapath", "emulation"))]
     assert asked == {i.algorithm for arch in listed for i in arch}
     assert set(found()) == asked
 

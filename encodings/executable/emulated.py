@@ -1,0 +1,127 @@
+"""emulated, a program over another instruction, executable.  Specification: semantics §3.
+
+1. Each factor is cut in words of the unit's formats: word = φ(rest), then rest = 2^shift · (rest − word) by an IEEE
+   subtraction of fp32 and an exact scaling, as often as there are words.  Without φ it is its only word.
+2. The total is c.  Part by part, and within it block by block, the unit takes the part's products of words, each
+   result being the next one's c.  Where a part has sums of its own, each starts at +0 and is added to the total, times
+   2^-shift, by an IEEE addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated, Part
+from mmaformal.encodings import executable
+from mmaformal.encodings.executable.blocks import (
+    Addition,
+    AnyStep,
+    Lane,
+    Trace,
+    canonical_nan,
+    convert,
+    convert_exactly,
+    ieee_add,
+)
+from mmaformal.formats import Format, fp32
+
+_NAN = canonical_nan(fp32)
+
+
+class Rest(NamedTuple):
+    """What a word leaves of what it was made of."""
+
+    minus: Lane  #: the word in fp32, negated
+    subtraction: Addition
+    scaled: Lane  #: times 2^shift: what the next word is made of
+
+
+class Words(NamedTuple):
+    """A factor's words, and what each but the last leaves."""
+
+    codes: tuple[Lane, ...]
+    rests: tuple[Rest, ...]
+
+
+class Run(NamedTuple):
+    """One sum: the unit's traces, one for each product of words of each of its blocks, and where it goes."""
+
+    chain: tuple[Trace[AnyStep], ...]
+    scaled: Lane  #: the sum times 2^-shift
+    addition: Addition | None  #: to the total; None where the sum is the total
+    result: Lane  #: the total
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one step, in order."""
+
+    a: tuple[Words, ...]
+    b: tuple[Words, ...]
+    runs: tuple[Run, ...]
+    result: Lane
+
+
+def words_of(x: Lane, p: Emulated, fmt: Format) -> Words:
+    """The words of a factor, codes of `fmt`."""
+    if p.rounding is None:
+        return Words((x,), ())
+    codes, rests = [convert(x, fp32, p.rounding)], []
+    while len(codes) < p.words:
+        minus = convert_exactly(codes[-1], fmt, fp32) ^ fp32.sign_mask
+        subtraction = ieee_add(x, minus, IEEE_FP32, _NAN)
+        x = convert(subtraction.result, fp32, IEEE_FP32, p.shift) if p.shift else subtraction.result
+        rests.append(Rest(minus, subtraction, x))
+        codes.append(convert(x, fp32, p.rounding))
+    return Words(tuple(codes), tuple(rests))
+
+
+def run(p: Emulated, part: Part, blocks: range, a: Sequence[Words], b: Sequence[Words], total: Lane) -> Run:
+    """One sum of a part, over some blocks."""
+    partial = total * 0 if part.every else total
+    chain = []
+    for block in blocks:
+        some = slice(block * p.unit.k, (block + 1) * p.unit.k)
+        for i, j in part.products:
+            x, y = [each.codes[i] for each in a[some]], [each.codes[j] for each in b[some]]
+            chain.append(executable.dot_add(p.unit, x, y, partial))
+            partial = chain[-1].result
+    scaled = convert(partial, fp32, IEEE_FP32, -part.shift) if part.shift else partial
+    if not part.every:
+        return Run(tuple(chain), scaled, None, scaled)
+    addition = ieee_add(total, scaled, IEEE_FP32, _NAN)
+    return Run(tuple(chain), scaled, addition, addition.result)
+
+
+def step(p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> Step:
+    """One step over `p.step_products` products."""
+    x = tuple(words_of(code, p, p.unit.a_format) for code in a)
+    y = tuple(words_of(code, p, p.unit.b_format) for code in b)
+    runs = []
+    for part in p.parts:
+        size = part.every or p.blocks
+        for first in range(0, p.blocks, size):
+            runs.append(run(p, part, range(first, min(first + size, p.blocks)), x, y, total))
+            total = runs[-1].result
+    return Step(x, y, tuple(runs), total)
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Emulated)
+    steps = []
+    for start in range(0, spec.k, parameters.step_products):
+        part = slice(start, start + parameters.step_products)
+        steps.append(step(parameters, a[part], b[part], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,250 @@
+"""Emulations as data: products of fp32, or of fp8, as small programs over an instruction of another architecture.
+
+    from mmaformal.architectures import emulations
+    emulations.ootomo(hopper["HMMA.16816.F32"])
+    emulations.named("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)")
+    ARCHITECTURES["emulation"]["bf16x3(ampere HMMA.16816.F32.BF16)"]
+
+A scheme says in which words fp32 factors are cut, which products of words there are, and where their sums go; the
+instruction is any with fp32 c and d.  What it computes is the algorithm `emulated`.  `k` is the K of the program: as
+many blocks of the instruction's own K; a greater K is a chain of programs, each one's d the next one's c.
+There are as many as instructions and K, so the architecture "emulation" is found by its name, and not listed; what it
+lists is a table of examples.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+
+from mmaformal.algorithms import Conversion, DotAdd, Emulated, Part
+from mmaformal.architectures.base import Architecture
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+
+#: The name of the architecture that has them all.
+NAME = "emulation"
+
+#: φ for words of a format, to nearest: what conversions of the devices do (tf32: `cvt.rna.tf32.f32` of PTX)
+_WORDS = {"fp16": "IEEE-FP16", "bf16": "RNE-BF16±0", "tf32": "RNA-E8M10±0"}
+
+#: places of fp16 and tf32 significands: by so much Ootomo and Yokota scale what a word leaves
+_SCALED = 11
+
+_SOURCES = {
+    "markidis": "Markidis et al. §V (refinement by two residuals)",
+    "ootomo": "Ootomo and Yokota §4.4",
+    "promoted": "DeepSeek-V3 §3.3.2",
+}
+
+
+def markidis(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Markidis et al.: two words of each factor, all four products, the small ones first, all on the unit's c."""
+    return _program(markidis, unit, k, 2, 0, Part(((1, 1), (1, 0), (0, 1), (0, 0))))
+
+
+def ootomo(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Ootomo and Yokota: two words of each factor, the second scaled by 2^11, and three products.
+
+    The product of the first words begins at zero in every block, and is added to the total outside of the unit, to
+    nearest; both corrections are summed by the unit, over all blocks, and added last, times 2^-11.
+    """
+    blocks = _blocks(unit, k)
+    main, corrections = Part(((0, 0),), 1), Part(((1, 0), (0, 1)), blocks, _SCALED)
+    return _program(ootomo, unit, k, 2, _SCALED, main, corrections)
+
+
+def fp16x2(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Words and products of `ootomo`, all of whose sums are the unit's: the first words' is on the unit's c."""
+    blocks = _blocks(unit, k)
+    return _program(
+        fp16x2, unit, k, 2, _SCALED, Part(((0, 0),)), Part(((1, 0), (0, 1)), blocks, _SCALED), only="fp16"
+    )
+
+
+def bf16x3(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Two bf16 words of each factor, three products, the small ones first, all on the unit's c."""
+    return _program(bf16x3, unit, k, 2, 0, Part(((1, 0), (0, 1), (0, 0))), only="bf16")
+
+
+def bf16x6(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Three bf16 words of each factor, the six products that matter most, the small ones first, all on the unit's c."""
+    products = (2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)
+    return _program(bf16x6, unit, k, 3, 0, Part(products), only="bf16")
+
+
+def bf16x9(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Three bf16 words of each factor, all nine products, the small ones first, all on the unit's c."""
+    products = (2, 2), (2, 1), (1, 2), (2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 0)
+    return _program(bf16x9, unit, k, 3, 0, Part(products), only="bf16")
+
+
+def tf32x3(unit: Instruction, *, k: int | None = None) -> Instruction:
+    """Two tf32 words of each factor, three products, the small ones first, all on the unit's c."""
+    return _program(tf32x3, unit, k, 2, 0, Part(((1, 0), (0, 1), (0, 0))), only="tf32")
+
+
+def promoted(unit: Instruction, *, k: int | None = None, every: int = 1) -> Instruction:
+    """One word, the factor itself: after `every` blocks the unit's sum is added to the total, outside of the unit.
+
+    So DeepSeek-V3 has hopper's fp8 (`every` = 4 for each 128 products); as `matmul`'s `promote_every`.
+    """
+    spec, blocks = unit.spec, _blocks(unit, k)
+    parameters = Emulated(spec, (Part(((0, 0),), every),), blocks)
+    name = _spelled(promoted, unit, k, every=every)
+    dot_add = DotAdd(blocks * spec.k, spec.a_format, spec.b_format, spec.c_format, spec.d_format, parameters)
+    return _instruction(promoted, name, unit, dot_add)
+
+
+#: The schemes, by name.
+SCHEMES: dict[str, Callable[..., Instruction]] = {
+    each.__name__: each for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, promoted)
+}
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+
+def _blocks(unit: Instruction, k: int | None) -> int:
+    """How many instructions take k products."""
+    whole = unit.k if k is None else k
+    if whole < 1 or whole % unit.k:
+        raise ValueError(f"{unit.label} has K = {unit.k}; {whole} is not a multiple of it")
+    return whole // unit.k
+
+
+def _program(
+    scheme: Callable[..., Instruction],
+    unit: Instruction,
+    k: int | None,
+    words: int,
+    shift: int,
+    *parts: Part,
+    only: str = "",
+) -> Instruction:
+    """fp32 factors in words of the unit's format.  Raises ValueError for a unit of other ones."""
+    fmt = unit.a_format
+    if unit.b_format != fmt or fmt.name not in _WORDS or (only and fmt.name != only):
+        raise ValueError(
+            f"{scheme.__name__} takes a unit of {only or ', '.join(_WORDS)}, not of {unit.spec.types}"
+        )
+    blocks = _blocks(unit, k)
+    parameters = Emulated(unit.spec, parts, blocks, Conversion.named(_WORDS[fmt.name]), words, shift)
+    spec = DotAdd(blocks * unit.k, fp32, fp32, fp32, fp32, parameters)
+    return _instruction(scheme, _spelled(scheme, unit, k), unit, spec)
+
+
+def _spelled(scheme: Callable[..., Instruction], unit: Instruction, k: int | None, every: int = 1) -> str:
+    told = [
+        unit.label,
+        *([f"k={k}"] if k not in (None, unit.k) else []),
+        *([f"every={every}"] if every != 1 else []),
+    ]
+    return f"{scheme.__name__}({', '.join(told)})"
+
+
+def _instruction(
+    scheme: Callable[..., Instruction], name: str, unit: Instruction, spec: DotAdd
+) -> Instruction:
+    source = _SOURCES.get(scheme.__name__, "chosen")
+    sources = dict.fromkeys(spec.parameters, source) | {"unit": unit.label}
+    return Instruction(name, NAME, unit.m, unit.n, spec, sources=sources)
+
+
+# ---- spelled out -----------------------------------------------------------------------------------------------------
+
+#: a scheme, an architecture, an instruction (which may be spelled out with arguments of its own), arguments
+_SPELLED = re.compile(r"\s*(\w+)\s*\(\s*([^\s,()]+)\s+([^,()]+(?:\([^()]*\))?)\s*(?:,([^()]*))?\)\s*")
+
+
+def named(text: str) -> Instruction:
+    """The emulation that is spelled out: `ootomo(hopper HMMA.16816.F32, k=64)`.
+
+    Raises ValueError for what is none, with what there is; KeyError for a unit that there is not.
+    """
+    from mmaformal.architectures import ARCHITECTURES
+
+    found = _SPELLED.fullmatch(text)
+    scheme = SCHEMES.get(found[1]) if found else None
+    if found is None or scheme is None:
+        raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(spelling, SCHEMES.values()))}")
+    given: dict[str, int] = {}
+    for part in filter(None, (each.strip() for each in (found[4] or "").split(","))):
+        name, _, value = (each.strip() for each in part.partition("="))
+        if (
+            name not in inspect.signature(scheme).parameters
+            or name in ("unit", *given)
+            or not value.isdecimal()
+        ):
+            raise ValueError(f"{text}: {part!r} is no argument of {spelling(scheme)}")
+        given[name] = int(value)
+    return scheme(ARCHITECTURES[found[2]][found[3].strip()], **given)
+
+
+def spelling(scheme: Callable[..., Instruction]) -> str:
+    """How an emulation is spelled, with the arguments that it takes."""
+    more = [f"[{name}]" for name in inspect.signature(scheme).parameters if name != "unit"]
+    return f"{scheme.__name__}({', '.join(['ARCH INSTRUCTION', *more])})"
+
+
+# ---- as an architecture ----------------------------------------------------------------------------------------------
+
+
+class Space(Architecture):
+    """All emulations: found where they are spelled out; a few are listed."""
+
+    def _find(self, name: str) -> Instruction | None:
+        if found := super()._find(name):
+            return found
+        try:
+            return named(name)
+        except (TypeError, ValueError, KeyError):
+            return None
+
+    def _not_found(self, name: str) -> str:
+        try:
+            named(name)
+        except (TypeError, ValueError, KeyError) as error:
+            return str(error)
+        return super()._not_found(name)
+
+
+_EXAMPLES = (
+    "markidis(volta HMMA.884.F32.F32)",
+    "ootomo(volta HMMA.884.F32.F32)",
+    "markidis(ampere HMMA.16816.F32)",
+    "ootomo(ampere HMMA.16816.F32)",
+    "markidis(hopper HMMA.16816.F32)",
+    "ootomo(hopper HMMA.16816.F32)",
+    "ootomo(hopper HMMA.16816.F32, k=64)",
+    "ootomo(ampere HMMA.1688.F32.TF32)",
+    "fp16x2(hopper HMMA.16816.F32)",
+    "bf16x3(ampere HMMA.16816.F32.BF16)",
+    "bf16x6(ampere HMMA.16816.F32.BF16)",
+    "bf16x9(ampere HMMA.16816.F32.BF16)",
+    "tf32x3(ampere HMMA.1688.F32.TF32)",
+    "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)",
+)
+
+
+def emulation() -> Space:
+    return Space(NAME, "programs over instructions", map(named, _EXAMPLES))
+
+
+__all__ = [
+    "NAME",
+    "SCHEMES",
+    "Space",
+    "bf16x3",
+    "bf16x6",
+    "bf16x9",
+    "emulation",
+    "fp16x2",
+    "markidis",
+    "named",
+    "ootomo",
+    "promoted",
+    "spelling",
+    "tf32x3",
+]

@@ -1,0 +1,123 @@
+"""Why both wings' steps of an emulation give the same code.
+
+Words, what they leave, scalings and the last sums are codes, each linked from that of the code before; in between are
+traces of the unit, whose own facts derive that their results are the same, from the links of the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from mmaformal.algorithms import IEEE_FP32, Emulated
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.interfaces import AnyStep
+from mmaformal.encodings.executable import emulated as executable_emulated
+from mmaformal.encodings.executable.blocks import AnyStep as ExecutableStep
+from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.smt import Trace as SmtTrace
+from mmaformal.encodings.smt import emulated as smt_emulated
+from mmaformal.facts.registry import facts_of
+from mmaformal.lanes import Lane
+from mmaformal.proof.encoding_links import CodeLinks, InnerTraces, add_codes, inputs, same_code
+from mmaformal.proof.lemmas import Argument, Link
+
+
+def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
+    p = traces.spec.parameters
+    assert isinstance(p, Emulated)
+    a, b, c, *_ = inputs(argument, traces)
+    size = p.step_products
+    for n, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+        assert isinstance(executable, executable_emulated.Step)
+        x, y = (
+            [
+                words(argument, p, link, mine, other)
+                for link, mine, other in zip(links[n * size : (n + 1) * size], *both, strict=True)
+            ]
+            for links, both in ((a, (executable.a, smt.a)), (b, (executable.b, smt.b)))
+        )
+        done = 0
+        for part in p.parts:
+            each = part.every or p.blocks
+            for first in range(0, p.blocks, each):
+                blocks = range(first, min(first + each, p.blocks))
+                pairs = [(block, *pair) for block in blocks for pair in part.products]
+                c = run(argument, traces, pairs, (x, y), c, executable.runs[done], smt.runs[done])
+                done += 1
+
+
+def _converted(argument: Argument, what: str, lane: Lane, code: z3.BitVecRef, given: Link) -> Link:
+    """The link of a code that is made of another one alone."""
+    return argument.derive("words", what, [same_code(lane, code)], [given])[0]
+
+
+def words(
+    argument: Argument,
+    p: Emulated,
+    factor: Link,
+    executable: executable_emulated.Words,
+    smt: smt_emulated.Words,
+) -> list[Link]:
+    """The links of a factor's words."""
+    if p.rounding is None:
+        return [factor]
+    what = f"{p.rounding}: words of equal codes are equal"
+    links: list[Link] = []
+    for n, (mine, other) in enumerate(zip(executable.codes, smt.codes, strict=True)):
+        if n:
+            rest, same = executable.rests[n - 1], smt.rests[n - 1]
+            minus = _converted(
+                argument, "words are widened and negated alike", rest.minus, same.minus, links[-1]
+            )
+            left = add_codes(argument, [factor, minus], rest.subtraction, same.subtraction, IEEE_FP32)
+            factor = left
+            if p.shift:
+                text = f"what is left is scaled by 2^{p.shift} alike"
+                factor = _converted(argument, text, rest.scaled, same.scaled, left)
+        links.append(_converted(argument, what, mine, other, factor))
+    return links
+
+
+def run(
+    argument: Argument,
+    traces: Traces[smt_emulated.Step],
+    pairs: Sequence[tuple[int, int, int]],
+    factors: tuple[Sequence[Sequence[Link]], Sequence[Sequence[Link]]],
+    total: Link,
+    executable: executable_emulated.Run,
+    smt: smt_emulated.Run,
+) -> Link:
+    """The link of the total after one sum; `pairs` are the blocks and words that its chain takes."""
+    p, partial = traces.spec.parameters, total
+    assert isinstance(p, Emulated)
+    if executable.addition is not None:
+        (partial,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
+    for (block, i, j), mine, other in zip(pairs, executable.chain, smt.chain, strict=True):
+        some = range(block * p.unit.k, (block + 1) * p.unit.k)
+        x, y = ([side[k][word] for k in some] for side, word in zip(factors, (i, j), strict=True))
+        partial = of_unit(argument, traces, CodeLinks(x, y, partial, [], []), mine, other)
+    if executable.addition is None:
+        return partial
+    assert smt.addition is not None
+    if executable.scaled is not executable.chain[-1].result:
+        partial = _converted(argument, "sums are scaled alike", executable.scaled, smt.scaled, partial)
+    return add_codes(argument, [total, partial], executable.addition, smt.addition, IEEE_FP32)
+
+
+def of_unit(
+    argument: Argument,
+    traces: Traces[smt_emulated.Step],
+    links: CodeLinks,
+    executable: Trace[ExecutableStep],
+    smt: SmtTrace[AnyStep],
+) -> Link:
+    """The link of a result of the unit, as its own facts derive it from those of its operands."""
+    assert isinstance(traces.spec.parameters, Emulated)
+    unit = traces.spec.parameters.unit
+    a, b = ([side[k] for k in unit.taken] for side in (links.a, links.b))
+    links = links._replace(a=a, b=b)
+    inner = InnerTraces(unit.in_order, traces.inputs, traces.lanes, executable, smt, links)
+    facts_of(unit).equal(argument, inner)
+    return same_code(executable.result, smt.result)

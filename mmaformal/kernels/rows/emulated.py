@@ -1,0 +1,30 @@
+"""Rows of emulated: words by the executable on NumPy's lanes, the unit's rows, fp32 sums by the processor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaformal.algorithms import DotAdd, Emulated
+from mmaformal.kernels import rows as units
+from mmaformal.kernels.emulated import add_to, words
+from mmaformal.kernels.ieee import check_processor
+from mmaformal.kernels.rows.batch import Batch
+
+
+def run(spec: DotAdd, rows: Batch) -> None:
+    p = spec.parameters
+    assert isinstance(p, Emulated)
+    check_processor()
+    a, b = words(rows.a, p, p.unit.a_format), words(rows.b, p, p.unit.b_format)
+    total = rows.c.astype(np.uint32)
+    for start in range(0, spec.k, p.step_products):
+        for part in p.parts:
+            each = part.every or p.blocks
+            for block in range(0, p.blocks, each):
+                partial = np.zeros_like(total) if part.every else total
+                for at in range(block, min(block + each, p.blocks)):
+                    some = slice(start + at * p.unit.k, start + (at + 1) * p.unit.k)
+                    for i, j in part.products:
+                        partial = units.dot_add(p.unit, a[i][:, some], b[j][:, some], partial)
+                total = add_to(total, partial, part.shift) if part.every else partial
+    rows.d[:] = total

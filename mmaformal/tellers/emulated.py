@@ -1,0 +1,59 @@
+"""A step of an emulation, told: words, what the unit gives for each product of them, and the sums outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mmaformal.algorithms import DotAdd, Emulated
+from mmaformal.encodings.executable import emulated
+from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.formats import Format, fp32
+from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text, sum_text
+
+
+def tell(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:
+    p = spec.parameters
+    assert isinstance(p, Emulated)
+    steps: Steps = []
+    for n, step in enumerate(trace.steps):
+        told = [*_words(p, step, n * p.step_products), *_runs(p, step, c)]
+        steps.append(ToldStep([*told, Row("encode", "d", code_text(code_of(step.result, fp32), fp32))]))
+        c = code_of(step.result, fp32)
+    return steps
+
+
+def _is_zero(code: int, fmt: Format) -> bool:
+    return fmt.is_finite(code) and fmt.value(code) == 0
+
+
+def _words(p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
+    """The words of the factors whose products are not zero."""
+    a, b = p.unit.a_format, p.unit.b_format
+    if p.rounding is None:
+        return
+    for k, (x, y) in enumerate(zip(step.a, step.b, strict=True)):
+        if _is_zero(x.codes[0], a) and _is_zero(y.codes[0], b):
+            continue
+        for side, words, fmt in (("a", x, a), ("b", y, b)):
+            for i, code in enumerate(words.codes):
+                scale = f" · 2^-{p.shift * i}" if p.shift * i else ""
+                yield Row("split", f"{side}[{first + k}], word {i}", code_text(code, fmt) + scale)
+
+
+def _runs(p: Emulated, step: emulated.Step, total: int) -> Iterator[Row]:
+    """Each result of the unit, and each addition to the total."""
+    done = 0
+    for part in p.parts:
+        each = part.every or p.blocks
+        for first in range(0, p.blocks, each):
+            run, blocks = step.runs[done], range(first, min(first + each, p.blocks))
+            pairs = [(block, *pair) for block in blocks for pair in part.products]
+            for (block, i, j), trace in zip(pairs, run.chain, strict=True):
+                where = f" of block {block}" if p.blocks > 1 else ""
+                label = f"words {i} of a, {j} of b{where}"
+                yield Row("unit", label, code_text(code_of(trace.result, fp32), fp32))
+            if run.addition is not None:
+                scaled = code_of(run.scaled, fp32)
+                what = f"total + sum / 2^{part.shift}" if part.shift else "total + sum"
+                yield Row("add", what, sum_text(total, scaled, code_of(run.result, fp32)))
+            total, done = code_of(run.result, fp32), done + 1

@@ -1,0 +1,252 @@
+"""Emulations: words and products against exact arithmetic and NumPy's casts; both encodings, kernels and rows alike."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import exact
+import numpy as np
+import pytest
+import z3
+from numpy.typing import NDArray
+from random_cases import cases
+
+from mmaformal import ARCHITECTURES, emulation, hopper, matmul
+from mmaformal.algorithms import Emulated, Part
+from mmaformal.architectures import UnknownInstructionError, emulations
+from mmaformal.cases.inputs import Rows
+from mmaformal.cases.run import SmtWing, run
+from mmaformal.encodings.smt import emulated as smt_emulated
+from mmaformal.encodings.smt import ieee
+from mmaformal.formats import fp32
+from mmaformal.kernels import kernel_for, rows
+from mmaformal.kernels.plain import PlainKernel
+from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.solver.answers import Fails, Holds
+
+#: a program of each scheme, over units of several algorithms
+PROGRAMS = [
+    "markidis(volta HMMA.884.F32.F32)",
+    "ootomo(volta HMMA.884.F32.F32)",
+    "ootomo(volta HMMA.884.F32.F32, k=12)",
+    "fp16x2(volta HMMA.884.F32.F32, k=8)",
+    "ootomo(ampere HMMA.1684.F32.TF32)",
+    "tf32x3(ampere HMMA.1684.F32.TF32, k=8)",
+    "bf16x3(ampere HMMA.1688.F32.BF16)",
+    "bf16x6(ampere HMMA.1688.F32.BF16)",
+    "bf16x9(ampere HMMA.1688.F32.BF16)",
+    "markidis(cdna1 f32_4x4x4f16)",
+    "ootomo(cdna2 f32_4x4x4f16)",
+    "ootomo(cdna3 f32_4x4x4_16b_f16)",
+    "markidis(datapath fda(k=2,frac_bits=24))",
+    "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)",
+    "promoted(volta HMMA.884.F32.F32, k=12, every=2)",
+]
+
+
+def near_one(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    numbers = np.ldexp(rng.standard_normal(shape), rng.integers(-9, 10, shape))
+    return numbers.astype(np.float32)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_encodings_are_exact_arithmetic(name: str) -> None:
+    i = emulation[name]
+    some = cases(i.spec, random.Random(name), 12)
+    expected = [exact.dot_add(i.spec, x.a, x.b, x.c) for x in some]
+    assert run(i, some) == expected
+    assert SmtWing(i.spec).results(Rows.of(some[:2])) == expected[:2]
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if "cdna" not in name])
+def test_kernel_and_rows_are_the_executable(name: str) -> None:
+    one, rng = emulation[name], np.random.default_rng(1)
+    i, fmt = one.chained(2 * one.k), one.a_format
+    a, b = (
+        near_one(rng, (40, i.k)).view(np.uint32)
+        if fmt == fp32
+        else rng.integers(0, fmt.codes, (40, i.k)).astype(fmt.word)
+        for _ in range(2)
+    )
+    a[:4, :2] = rng.integers(0, fmt.codes, (4, 2))  # special values and subnormals, too
+    c = near_one(rng, (40,)).view(np.uint32)
+    assert (rows.dot_add(i.spec, a, b, c) == i.dot_add(a, b, c)).all()
+    d, plain = np.repeat(c[:7, None], 5, 1), PlainKernel(one.spec)
+    expected = d.copy()
+    plain.run(plain.rows(a[:7]), plain.columns(b[:5].T), expected, 0, 2)
+    assert kernel_for(one.spec).description.startswith("emulated: ")
+    assert (matmul(a[:7], b[:5].T, d, instruction=one) == expected).all()
+
+
+def split(x: NDArray[np.float32], scale: float) -> tuple[NDArray[np.float16], NDArray[np.float16]]:
+    high = x.astype(np.float16)
+    return high, ((x - high.astype(np.float32)) * np.float32(scale)).astype(np.float16)
+
+
+def test_the_two_papers_schemes_in_numpy() -> None:
+    """Their loops again, by NumPy's casts and fp32 additions, on the unit's own `dot_add`."""
+    unit, rng = hopper["HMMA.16816.F32"], np.random.default_rng(2)
+    a, b = near_one(rng, (200, 48)), near_one(rng, (200, 48))
+    zero = np.zeros(200, np.float32)
+    (ah, al), (bh, bl) = split(a, 1.0), split(b, 1.0)
+    d: Any = zero
+    for k in range(0, 48, 16):
+        s = slice(k, k + 16)
+        for x, y in ((al, bl), (al, bh), (ah, bl), (ah, bh)):
+            d = unit.dot_add(x[:, s], y[:, s], d)
+    assert (emulation["markidis(hopper HMMA.16816.F32, k=48)"].dot_add(a, b, zero) == d).all()
+    assert (emulation["markidis(hopper HMMA.16816.F32)"].chained(48).dot_add(a, b, zero) == d).all()
+    (ah, al), (bh, bl) = split(a, 2048.0), split(b, 2048.0)
+    main, corrections = zero, zero
+    for k in range(0, 48, 16):
+        s = slice(k, k + 16)
+        main = main + unit.dot_add(ah[:, s], bh[:, s], zero)
+        corrections = unit.dot_add(al[:, s], bh[:, s], corrections)
+        corrections = unit.dot_add(ah[:, s], bl[:, s], corrections)
+    expected = main + corrections / np.float32(2048)
+    assert (emulation["ootomo(hopper HMMA.16816.F32, k=48)"].dot_add(a, b, zero) == expected).all()
+
+
+def test_promoted_is_matmul_s_promotion() -> None:
+    name, rng = "QGMMA.64x8x32.F32.E4M3.E4M3", np.random.default_rng(3)
+    A, B = (rng.integers(0, 0x7F, (9, 256)).astype(np.uint8) for _ in range(2))
+    expected = matmul(A, B.T, instruction=hopper[name], promote_every=4)
+    for i in (
+        emulation[f"promoted(hopper {name}, k=128, every=4)"],
+        emulation[f"promoted(hopper {name}, k=256, every=4)"],
+    ):
+        assert (matmul(A, B.T, instruction=i) == expected).all()
+
+
+def test_corrections_help() -> None:
+    """Products of three words are as good as fp32's, of one much worse."""
+    rng = np.random.default_rng(4)
+    A, B = rng.standard_normal((20, 64)).astype(np.float32), rng.standard_normal((64, 20)).astype(np.float32)
+    sums = A.astype(np.float64) @ B
+
+    def error(name: str) -> float:
+        return float(abs(matmul(A, B, instruction=emulation[name]) - sums).max())
+
+    single = float(abs((A.astype(np.float16) @ B.astype(np.float16)) - sums).max())
+    three, nine = error("bf16x3(ampere HMMA.16816.F32.BF16)"), error("bf16x9(ampere HMMA.16816.F32.BF16)")
+    assert error("ootomo(ampere HMMA.16816.F32)") < nine * 2 < three < single
+
+
+# ---- names and what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_name_leads_back(name: str) -> None:
+    i = emulations.named(name)
+    assert emulations.named(i.name) == i
+    assert emulation[f" {name} "] == i
+    assert i.k == i.spec.parameters.step_products
+
+
+def test_the_space_is_found_and_not_listed() -> None:
+    assert "emulation" in ARCHITECTURES
+    assert "emulation" not in list(ARCHITECTURES)
+    assert {each.name.partition("(")[0] for each in emulation} == set(emulations.SCHEMES)
+    assert all(emulation[each.name] == each for each in emulation)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "ozaki(hopper HMMA.16816.F32)",
+            "no emulation 'ozaki(hopper HMMA.16816.F32)': it is one of markidis(",
+        ),
+        ("ootomo(hopper HMMA.16816.F32, k=20)", "20 is not a multiple of it"),
+        ("ootomo(hopper HMMA.16816.F32, unit=2)", "'unit=2' is no argument of ootomo("),
+        ("ootomo(hopper HMMA.16816.F16)", "c and d of fp32"),
+        ("ootomo(hopper QGMMA.64x8x32.F32.E4M3.E4M3)", "takes a unit of fp16, bf16, tf32"),
+        ("bf16x3(hopper HMMA.16816.F32)", "takes a unit of bf16"),
+        ("ootomo(hopper HMMA.32)", "hopper has no instruction 'HMMA.32'"),
+        ("promoted(hopper HMMA.16816.F32, every=2)", "a sum of 1 blocks, not every 2"),
+    ],
+)
+def test_what_is_no_emulation_is_told(name: str, told: str) -> None:
+    with pytest.raises(UnknownInstructionError) as caught:
+        emulation[name]
+    assert told in str(caught.value)
+    assert name not in emulation
+
+
+def test_what_is_no_program_is_refused() -> None:
+    i = emulation["ootomo(volta HMMA.884.F32.F32)"]
+    for change, told in (
+        ({"rounding": None}, "more than one word"),
+        ({"rounding": "RNE-BF16±0"}, "a φ that gives fp16"),
+        ({"rounding": "RNE-FP16"}, "keeps the sign of zero"),
+        ({"words": 1}, "words up to 1, of which there are 1"),
+        ({"unit": i.spec}, "a unit that is none itself"),
+        ({"parts": ()}, "a part at least"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            i.replace(**change)
+    with pytest.raises(TypeError):
+        i.replace(parts=(((0, 0),),))
+    with pytest.raises(ValueError, match="products of two words"):
+        Part(((0, 0, 0),))
+    with pytest.raises(ValueError, match="not scaled"):
+        Part(((0, 0),), 0, 11)
+
+
+# ---- both encodings are equal ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "promoted(datapath fda(k=2,frac_bits=9), k=4)",
+        pytest.param("ootomo(datapath fda(k=2,frac_bits=9))", marks=pytest.mark.slow),
+        pytest.param("markidis(hopper HMMA.16816.F32)", marks=pytest.mark.slow),
+        pytest.param("ootomo(hopper HMMA.16816.F32, k=64)", marks=pytest.mark.slow),
+        pytest.param("ootomo(ampere HMMA.1688.F32.TF32)", marks=pytest.mark.slow),
+        pytest.param("fp16x2(hopper HMMA.16816.F32)", marks=pytest.mark.slow),
+        pytest.param("bf16x3(ampere HMMA.16816.F32.BF16)", marks=pytest.mark.slow),
+        pytest.param("bf16x9(ampere HMMA.16816.F32.BF16)", marks=pytest.mark.slow),
+        pytest.param("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)", marks=pytest.mark.slow),
+    ],
+)
+def test_both_encodings_are_proved_equal(name: str) -> None:
+    assert isinstance(prove_encodings(emulation[name], timeout=120), Holds)
+
+
+def test_a_total_that_is_forgotten_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smt_emulated, "add", lambda x, y, rho, nan: ieee.add(y, y, rho, nan))
+    assert isinstance(
+        prove_encodings(emulation["promoted(datapath fda(k=2,frac_bits=9), k=4)"], timeout=60), Fails
+    )
+
+
+@pytest.mark.slow
+def test_a_broken_program_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last conversion forgets its scale: an input is shown."""
+    whole = ieee.rescale
+    monkeypatch.setattr(
+        smt_emulated, "rescale", lambda code, fmt, rho, shift=0: whole(code, fmt, rho, max(shift, 0))
+    )
+    assert isinstance(prove_encodings(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60), Fails)
+
+
+@pytest.mark.slow
+def test_a_broken_rounding_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words below the least normal number are cut: nothing sticky is left."""
+    shifted = ieee.sticky_shift_right
+
+    def cut(x: z3.BitVecRef, n: z3.BitVecRef) -> z3.BitVecRef:
+        return z3.LShR(x, ieee.resize(n, x.size())) if n.size() < 10 and x.size() == 26 else shifted(x, n)
+
+    monkeypatch.setattr(ieee, "sticky_shift_right", cut)
+    assert isinstance(prove_encodings(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60), Fails)
+
+
+def test_parameters_are_plain_data() -> None:
+    p = emulation["ootomo(hopper HMMA.16816.F32, k=64)"].parameters
+    assert isinstance(p, Emulated)
+    assert p.describe().endswith(
+        "parts=(0·0) every 1,(1·0+0·1)/2^11 every 4 blocks=4 rounding=IEEE-FP16 words=2 shift=11"
+    )
