@@ -285,9 +285,14 @@ def _two_products(instruction: Instruction) -> Codes:
 
 
 def _tie_and_more(instruction: Instruction) -> Codes:
-    """A product that is a tie in fp32, and 2^−(F + 1), which decides it and is cut; no product of bf16 is one."""
+    """A product that is a tie in fp32, and one 2^−(F + 1) smaller, which decides it and is cut.
+
+    A product of bf16 has 16 bits: it is a tie as half of the least subnormal number.
+    """
     if instruction.a_format != fp32:
-        return _two_products(instruction)
+        least = fp32.min_exponent - fp32.fraction_bits - 1 - _places(instruction) - 1
+        small = (f"0x1p{least // 2}", f"0x1p{least - least // 2}")
+        return codes(instruction, [("0x1p-75", "0x1p-75"), small], "0")
     far = _places(instruction) + 1
     tie, small = "0x1.001p+0", (f"0x1p-{far // 2}", f"0x1p-{far - far // 2}")
     return codes(instruction, [(tie, tie), small], "0")
@@ -397,6 +402,7 @@ def _undetected(instruction: Instruction) -> Instruction:
 
 _HALVES = ("DP4A.FP16", "DP4A.BF16", "DP1A.FP32")
 _ONE = ("two products are the fewest: of one, d is rounded once (claim fma)",)
+_NO_C = (*_ONE, "c is 0")
 
 CLAIMS: tuple[Claim[Instruction], ...] = (
     Claim(
@@ -422,7 +428,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "fma-code",
         "where all products but one are zero, of numbers, d is the code that sfma gives of U, V and c (wfma, of bf16), "
         "special values included, unless U·V and c are −0, and another product is +0",
-        (*_FP32, _LOSSY[0]),
+        (*_FP32, *_LOSSY[:2]),
         _fma_code,
     ),
     Claim("fma-least", "so it is with L = 49 + log2 of the E9S12 products", _FP32, _least_fma),
@@ -461,9 +467,7 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         "rounded",
         "d is the exact c + Σ a·b, rounded once",
         _LOSSY,
-        _fails(
-            _tie_and_more, "what is shifted out is not there when the rest cancels", _correct, minimal=_ONE
-        ),
+        _fails(_tie_and_more, "what is shifted out would decide a tie", _correct, minimal=_NO_C),
     ),
     Claim(
         "faithful",
