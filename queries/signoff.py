@@ -48,7 +48,7 @@ from mmaformal.solver.portfolio import Outcome
 from mmaformal.spaces.common import Types
 
 #: Random cases on which a design is run before anything is proved, by moods, and those that nodes are compared on.
-_CASES, _SEEN = 4000, 200
+_CASES, _SEEN = 4000, 1000
 #: The part of the time given in which a witness is made smaller.
 _SHRINKING = 0.6
 #: Rows of a recording that are run at once.

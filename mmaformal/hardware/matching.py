@@ -19,34 +19,25 @@ from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
+from mmaformal.hardware.graph import Graph
+from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
 from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import named
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
-from mmaformal.proof.lemmas import Argument, Link, is_maximum
+from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker, constants_of
 
 #: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …
 _PATIENCE = (1.0, 3.0, 10.0)
-#: What depends on so few inputs is tried without a cut, too.
-_FEW = 3
-_ARITHMETIC = frozenset(
-    (
-        z3.Z3_OP_BADD,
-        z3.Z3_OP_BSUB,
-        z3.Z3_OP_BMUL,
-        z3.Z3_OP_BNEG,
-        z3.Z3_OP_BSHL,
-        z3.Z3_OP_BLSHR,
-        z3.Z3_OP_BASHR,
-    )
-)
 #: Nodes of the model that are tried for one of the design.
 _TRIED = 3
 #: A word of fewer bits than this has the values of another by chance, and is tried with the same values only.
 _WORD = 4
+#: One of more is no exponent.
+_EXPONENT = 32
 
 
 @dataclass(repr=False)
@@ -85,7 +76,48 @@ def follow(
     return _Follower(asker, spec, inputs, design, rows, progress).run()
 
 
-class _Follower:
+class _Proving:
+    """What is proved so far, and the next claim."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.asker, self.graph = asker, Graph()
+        self.theorem = Argument(Tracer())
+        self.theorem.simplified = True
+        self.links: dict[int, Link] = {}  #: by the design's node
+        self.of_model: dict[int, Link] = {}  #: by the model's
+        self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
+
+    def _attempt(
+        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
+    ) -> bool:
+        trial = Theorem()
+        trial.simplified = True
+        text = "a node of the design is the model's"
+        trial.derive("design", text, [link], given, cut)
+        (lemma,) = trial.lemmas.values()
+        if not self._known(lemma, patience):
+            return False
+        self.theorem.derive("design", text, [link], given, cut)
+        return True
+
+    def _known(self, lemma: Lemma, patience: float) -> bool:
+        return cache_of(self.asker).attempt(self.asker, lemma, patience).verdict == "unsat"
+
+    def _given(self, node: z3.ExprRef, term: z3.ExprRef, level: int) -> list[Link]:
+        """What is cut: the proved nodes next to both, or `level` of them further."""
+        found: dict[int, Link] = {}
+        for root, known in ((node, self.links), (term, self.of_model)):
+            for link in self.graph.frontier(root, known, level):
+                found[id(link)] = link
+        cut = {free.get_id() for link in found.values() for free in link.free}
+        return [*found.values(), *(link for free, link in self.below if free <= cut)]
+
+    def _cut(self, term: z3.ExprRef, known: dict[int, Link]) -> set[int]:
+        """Which nodes of the model are cut next to a term."""
+        return {free.get_id() for link in self.graph.frontier(term, known, 0) for free in link.free}
+
+
+class _Follower(_Proving):
     def __init__(
         self,
         asker: Asker,
@@ -95,37 +127,40 @@ class _Follower:
         rows: Rows,
         progress: Callable[[str], None],
     ) -> None:
-        self.asker, self.design, self.progress = asker, design, progress
+        super().__init__(asker)
+        self.design, self.progress = design, progress
         self.trace = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b)
         self.d, self.wanted = design.outputs["d"], self.trace.result
         interfaces = [term for _, term in named("", self.trace)]
-        self.model = _nodes([*interfaces, self.wanted])
-        self.nodes = [node for node in _nodes([self.d]) if isinstance(node, z3.BitVecRef)]
+        self.model = self.graph.nodes([*interfaces, self.wanted])
+        self.nodes = [node for node in self.graph.nodes([self.d]) if isinstance(node, z3.BitVecRef)]
         self.named = {term.get_id(): name for name, term in reversed(list(design.wires.items()))}
         found = evaluate_all([*self.model, *self.nodes], values_of(inputs, rows, design))
         self.values: dict[int, Value] = {
             number: tuple(int(x) for x in np.broadcast_to(column, len(rows)))
             for number, column in found.items()
         }
-        self.theorem = Argument(Tracer())
-        self.theorem.simplified = True
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
-        self.links: dict[int, Link] = {}  #: by the design's node
-        self.of_model: dict[int, Link] = {}  #: by the model's
+        self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
-        self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
 
     def run(self) -> Matched:
-        candidates = _Candidates(self.model, self.values)
+        self.candidates = _Candidates(self.model, self.values)
+        for term in self.model:
+            self._constant(term, self.of_model)
         self.partials = Partials(list(sums_of(self.model)), self.values)
-        self._maxima()
+        largest = largest_exponents(self.theorem, self.trace.steps)
+        self.maxima = Maxima(largest, self.values)
+        self.below = [
+            ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
+        ]
         for number, node in enumerate(self.nodes):
             if self.asker.left <= 0:
                 break
             if node.get_id() != self.d.get_id() and not _is_leaf(node):
                 name = self.named.get(node.get_id(), "")
                 self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
-                self._match(node, candidates.of(node))
+                self._match(node, self.candidates.of(node))
         last = self._link(self.d, self.wanted, lambda term: term) or self._by_leading_one()
         proof = None
         if last is not None:
@@ -137,29 +172,67 @@ class _Follower:
     def _unmatched(self, node: z3.BitVecRef) -> bool:
         return node.get_id() in self.named and node.get_id() not in self.links and not _is_leaf(node)
 
-    def _maxima(self) -> None:
-        """That an exponent is at most the largest, of each step."""
-        for step in self.trace.steps:
-            top = getattr(step, "e_max", None)
-            terms = [
-                getattr(term, "exponent", None)
-                for term in (*getattr(step, "products", ()), getattr(step, "addend", None))
-            ]
-            below = [term for term in terms if isinstance(term, z3.BitVecRef)]
-            if isinstance(top, z3.BitVecRef) and below and is_maximum(top, below):
-                for link in self.theorem.not_below("align", "exponents", top, below):
-                    self.below.append(({term.get_id() for term in link.free}, link))
-
     def _match(
         self,
         node: z3.BitVecRef,
         candidates: Iterable[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]],
     ) -> None:
-        if self._sum(node):
+        if self._constant(node, self.links) or self._sum(node) or self._maximum(node):
             return
-        for tried, (term, value) in enumerate(candidates):
-            if tried == _TRIED or self._link(node, term, value) is not None:
+        found = list(candidates)
+        if len(found) > 1:
+            cut = self._cut(node, self.links)
+            found.sort(key=lambda each: self._unlike(each[0], cut))
+        for term, value in found[:_TRIED]:
+            if self._link(node, term, value) is not None:
+                self._alike(term)
                 return
+
+    def _unlike(self, term: z3.ExprRef, cut: set[int]) -> tuple[bool, int]:
+        """Candidates in order: those that are cut elsewhere, then by how much else is cut next to them."""
+        return term.get_id() not in self.chosen, len(cut ^ self._cut(term, self.of_model))
+
+    def _alike(self, term: z3.ExprRef) -> None:
+        """That other nodes of the model are functions of one that is matched, so that they are not cut beside it."""
+        self.chosen.add(term.get_id())
+        for other in self.candidates.like(term):
+            if other.get_id() in self.of_model:
+                continue
+            if self.graph.of_few_inputs(other, term):
+                given = []
+            elif self._cut(other, self.of_model) <= {term.get_id()} | self._cut(term, self.of_model):
+                given = self.graph.frontier(other, self.of_model, 0)
+            else:
+                continue
+            value = next(value for each, value in self.candidates.of(other) if each is term)
+            said = _as(value(term), other)
+            link = Link(other == said, (term,), ((other, said),))
+            if self._attempt(link, given, _PATIENCE[0]):
+                self.of_model[other.get_id()] = link
+
+    def _constant(self, term: z3.ExprRef, known: dict[int, Link]) -> bool:
+        """Whether a term is proved to be one value: it depends on few inputs, or is made of such terms."""
+        seen, number = self.values[term.get_id()], term.get_id()
+        if not term.num_args() or seen.count(seen[0]) < len(seen):
+            return False
+        value = (
+            z3.BitVecVal(seen[0], term.sort())
+            if isinstance(term, z3.BitVecRef)
+            else z3.BoolVal(bool(seen[0]))
+        )
+        link = Link(term == value, (), ((term, value),))
+        given = [known[x.get_id()] for x in self.graph.operands(term) if x.get_id() in known]
+        pairs = [pair for each in given for pair in each.defined if not each.free]
+        if pairs and z3.simplify(z3.substitute(term, *pairs)).eq(value):
+            given = [each for each in given if not each.free]
+        elif self.graph.of_few_inputs(term):
+            given = []
+        else:
+            return False
+        if self._attempt(link, given, _PATIENCE[0]):
+            known[number] = link
+            return True
+        return False
 
     def _link(
         self, node: z3.BitVecRef, term: z3.ExprRef, value: Callable[[z3.ExprRef], z3.BitVecRef]
@@ -170,7 +243,8 @@ class _Follower:
         said = value(term)
         link = Link(node == said, (term,), ((node, said),))
         before: list[tuple[int, ...]] = []
-        for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if _is_plain(link.claim) else _PATIENCE):
+        plain = self.graph.of_few_inputs(node, term) or not self.graph.arithmetic(node, term, said)
+        for level, patience in enumerate((*_PATIENCE, _PATIENCE[1]) if plain else _PATIENCE):
             given = self._given(node, term, level) if level < len(_PATIENCE) else []
             key = tuple(sorted(id(each) for each in given))
             if key in before:
@@ -233,7 +307,7 @@ class _Follower:
             if term.get_id() not in self.bounds:
                 one = Partial(partial.of, frozenset((place,)), term, bound_of(term))
                 link = Link(one.bounded, (term,))
-                if self._attempt(link, _frontier(term, self.of_model, 0), _PATIENCE[1]):
+                if self._attempt(link, self.graph.frontier(term, self.of_model, 0), _PATIENCE[1]):
                     self.bounds[term.get_id()] = link
             if term.get_id() in self.bounds:
                 found.append(self.bounds[term.get_id()])
@@ -251,31 +325,33 @@ class _Follower:
         self.links[node.get_id()] = self.of_model[total.get_id()] = link
         return True
 
-    def _attempt(
-        self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
-    ) -> bool:
-        text = "a node of the design is the model's"
-        inputs = [*cut, *constants_of(link.claim)]
-        trial = Theorem()
-        trial.simplified = True
-        trial.derive("design", text, [link], given, inputs)
-        (lemma,) = trial.lemmas.values()
-        if not self._known(lemma, patience):
+    def _maximum(self, node: z3.BitVecRef) -> bool:
+        """Whether a node of the design is proved to be the largest of some of the model's exponents, and an offset."""
+        seen, bits = self.values[node.get_id()], node.size()
+        if not _WORD <= bits <= _EXPONENT or seen in self.candidates.same:
             return False
-        self.theorem.derive("design", text, [link], given, inputs)
+        for numbers in (seen, signed(seen, bits)):
+            found = self.maxima.of(numbers)
+            if found is None:
+                continue
+            maximum, offset = found
+            said = self._link(node, maximum.term, lambda x, offset=offset: _word(x, bits) + offset)
+            if said is not None:
+                self.maxima.add(maximum, numbers, offset)
+                return not maximum.whole or self._all(node, said, maximum, offset)
+        return False
+
+    def _all(self, node: z3.BitVecRef, said: Link, maximum: Maximum, offset: int) -> bool:
+        """From the largest of all exponents in the design's order to the model's."""
+        top, terms = maximum.of.top, maximum.of.terms
+        same = self.theorem.same_maximum("align", "exponents", maximum.term, top, terms, maximum.of.below)
+        value = _word(top, node.size()) + offset
+        link = Link(node == value, (top,), ((node, value),))
+        if not self._attempt(link, [said, same], _PATIENCE[1]):
+            return False
+        self.links[node.get_id()] = self.of_model[top.get_id()] = link
+        self._alike(top)
         return True
-
-    def _known(self, lemma: Lemma, patience: float) -> bool:
-        return cache_of(self.asker).attempt(self.asker, lemma, patience).verdict == "unsat"
-
-    def _given(self, node: z3.ExprRef, term: z3.ExprRef, level: int) -> list[Link]:
-        """What is cut: the proved nodes next to both, or `level` of them further."""
-        found: dict[int, Link] = {}
-        for root, known in ((node, self.links), (term, self.of_model)):
-            for link in _frontier(root, known, level):
-                found[id(link)] = link
-        cut = {free.get_id() for link in found.values() for free in link.free}
-        return [*found.values(), *(link for free, link in self.below if free <= cut)]
 
 
 class _Candidates:
@@ -292,19 +368,34 @@ class _Candidates:
                 if isinstance(node, z3.BitVecRef) and node.size() >= _WORD:
                     self.apart.setdefault(_differences(seen), []).append(node)
 
-    def of(self, node: z3.BitVecRef) -> Iterator[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]]:
-        """Nodes of the model, and the design's as a function of each."""
-        seen, bits = self.values[node.get_id()], node.size()
+    def of(self, node: z3.ExprRef) -> Iterator[tuple[z3.ExprRef, Callable[[z3.ExprRef], z3.BitVecRef]]]:
+        """Nodes of the model, and a node as a function of each: a word of its bits, of one bit if it is a Bool."""
+        seen, bits = self.values[node.get_id()], _bits(node)
         for term in self.same.get(seen, ()):
             yield term, lambda x: _word(x, bits)
-        opposite = tuple(((1 << bits) - 1) ^ x for x in seen)
-        for term in self.same.get(opposite, ()):
+        for term in self.same.get(_opposite(seen, bits), ()):
             yield term, lambda x: ~_word(x, bits)
         for numbers in (seen, signed(seen, bits)) if bits >= _WORD else ():
             for term in self.apart.get(_differences(numbers), ()):
                 offset = numbers[0] - self.values[term.get_id()][0]
                 if offset:
                     yield term, lambda x, offset=offset: _word(x, bits) + offset  # type: ignore[misc]
+
+    def like(self, term: z3.ExprRef) -> list[z3.ExprRef]:
+        """Other nodes of the model that may be functions of one."""
+        seen, bits = self.values[term.get_id()], _bits(term)
+        found = [*self.same.get(seen, ()), *self.same.get(_opposite(seen, bits), ())]
+        found += self.apart.get(_differences(seen), ()) if bits >= _WORD else ()
+        others = {each.get_id(): each for each in found if any(x is term for x, _ in self.of(each))}
+        return [each for number, each in others.items() if number != term.get_id()]
+
+
+def _opposite(seen: Value, bits: int) -> Value:
+    return tuple(((1 << bits) - 1) ^ x for x in seen)
+
+
+def _bits(term: z3.ExprRef) -> int:
+    return term.size() if isinstance(term, z3.BitVecRef) else 1
 
 
 def _differences(seen: Value) -> Value:
@@ -321,18 +412,16 @@ def _word(term: z3.ExprRef, bits: int) -> z3.BitVecRef:
     return z3.ZeroExt(bits - term.size(), term) if term.size() < bits else z3.Extract(bits - 1, 0, term)
 
 
+def _as(word: z3.BitVecRef, term: z3.ExprRef) -> z3.ExprRef:
+    """A word as a Bool, if a term is one."""
+    return word if isinstance(term, z3.BitVecRef) else word == 1
+
+
 def _of_sum(node: z3.BitVecRef, term: z3.BitVecRef, bounded: z3.BoolRef) -> Link:
     """That a node is a number, which is within its bound."""
     more = node.size() - term.size()
     value = z3.SignExt(more, term) if more > 0 else z3.Extract(node.size() - 1, 0, term) if more < 0 else term
     return Link(z3.And(node == value, bounded), (term,), ((node, value),))
-
-
-def _is_plain(claim: z3.BoolRef) -> bool:
-    """Whether a claim is of few inputs, or has no arithmetic: easy without a cut."""
-    if len(constants_of(claim)) <= _FEW:
-        return True
-    return not any(node.decl().kind() in _ARITHMETIC for node in _nodes([claim]))
 
 
 def _is_word(term: z3.ExprRef) -> bool:
@@ -355,43 +444,6 @@ def _is_leaf(node: z3.ExprRef) -> bool:
     while node.num_args() == 1 and node.decl().kind() == z3.Z3_OP_EXTRACT:
         node = node.arg(0)
     return bool(node.num_args() == 0)
-
-
-def _nodes(roots: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
-    """Every term once, operands first."""
-    order: list[z3.ExprRef] = []
-    seen: set[int] = set()
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        term, ready = stack.pop()
-        if ready:
-            order.append(term)
-        elif term.get_id() not in seen:
-            seen.add(term.get_id())
-            stack.append((term, True))
-            stack += [(x, False) for x in reversed(term.children())]
-    return order
-
-
-def _frontier(root: z3.ExprRef, known: dict[int, Link], level: int) -> list[Link]:
-    """The links of known nodes first met from a root down, behind `level` of them."""
-    best: dict[int, int] = {}  #: of each node, the fewest known nodes before it
-    found: dict[int, Link] = {}
-    stack = [(x, level) for x in root.children()]
-    while stack:
-        term, left = stack.pop()
-        number = term.get_id()
-        if best.get(number, -1) >= left:
-            continue
-        best[number] = left
-        if number in known:
-            if not left:
-                found[number] = known[number]
-                continue
-            left -= 1
-        stack += [(x, left) for x in term.children()]
-    # What is met with fewer before it elsewhere is looked through there: it must not be cut.
-    return [link for number, link in found.items() if best[number] == 0]
 
 
 __all__ = ["Matched", "follow", "values_of"]

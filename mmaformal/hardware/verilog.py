@@ -140,12 +140,6 @@ class _Writer:
             )
         return _WRITTEN[kind](term, operands, self)
 
-    def wire(self, bits: int, said: str) -> str:
-        """A wire for part of what is said of a term."""
-        name = self._fresh(f"t{len(self.lines)}")
-        self.lines.append(f"    wire {_range(bits)}{name} = {said};")
-        return name
-
 
 def _is_value(term: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
@@ -153,8 +147,12 @@ def _is_value(term: z3.ExprRef) -> bool:
 
 def _number(term: z3.ExprRef) -> str:
     if isinstance(term, z3.BitVecNumRef):
-        return f"{term.size()}'h{term.as_long():x}"
+        return _hex(term.size(), term.as_long())
     return "1'b1" if z3.is_true(term) else "1'b0"
+
+
+def _hex(bits: int, value: int) -> str:
+    return f"{bits}'h{value & ((1 << bits) - 1):x}"
 
 
 Said = Callable[[z3.ExprRef, list[str], _Writer], str]
@@ -173,8 +171,8 @@ def _extract(term: z3.ExprRef, operands: list[str], writer: _Writer) -> str:
     high, low = term.params()
     if term.arg(0).size() == 1:
         return operand
-    if _is_value(term.arg(0)):
-        operand = writer.wire(term.arg(0).size(), operand)
+    if isinstance(term.arg(0), z3.BitVecNumRef):
+        return _hex(high - low + 1, term.arg(0).as_long() >> low)
     return f"{operand}[{high}]" if high == low else f"{operand}[{high}:{low}]"
 
 
@@ -186,7 +184,9 @@ def _zero_extend(term: z3.ExprRef, operands: list[str], writer: _Writer) -> str:
 def _sign_extend(term: z3.ExprRef, operands: list[str], writer: _Writer) -> str:
     bits = term.arg(0).size()
     more = term.size() - bits
-    operand = writer.wire(bits, operands[0]) if _is_value(term.arg(0)) else operands[0]
+    if isinstance(term.arg(0), z3.BitVecNumRef):
+        return _hex(bits + more, term.arg(0).as_signed_long())
+    (operand,) = operands
     top = operand if bits == 1 else f"{operand}[{bits - 1}]"
     return f"{{{{{more}{{{top}}}}}, {operand}}}" if more else operand
 

@@ -173,11 +173,11 @@ class Argument(Theorem):
             (following,) = self.derive(
                 stage, step, [follows(lane, running, i)], [following, candidate], flags
             )
-        same = self._same_maximum(stage, what, running, maximum, terms, below)
+        same = self.same_maximum(stage, what, running, maximum, terms, below)
         flags = [idle.all] if idle is not None else []
         return self.derive(stage, text, [link], [following, same], flags)[0], below
 
-    def _same_maximum(
+    def same_maximum(
         self,
         stage: str,
         what: str,
@@ -186,6 +186,7 @@ class Argument(Theorem):
         terms: Sequence[z3.BitVecRef],
         below_maximum: Sequence[Link],
     ) -> Link:
+        """That two maxima of the same terms are equal, from what is known of one (`not_below`)."""
         text = f"{what}: maxima of the same are equal"
         same = Link(running == maximum, (running,), ((maximum, running),))
         if running.eq(maximum) or not is_maximum(maximum, terms):

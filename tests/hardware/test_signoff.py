@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from mmaformal import cli, hopper, volta
+from mmaformal import ARCHITECTURES, cli, volta
 from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.formats import e5m2, fp16
@@ -60,12 +61,38 @@ def test_the_bugs_of_a_unit_of_volta(bug: str) -> None:
 
 
 @pytest.mark.slow
-def test_units_of_real_sizes(tmp_path: Path) -> None:
-    unit = signoff(UNIT, volta["HMMA.884.F32.F32"], top="fda", parameters=VOLTA_PARAMETERS, timeout=600)
-    assert isinstance(unit, Holds)
+@pytest.mark.parametrize(
+    ("label", "parameters"),
+    [("volta HMMA.884.F32.F32", VOLTA_PARAMETERS), ("hopper HMMA.16816.F32", {"K": 16, "F": 25, "EZ": -133})],
+)
+def test_units_of_real_sizes(label: str, parameters: dict[str, int]) -> None:
+    arch, name = label.split()
+    answer = signoff(UNIT, ARCHITECTURES[arch][name], top="fda", parameters=parameters, timeout=600)
+    assert isinstance(answer, Holds), answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["hopper HMMA.16816.F32", "blackwell mma.m16n8k32.f32.e4m3.e4m3.f32"])
+def test_modules_of_real_sizes(label: str, tmp_path: Path) -> None:
+    arch, name = label.split()
     path = tmp_path / "unit.sv"
-    path.write_text(systemverilog(model_of(hopper["HMMA.16816.F32"].spec, "unit")), encoding="utf-8")
-    assert isinstance(signoff(path, hopper["HMMA.16816.F32"], timeout=600), Holds)
+    path.write_text(systemverilog(model_of(ARCHITECTURES[arch][name].spec, "unit")), encoding="utf-8")
+    answer = signoff(path, ARCHITECTURES[arch][name], timeout=600)
+    assert isinstance(answer, Holds), answer
+
+
+@pytest.mark.slow
+def test_a_flag_that_is_constant_in_all_cases_but_one_is_not_taken_for_constant(tmp_path: Path) -> None:
+    """The cases say of which nodes to ask whether they are constant; no more."""
+    instruction = ARCHITECTURES["blackwell"]["mma.m16n8k32.f32.e4m3.e4m3.f32"]
+    text = systemverilog(model_of(instruction.spec, "unit"))
+    flag = re.search(r"    wire (inner_0_a_3_infinite) = (.*);", text)
+    assert flag is not None
+    hidden = f"    wire {flag[1]} = ({flag[2]}) | (a[63:0] == 64'h1234567890abcdef);"
+    path = tmp_path / "unit.sv"
+    path.write_text(text.replace(flag[0], hidden), encoding="utf-8")
+    answer = signoff(path, instruction, timeout=40)
+    assert not isinstance(answer, Holds)
 
 
 @pytest.fixture

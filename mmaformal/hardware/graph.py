@@ -1,0 +1,116 @@
+"""The terms of a design and of a model as a graph: what is asked of them over and over, found once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from mmaformal.display import ShortRepr, counted, short_text
+from mmaformal.proof.kernel import Link
+
+#: What depends on so few inputs is easy without a cut.
+_FEW = 3
+_ARITHMETIC = frozenset(
+    (
+        z3.Z3_OP_BADD,
+        z3.Z3_OP_BSUB,
+        z3.Z3_OP_BMUL,
+        z3.Z3_OP_BNEG,
+        z3.Z3_OP_BSHL,
+        z3.Z3_OP_BLSHR,
+        z3.Z3_OP_BASHR,
+    )
+)
+
+
+class Graph(ShortRepr):
+    """Terms with their operands, which inputs they depend on, and whether there is arithmetic in them."""
+
+    def __init__(self) -> None:
+        self._operands: dict[int, list[z3.ExprRef]] = {}
+        self._inputs: dict[int, frozenset[int] | None] = {}  #: None: more than a few
+        self._arithmetic: dict[int, bool] = {}
+        self._kept: list[z3.ExprRef] = []  #: so that no id is given twice
+
+    def __repr__(self) -> str:
+        return short_text(self, counted(len(self._kept), "term"))
+
+    def operands(self, term: z3.ExprRef) -> list[z3.ExprRef]:
+        number = term.get_id()
+        if number not in self._operands:
+            self._operands[number] = term.children()
+            self._kept.append(term)
+        return self._operands[number]
+
+    def nodes(self, roots: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
+        """Every term once, operands first."""
+        return self._walk(roots, set())
+
+    def _walk(self, roots: Sequence[z3.ExprRef], seen: set[int]) -> list[z3.ExprRef]:
+        """What is not seen before, operands first."""
+        order: list[z3.ExprRef] = []
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            term, ready = stack.pop()
+            if ready:
+                order.append(term)
+            elif term.get_id() not in seen:
+                seen.add(term.get_id())
+                stack.append((term, True))
+                stack += [(x, False) for x in reversed(self.operands(term))]
+        return order
+
+    def _examine(self, terms: Sequence[z3.ExprRef]) -> None:
+        """Inputs and arithmetic of all that is in some terms."""
+        if all(term.get_id() in self._inputs for term in terms):
+            return
+        for term in self._walk(terms, {*self._inputs}):
+            number, operands = term.get_id(), [x.get_id() for x in self.operands(term)]
+            kind = term.decl().kind()
+            self._arithmetic[number] = kind in _ARITHMETIC or any(self._arithmetic[x] for x in operands)
+            inputs = frozenset([number] if kind == z3.Z3_OP_UNINTERPRETED else [])
+            self._inputs[number] = _few([inputs, *(self._inputs[x] for x in operands)])
+
+    def of_few_inputs(self, *terms: z3.ExprRef) -> bool:
+        """Whether terms depend, all together, on a few inputs."""
+        self._examine(terms)
+        return _few([self._inputs[term.get_id()] for term in terms]) is not None
+
+    def arithmetic(self, *terms: z3.ExprRef) -> bool:
+        """Whether there is arithmetic in one of several terms."""
+        self._examine(terms)
+        return any(self._arithmetic[term.get_id()] for term in terms)
+
+    def frontier(self, root: z3.ExprRef, known: dict[int, Link], level: int) -> list[Link]:
+        """The links of known nodes first met from a root down, behind `level` of them."""
+        best: dict[int, int] = {}  #: of each node, the fewest known nodes before it
+        found: dict[int, Link] = {}
+        stack = [(x, level) for x in self.operands(root)]
+        while stack:
+            term, left = stack.pop()
+            number = term.get_id()
+            if best.get(number, -1) >= left:
+                continue
+            best[number] = left
+            if number in known:
+                if not left:
+                    found[number] = known[number]
+                    continue
+                left -= 1
+            stack += [(x, left) for x in self.operands(term)]
+        # What is met with fewer before it elsewhere is looked through there: it must not be cut.
+        return [link for number, link in found.items() if best[number] == 0]
+
+
+def _few(sets: Sequence[frozenset[int] | None]) -> frozenset[int] | None:
+    """All of several, if they are few."""
+    every: set[int] = set()
+    for each in sets:
+        if each is None:
+            return None
+        every |= each
+    return frozenset(every) if len(every) <= _FEW else None
+
+
+__all__ = ["Graph"]
