@@ -813,10 +813,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "executable/emulated.py",
-        "a sum of several blocks is added after each",
+        "every block has the products of the first",
         _PROMOTED,
-        "size = part.every or p.blocks",
-        "size = 1",
+        "some = slice(block * p.unit.k, (block + 1) * p.unit.k)",
+        "some = slice(0, p.unit.k)",
     ),
     # ---- SMT: emulated
     Mutant(

@@ -82,7 +82,7 @@ def _unless_nan(step: Step[Classifies]) -> Link:
     return facts_of(step.runs.left_spec).related(step)
 
 
-def _in_order(runs: Runs) -> Runs:
+def in_order(runs: Runs) -> Runs:
     """The same of products counted as they are taken."""
     if not (runs.left_spec.product_order or runs.right_spec.product_order):
         return runs
@@ -103,7 +103,7 @@ def argue(
 
     Whatever the last step gives: it is the codes of d that are to be related.
     """
-    runs = _in_order(runs)
+    runs = in_order(runs)
     if type(runs.kind) is Same and facts_of(runs.left_spec).nan_of_operands(runs.left_spec):
         runs = replace(runs, kind=SameButNans())
     argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))

@@ -12,7 +12,7 @@ import z3
 from numpy.typing import NDArray
 from random_cases import cases
 
-from mmaformal import ARCHITECTURES, emulation, hopper, matmul
+from mmaformal import ARCHITECTURES, emulation, hopper, matmul, prove
 from mmaformal.algorithms import Emulated, Part
 from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
@@ -200,7 +200,7 @@ def test_what_is_no_program_is_refused() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "promoted(datapath fda(k=2,frac_bits=9), k=4)",
+        pytest.param("promoted(datapath fda(k=2,frac_bits=9), k=4)", marks=pytest.mark.slow),
         pytest.param("ootomo(datapath fda(k=2,frac_bits=9))", marks=pytest.mark.slow),
         pytest.param("markidis(hopper HMMA.16816.F32)", marks=pytest.mark.slow),
         pytest.param("ootomo(hopper HMMA.16816.F32, k=64)", marks=pytest.mark.slow),
@@ -250,3 +250,29 @@ def test_parameters_are_plain_data() -> None:
     assert p.describe().endswith(
         "parts=(0·0) every 1,(1·0+0·1)/2^11 every 4 blocks=4 rounding=IEEE-FP16 words=2 shift=11"
     )
+
+
+# ---- two runs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["markidis(volta HMMA.884.F32.F32)", "ootomo(volta HMMA.884.F32.F32, k=8)"])
+def test_products_of_a_block_may_change_places(name: str) -> None:
+    assert isinstance(prove("order-independence", emulation[name], timeout=200), Holds)
+
+
+def test_a_zero_product_may_be_a_nan() -> None:
+    """2^16 is infinite in fp16: its product with 0 is none of a number."""
+    i = emulation["ootomo(volta HMMA.884.F32.F32)"]
+    d = i.dot_add([65536.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0.0)
+    assert np.isnan(d)
+
+
+def test_small_numbers_are_kept_by_the_scaled_words() -> None:
+    """2^-25 is zero in fp16, and so is what it leaves, unless it is scaled: the smallest difference of the two."""
+    a, b = [2.0**-25, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+    markidis, ootomo = (
+        float(emulation[f"{scheme}(volta HMMA.884.F32.F32)"].dot_add(a, b, 0.0))
+        for scheme in ("markidis", "ootomo")
+    )
+    assert (markidis, ootomo) == (0.0, 2.0**-25)

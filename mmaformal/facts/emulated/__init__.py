@@ -6,9 +6,11 @@ from typing import TypeAlias
 
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.smt import emulated as smt_emulated
-from mmaformal.facts.emulated import equal
+from mmaformal.facts.emulated import equal, related
 from mmaformal.facts.protocol import Facts
-from mmaformal.proof.lemmas import Argument
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Same
+from mmaformal.proof.related_runs import Step as RelatedStep
 
 Step: TypeAlias = smt_emulated.Step
 
@@ -16,6 +18,11 @@ Step: TypeAlias = smt_emulated.Step
 class EmulatedFacts(Facts[Step]):
     def equal(self, argument: Argument, traces: Traces[Step]) -> None:
         equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        if not isinstance(step.kind, Same) or step.dropped:
+            self.lack("why words of negated factors, and of fewer products, are related")
+        return related.derive(step, step.argument)
 
 
 FACTS = EmulatedFacts("emulated")

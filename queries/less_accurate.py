@@ -1,0 +1,258 @@
+"""Is one instruction ever less accurate than another?  The smallest input on which its d is farther from the exact sum.
+
+    python -m mmaformal.queries.less_accurate 'ootomo(volta HMMA.884.F32.F32)' 'markidis(volta HMMA.884.F32.F32)'
+    python -m mmaformal.queries.less_accurate … … --random 20000
+
+Both take fp32 and give fp32: programs of the architecture "emulation", mostly.  Inputs have a few nonzero products, the
+others being +0·+0, and c = +0; inputs and both results are finite.  With x, y the results and s the exact sum, x is
+farther from s than y if s lies beyond the middle of both, on the side of y: 2s > x + y where x < y, 2s < x + y where
+x > y.  That is asked in fixed point, with all the places that products and results of fp32 have: nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+import numpy as np
+import z3
+from numpy.typing import NDArray
+
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.cases.alike import Licences, symmetry_classes
+from mmaformal.cases.codes import is_finite
+from mmaformal.cases.inputs import Codes, Inputs
+from mmaformal.cases.numerical import exact
+from mmaformal.cases.questions import Found, Places, Progress
+from mmaformal.cases.run import run, run_both
+from mmaformal.cases.shrink import shrink
+from mmaformal.cases.smallest import Search
+from mmaformal.cases.witness import CaseWitness, Run
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, execute
+from mmaformal.display import ShortRepr
+from mmaformal.encodings import smt
+from mmaformal.encodings.smt.blocks import BitVec, decode, resize
+from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.facts.laws import Laws
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+from mmaformal.kernels import rows as compiled
+from mmaformal.proof.kernel import direct
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import Portfolio
+
+#: the last place of a product of fp32, and how far above it the highest one is
+_LAST = 2 * (fp32.min_exponent - fp32.fraction_bits)
+_PLACES = 2 * fp32.max_exponent + 2 - _LAST
+
+
+def less_accurate(
+    x: Instruction,
+    y: Instruction,
+    *,
+    products: int = 1,
+    timeout: float = 600.0,
+    progress: Progress | None = None,
+) -> Answer:
+    """Whether x is ever farther from the exact sum than y, on inputs of at most so many nonzero products.
+
+    `Fails` with the smallest such input, as `find_difference` has it; `Holds` if there is none, of both encodings.
+
+    Raises ValueError for instructions of other types than fp32, or not of one K; NoSolverError without a solver.
+    """
+    checked_timeout(timeout)
+    for each in (x, y):
+        formats = {each.a_format, each.b_format, each.c_format, each.d_format}
+        if formats != {fp32} or each.k != x.k:
+            raise ValueError(
+                f"{each.label} computes {each.spec.types}, K = {each.k}: both are to take fp32, of one K"
+            )
+    with Portfolio() as portfolio:
+        asker = Asker(portfolio, timeout)
+        search = _Smallest(x, y, asker, products, progress)
+        answer = asker.within(search.question, search.answer)
+        if isinstance(answer, Holds):
+            holds = answer
+            answer = asker.within(
+                search.question, lambda: of_both_encodings(holds, x, (x.spec, y.spec), asker)
+            )
+        return answer
+
+
+# ---- in fixed point --------------------------------------------------------------------------------------------------
+
+
+def _placed(sign: BitVec, significand: BitVec, place: BitVec, bits: int) -> BitVec:
+    """A number, in two's complement: a significand whose last place is so many above the last of all."""
+    magnitude = resize(significand, bits) << resize(place, bits)
+    return z3.If(sign == 1, -magnitude, magnitude)
+
+
+def number(code: BitVec, bits: int) -> BitVec:
+    """The number that a finite code is."""
+    x = decode(code, fp32)
+    lowest = fp32.min_exponent - fp32.fraction_bits - _LAST  # of a code whose field is 1
+    return _placed(x.sign, x.significand, resize(x.field, 16) + (lowest - 1), bits)
+
+
+def product(a: BitVec, b: BitVec, bits: int) -> BitVec:
+    """The exact product of two finite codes."""
+    x, y = decode(a, fp32), decode(b, fp32)
+    width = x.significand.size() + y.significand.size()
+    significand = resize(x.significand, width) * resize(y.significand, width)
+    return _placed(x.sign ^ y.sign, significand, resize(x.field, 16) + resize(y.field, 16) - 2, bits)
+
+
+def farther(x: BitVec, y: BitVec, terms: Sequence[tuple[BitVec, BitVec]]) -> z3.BoolRef:
+    """That the number of x is farther from the sum of products than that of y; all codes finite."""
+    bits = _PLACES + 4 + len(terms).bit_length()
+    u, v = number(x, bits), number(y, bits)
+    zero = z3.BitVecVal(0, bits)
+    twice, both = sum((product(a, b, bits) for a, b in terms), start=zero) << 1, u + v
+    return z3.Or(z3.And(u < v, twice > both), z3.And(u > v, twice < both))
+
+
+# ---- on random data --------------------------------------------------------------------------------------------------
+
+#: Distributions of a and b.
+DRAWN: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]] = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "uniform in (-1, 1)": lambda rng, shape: rng.uniform(-1, 1, shape),
+    "uniform in (0, 1)": lambda rng, shape: rng.uniform(0, 1, shape),
+    "normal, times 2^-12": lambda rng, shape: np.ldexp(rng.standard_normal(shape), -12),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Often(ShortRepr):
+    """Of random rows, how many have x's result farther from the exact sum than y's, and how many nearer."""
+
+    drawn: str
+    rows: int
+    farther: int
+    nearer: int
+
+    def __str__(self) -> str:
+        same = self.rows - self.farther - self.nearer
+        shares = ", ".join(
+            f"{what} {100 * count / self.rows:.2f} %"
+            for what, count in (("farther", self.farther), ("as far", same), ("nearer", self.nearer))
+        )
+        return f"{self.drawn}, {self.rows} rows: {shares}"
+
+
+def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int = 0) -> Often:
+    """On rows of one of `DRAWN`, c = 0.  Every comparison is exact: products of fp32 are exact in fp64, and `math.fsum`
+    rounds once, so that it has the sign of what is left of the sum without the middle of both results."""
+    rng = np.random.default_rng(seed)
+    a, b = (DRAWN[drawn](rng, (rows, x.k)).astype(np.float32) for _ in range(2))
+    u, v = (
+        compiled.dot_add(i.spec, a.view(np.uint32), b.view(np.uint32), np.zeros(rows, np.uint32))
+        .view(np.float32)
+        .astype(np.float64)
+        for i in (x, y)
+    )
+    products, middles = (a.astype(np.float64) * b).tolist(), ((u + v) / 2).tolist()
+    beyond = np.array([math.fsum((*row, -each)) for row, each in zip(products, middles, strict=True)])
+    side = np.sign(beyond) * np.sign(v - u)  # 1: the sum lies on the side of y
+    return Often(drawn, rows, int((side > 0).sum()), int((side < 0).sum()))
+
+
+# ---- the search ------------------------------------------------------------------------------------------------------
+
+
+class _Smallest(Search):
+    """The search for the smallest input on which x is farther from the exact sum."""
+
+    nothing = "x is nowhere farther from the exact sum, idle products being +0·+0 and c = +0,"
+
+    def __init__(
+        self, x: Instruction, y: Instruction, asker: Asker, products: int, progress: Progress | None
+    ) -> None:
+        super().__init__(x.spec, asker, {"c": 0}, False, progress)
+        self.x, self.y, self.most = x, y, min(products, x.k)
+        some = "one nonzero product" if self.most == 1 else f"at most {self.most} nonzero products"
+        self.question = f"{x.label} is never farther from the exact sum than {y.label}, with {some} and c = 0"
+
+    def find_licences(self) -> Licences:
+        """Products of a class may change places, if that is proved of both; idle ones are +0·+0 by the question."""
+        laws, models = Laws(self.asker), (self.x.spec, self.y.spec)
+        ordered = all(map(laws.order, models))
+        classes = symmetry_classes(*models) if ordered else list(range(self.spec.k))
+        return Licences(classes, exchange=False, signs=False, zeros="plus")
+
+    def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
+        results = [smt.dot_add(i.spec, inputs.a, inputs.b, inputs.c).result for i in (self.x, self.y)]
+        places = range(self.spec.k) if active is None else active
+        pairs = [(inputs.a[k], inputs.b[k]) for k in places]
+        codes = [*results, *(code for pair in pairs for code in pair)]
+        return [*(is_finite(code, fp32) for code in codes), farther(results[0], results[1], pairs)], results
+
+    def made_smaller(self, codes: Codes) -> Codes:
+        return shrink(self.spec, codes, self._seen)
+
+    def _seen(self, cases: Sequence[Codes]) -> list[bool]:
+        """Whether cases show it, by the executables and exact arithmetic."""
+
+        def one(codes: Codes, x: int, y: int) -> bool:
+            s = exact(self.spec, codes)
+            if s is None or codes.c or not (fp32.is_finite(x) and fp32.is_finite(y)):
+                return False
+            idle = all(a == b == 0 for a, b in zip(codes.a, codes.b, strict=True) if not (a and b))
+            return idle and abs(fp32.value(x) - s) > abs(fp32.value(y) - s)
+
+        return [one(*each) for each in zip(cases, run(self.x, cases), run(self.y, cases), strict=True)]
+
+    def answer(self) -> Answer:
+        for count in range(1, self.most + 1):
+            found = self.with_products(count, lambda: self.asker.left)
+            if found is not None:
+                return self._fails(self.shrink(self.at_places(Found(self.made_smaller(found.codes), ()))))
+            if count in self.unsettled:
+                return Unknown(
+                    self.question, self.unsettled[count], tuple(self.asker.proved), self.asker.elapsed
+                )
+        return Holds(self.question, direct(*self.asker.proved), self.asker.elapsed)
+
+    def _fails(self, found: Found) -> Fails:
+        """With the witness, which both encodings re-run."""
+        codes = found.codes
+        assert self._seen([codes]) == [True]
+        runs = tuple(Run(i.name, i.spec, codes, run_both(i, codes)) for i in (self.x, self.y))
+        witness = CaseWitness(self.x, runs, exact(self.spec, codes), minimality=self.minimality)
+        return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)
+
+
+@click.command()
+@click.argument("x")
+@click.argument("y")
+@click.option("--products", default=1, show_default=True, help="At most so many nonzero products.")
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds for everything.")
+@click.option("--random", type=int, help="Instead, how often on so many rows of random data.")
+@click.option("--verbose", is_flag=True, help="Tell what is asked.")
+def command(x: str, y: str, products: int, timeout: float, random: int | None, verbose: bool) -> int:
+    """Whether emulation X is ever farther from the exact sum than emulation Y: the smallest input."""
+    try:
+        one, other = (ARCHITECTURES["emulation"][name] for name in (x, y))
+        if random is not None:
+            return answered("\n".join(str(how_often(one, other, drawn, random)) for drawn in DRAWN), SETTLED)
+        progress = (lambda line: print(line, file=sys.stderr)) if verbose else None
+        answer = less_accurate(one, other, products=products, timeout=timeout, progress=progress)
+        return answered(str(answer), UNKNOWN if isinstance(answer, Unknown) else SETTLED)
+    except (KeyError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute(command, sys.argv[1:] if argv is None else argv, "less_accurate")
+
+
+__all__ = ["DRAWN", "Often", "farther", "how_often", "less_accurate", "number", "product"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Farther from the exact sum: the comparison against exact arithmetic, the smallest input, and how often it happens."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import z3
+from random_cases import code
+
+from mmaformal import emulation, hopper
+from mmaformal.formats import fp32
+from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, main
+from mmaformal.solver.answers import Fails, Holds
+
+VOLTA = [emulation[f"{scheme}(volta HMMA.884.F32.F32)"] for scheme in ("ootomo", "markidis")]
+
+
+def test_the_comparison_is_exact() -> None:
+    """Of codes of all kinds, and of results next to each other around the exact sum."""
+    rng, seen = random.Random(1), set()
+    while len(seen) < 2 or rng.random() < 0.99:
+        codes = [code(fp32, rng) for _ in range(6)]
+        if not all(map(fp32.is_finite, codes)):
+            continue
+        a, b, e, f, x, y = codes
+        s = fp32.value(a) * fp32.value(b) + fp32.value(e) * fp32.value(f)
+        if rng.random() < 0.7 and abs(s) < 2**100:
+            x = int(np.float32(s).view(np.uint32))
+            y = x + rng.choice((-1, 1)) if x & 0x7FFFFFFF else 1
+        expected = abs(fp32.value(x) - s) > abs(fp32.value(y) - s)
+        values = [z3.BitVecVal(each, 32) for each in (x, y, a, b, e, f)]
+        term = farther(values[0], values[1], [(values[2], values[3]), (values[4], values[5])])
+        assert z3.is_true(z3.simplify(term)) == expected
+        seen.add(expected)
+
+
+def test_the_smallest_input_by_hand() -> None:
+    """(1 + 2^-12)·(1 + 2^-11) has 24 bits: the product of both second words is its last one."""
+    a, b = np.zeros((2, 4), np.float32)
+    a[0], b[0] = 1 + 2.0**-12, 1 + 2.0**-11
+    ootomo, markidis = (Fraction(float(i.dot_add(a, b, np.float32(0)))) for i in VOLTA)
+    exact = (1 + Fraction(1, 2**12)) * (1 + Fraction(1, 2**11))
+    assert (markidis, ootomo) == (exact, exact - Fraction(1, 2**23))
+
+
+def test_how_often() -> None:
+    found = {drawn: how_often(*VOLTA, drawn, 2000) for drawn in DRAWN}
+    assert all(each.farther + each.nearer <= each.rows == 2000 for each in found.values())
+    assert 500 < found["normal"].farther < found["normal"].nearer < 700
+    assert found["normal, times 2^-12"].nearer > 1990  # second words of Markidis underflow
+    other = how_often(*VOLTA[::-1], "normal", 2000)
+    assert (other.farther, other.nearer) == (found["normal"].nearer, found["normal"].farther)
+    assert str(found["normal"]).startswith("normal, 2000 rows: farther ")
+
+
+@pytest.mark.slow
+def test_a_model_is_not_farther_than_itself() -> None:
+    i = emulation["promoted(datapath fda(k=2,frac_bits=30,a=fp32))"]
+    assert isinstance(less_accurate(i, i, products=2, timeout=60), Holds)
+
+
+@pytest.mark.slow
+def test_the_smallest_input_is_found() -> None:
+    answer = less_accurate(*VOLTA, timeout=100)
+    assert isinstance(answer, Fails)
+    assert answer.witness.minimality[0] == "1 nonzero product: proved minimal"  # type: ignore[attr-defined]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="both are to take fp32"):
+        less_accurate(hopper["HMMA.16816.F32"], VOLTA[0])
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*(i.name for i in VOLTA), "--random", "100"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(DRAWN)
+    assert main(["ootomo(volta HMMA)", VOLTA[1].name]) == 2
