@@ -1,11 +1,16 @@
 """How far apart are two instructions?  A bound of |d - d'|, and the input found on which they differ most.
 
-    python -m mmaformal.queries.max_difference ampere hopper HMMA.16816.F32
+    from mmaformal.queries.max_difference import max_difference
+    print(max_difference(ampere, hopper, "HMMA.16816.F32"))
 
-Measured relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number), which is |c| + Σ|a·b| where
-nothing is subnormal.  Each of the two is off the exact sum by at most its own factor times σ (`analysis/units`), so
-their results are no further apart than both factors together, where both are finite.  What is proved is each step's
-bound (`error_bound`); that the factor follows from it, and the sum of the two, is argued.
+`mmaformal max-difference` is the command.  Measured relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least
+normal number), which is |c| + Σ|a·b| where nothing is subnormal.  Each of the two is off the exact sum by at most its
+own factor times σ (`analysis/units`), so their results are no further apart than both factors together, where all are
+finite.  With `prove` both factors are proved (`queries/product_bound`), and that their sum is a bound.
+
+Of one fused step the same is told in units u = 2^(e_max − F) of the coarser alignment: what both align is off by
+n + n'·2^(F − F'), and rounding adds its share of the largest sum there is, of all terms of exponent e_max.  In ulps of
+d there is no bound, since d may cancel.
 
 The input is searched: operands of several kinds, and from the best of those codes changed a few at a time.  It need not
 be the largest: the answer says how far from the bound it is.
@@ -14,29 +19,36 @@ be the largest: the answer says how far from the bound it is.
 from __future__ import annotations
 
 import math
-import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import click
 import numpy as np
+import z3
+from numpy.typing import NDArray
 
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit, weights
 from mmaformal.architectures import Architecture
+from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
-from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
-from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered, execute
-from mmaformal.display import HtmlText, short_text
-from mmaformal.formats import fp64
-from mmaformal.gemm import values
+from mmaformal.display import HtmlText, ShortRepr, short_text
+from mmaformal.facts.product_bound import prove_apart
+from mmaformal.formats import Format, fp32, fp64
+from mmaformal.gemm import rounded, values
 from mmaformal.instruction import Instruction
-from mmaformal.queries.find_difference import IncomparableError, comparable
-from mmaformal.queries.unit_table import KINDS, operands_of
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError, together
+from mmaformal.queries.constraints import Constraint, as_constraints
+from mmaformal.queries.find_difference import comparable
+from mmaformal.queries.product_bound import of_instruction
+from mmaformal.queries.unit_table import KINDS, operands_of, scales_of
+from mmaformal.solver.answers import Answer, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
 from mmaformal.witness import Witness
 
 #: Cases of each round of the search, and how many of the best are kept for the next.
@@ -54,6 +66,9 @@ class Apart(HtmlText):
     found: Fraction  #: and so far they are, of the witness; exactly
     ulps: float  #: the same in units of the last place of the larger result
     witness: Witness | None  #: None if none was found
+    units: Units | None = None  #: of one step
+    random: float = 0.0  #: the most of operands that are normally distributed
+    proof: Answer | None = None  #: of the bound, if it was asked for
 
     @property
     def gap(self) -> float:
@@ -64,19 +79,97 @@ class Apart(HtmlText):
         unit = 2.0**24
         if not self.bound:
             return "they are one function"
+        proved = "" if self.proof is None else f"\n{self.proof}"
         if self.witness is None:
-            return f"at most {float(self.bound) * unit:.4g} · 2^-24 of |c| + Σ|a·b|; no input was found that differs"
+            return (
+                f"at most {float(self.bound) * unit:.4g} · 2^-24 of |c| + Σ|a·b|; no input was found that differs"
+                f"{proved}"
+            )
         lines = [
             f"{self.witness.x.label} and {self.witness.y.label}: |d - d'| / (|c| + Σ|a·b|)",
-            f"  at most  {float(self.bound) * unit:.4g} · 2^-24, from the proved bounds of their steps",
+            f"  at most  {float(self.bound) * unit:.4g} · 2^-24, from the bounds of their steps",
             f"  found    {float(self.found) * unit:.4g} · 2^-24, {self.ulps:.4g} ulp of d: the bound is "
             f"{self.gap:.2g} times that",
-            str(self.witness),
+            f"  random   {self.random * unit:.4g} · 2^-24, the most of normally distributed numbers",
         ]
-        return "\n".join(lines)
+        if self.units is not None:
+            lines.append(f"  {self.units}")
+        return "\n".join([*lines, str(self.witness)]) + proved
 
     def __repr__(self) -> str:
         return short_text(self, f"found {float(self.found):.4g}, at most {float(self.bound):.4g}")
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "bound": float(self.bound),
+            "found": float(self.found),
+            "ulps": self.ulps,
+            "random": self.random,
+            "units": None if self.units is None else vars(self.units),
+            "witness": None if self.witness is None else self.witness.to_json(),
+            "proof": None if self.proof is None else self.proof.to_json(),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Units(ShortRepr):
+    """A difference in units 2^(e_max − F) of a step."""
+
+    F: int
+    bound: float
+    found: float  #: of the witness, whose largest exponent is e_max
+
+    def __str__(self) -> str:
+        return (
+            f"units    {self.found:.4g} · 2^(e_max − {self.F}) of that input, {self.bound:.4g} at most of any"
+        )
+
+
+class Allowed:
+    """Which cases constraints allow."""
+
+    def __init__(self, x: Instruction, constraints: Sequence[Constraint]) -> None:
+        self.x, self.constraints = x, constraints
+        self.pins = {name: code for each in constraints for name, code in each.pins(x.spec).items()}
+        inputs = symbolic_inputs(x.spec)
+        terms = [term for each in constraints for term in each.on_inputs(x.spec, inputs)]
+        self.said = z3.And(*terms) if terms else None
+        self.inputs, self.result = inputs, z3.BitVec("d", x.d_format.storage_bits)
+        results = [term for each in constraints for term in each.on_result(x.spec, self.result)]
+        self.of_result = z3.And(*results) if results else None
+
+    def pinned(self, cases: Rows) -> Rows:
+        """The same with the codes that are given."""
+        for name, code in self.pins.items():
+            if name == "c":
+                cases.c[:] = code
+            else:
+                getattr(cases, name.rstrip("0123456789"))[:, int(name.lstrip("abscle_"))] = code
+        return cases
+
+    def inside(self, cases: Rows) -> NDArray[np.bool_]:
+        """Of each case, whether it is allowed."""
+        if self.said is None:
+            return np.ones(len(cases), bool)
+        columns = cases.codes
+        values = {
+            str(term): codes.astype(object)
+            for terms, sides in (
+                (self.inputs.a, columns.a),
+                (self.inputs.b, columns.b),
+                ((self.inputs.c,), (columns.c,)),
+                (self.inputs.scale_a, columns.scale_a),
+                (self.inputs.scale_b, columns.scale_b),
+            )
+            for term, codes in zip(terms, sides, strict=True)
+        }
+        return np.broadcast_to(evaluate(self.said, values), len(cases)).astype(bool)
+
+    def results(self, codes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        if self.of_result is None:
+            return np.ones(len(codes), bool)
+        found = evaluate(self.of_result, {str(self.result): codes.astype(object)})
+        return np.broadcast_to(found, len(codes)).astype(bool)
 
 
 def max_difference(
@@ -84,51 +177,168 @@ def max_difference(
     y: Architecture | Instruction,
     instruction: str | None = None,
     *,
+    where: Constraint | str | Iterable[Constraint | str] = (),
     seconds: float = 20.0,
     seed: int = 0,
+    prove: bool = False,
+    timeout: float = 600.0,
 ) -> Apart:
     """The largest difference of results, relative to |c| + Σ|a·b|: a bound, and the largest that a search found.
 
-    x, y, instruction: as `find_difference` takes them.  `seconds` at most for the search.
+    x, y, instruction, where: as `find_difference` takes them; the bound is that of all inputs.  `seconds` at most for
+    the search; with `prove`, `timeout` seconds more for each of the two bounds.
 
-    Raises ValueError for instructions that have no error bound, and those with block scales; otherwise as
-    `find_difference`.
+    Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
     left, right = comparable(x, y, instruction)
-    if left.spec.scale_format is not None:
-        raise ValueError(f"{left.label} has block scales, for which there is no search yet")
     units = Unit.of(left), Unit.of(right)
+    if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:
+        raise ValueError(f"{flushing[0]} takes subnormal numbers for zero: no bound relative to the terms")
     if left.spec == right.spec:
         return Apart(Fraction(0), Fraction(0), 0.0, None)
     bound = units[0].factor(left.k) + units[1].factor(right.k)
-    best = _search(left, right, units, time.monotonic() + seconds, np.random.default_rng(seed))
+    proof = _proved(left, right, bound, timeout) if prove else None
+    allowed, rng = Allowed(left, as_constraints(where)), np.random.default_rng(seed)
+    best = _search(left, right, units, time.monotonic() + seconds, rng, allowed)
+    random = _random(left, right, rng)
     if best is None:
-        return Apart(bound, Fraction(0), 0.0, None)
-    witness = Witness.of(left, right, best.a, best.b, best.c)
+        return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof)
+    witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
     one, other = (left.d_format.value(code) for code in witness.results)
     apart = abs(one - other)
     exponent = math.frexp(float(max(abs(one), abs(other))))[1] - 1
     place = Fraction(2) ** (max(exponent, left.d_format.min_exponent) - left.d_format.fraction_bits)
-    return Apart(bound, apart / _sigma(left, best), float(apart / place), witness)
+    return Apart(
+        bound,
+        apart / _sigma(left, best),
+        float(apart / place),
+        witness,
+        units=_units(units, best, apart),
+        random=random,
+        proof=proof,
+    )
+
+
+def _proved(x: Instruction, y: Instruction, bound: Fraction, timeout: float) -> Answer:
+    """That both bounds hold, and so their sum."""
+    question = (
+        f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), for finite results"
+    )
+    with Relay(None, DEFAULT_MEMORY) as portfolio:
+        proofs = []
+        for each in (x, y):
+            answer = of_instruction(each, portfolio, timeout=timeout)
+            if not isinstance(answer, Holds):
+                assert isinstance(answer, Unknown)
+                return replace(answer, question=question)
+            proofs.append(answer)
+        asker = Asker(portfolio, timeout)
+        proving = Composing(asker)
+        try:
+            prove_apart(proving)
+        except NotProvedError as error:
+            return Unknown(question, str(error), proving.obligations, asker.elapsed)
+        together_ = together(*(answer.proof for answer in proofs), proving.proof())
+        return Holds(question, together_, asker.elapsed + sum(answer.seconds for answer in proofs))
+
+
+def _units(units: tuple[Unit, Unit], codes: Codes, apart: Fraction) -> Units | None:
+    """In units of the coarser alignment, of one step of fused sums; None of others."""
+    one, other = (unit.stages for unit in units)
+    i = units[0].instruction
+    steps = [len(stages) == 1 and stages[0].n and stages[0].products == i.k for stages in (one, other)]
+    if not all(steps):
+        return None
+    F = min(one[0].F, other[0].F)
+    lost = sum((stage.n / Fraction(2) ** (stage.F - F) for stage in (one[0], other[0])), Fraction(0))
+    # A product is less than 4 · 2^e_max, c less than 2; what is lost makes the sum no larger than one unit of each.
+    largest = (4 * i.k + 2) * 2**F + lost
+    bound = lost + sum((stage.u_rho for stage in (one[0], other[0])), Fraction(0)) * largest
+    if i.spec.scale_format is not None:
+        return None
+    pairs = zip(codes.a, codes.b, strict=True)
+    exponents = [_exponent(a, i.a_format) + _exponent(b, i.b_format) for a, b in pairs if a and b]
+    e_max = max([*exponents, _exponent(codes.c, i.c_format)])
+    return Units(F, float(bound), float(apart / Fraction(2) ** (e_max - F)))
+
+
+def _exponent(code: int, fmt: Format) -> int:
+    """Of a number; the least one of a subnormal number."""
+    value = abs(fmt.value(code))
+    if value < Fraction(2) ** fmt.min_exponent:
+        return fmt.min_exponent
+    return (
+        value.numerator.bit_length()
+        - value.denominator.bit_length()
+        - (
+            0
+            if value >= Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
+            else 1
+        )
+    )
+
+
+#: Products of matrices of normally distributed numbers, and their rows.
+_RANDOM, _SIDE = 4, 256
+
+
+def _random(x: Instruction, y: Instruction, rng: np.random.Generator) -> float:
+    """The most of normally distributed operands, scales 1."""
+    most = 0.0
+    for _ in range(_RANDOM):
+        a, b = (_codes_of(rng.standard_normal((_SIDE, x.k)), fmt) for fmt in (x.a_format, x.b_format))
+        c = _codes_of(rng.standard_normal(_SIDE), x.c_format)
+        ones = np.full((_SIDE, x.spec.scales), 0, np.uint64)
+        if x.spec.scale_format is not None:
+            ones += np.uint64(x.spec.scale_format.code("1"))
+        most = max(most, float(_scores(x, y, Rows(a, b, c, ones, ones)).max()))
+    return most
+
+
+def _codes_of(x: NDArray[np.float64], fmt: Format) -> NDArray[np.uint64]:
+    """Rounded to nearest; of tf32, cut."""
+    if fmt.ignored_low_bits:
+        mask = np.uint64(0xFFFFFFFF >> fmt.ignored_low_bits << fmt.ignored_low_bits)
+        return rounded(x, fp64, fp32, 0).astype(np.uint64) & mask
+    if fmt.storage_bits > 8:
+        return rounded(x, fp64, fmt, 0).astype(np.uint64)
+    finite = sorted((fmt.value(code), code) for code in range(fmt.codes) if fmt.is_finite(code))
+    numbers = np.array([float(value) for value, _ in finite])
+    at = np.clip(np.searchsorted(numbers, x), 1, len(numbers) - 1)
+    nearer = np.where(x - numbers[at - 1] < numbers[at] - x, at - 1, at)
+    return np.array([code for _, code in finite], np.uint64)[nearer]
 
 
 def _sigma(i: Instruction, codes: Codes) -> Fraction:
     """σ, exactly."""
 
-    def w(code: int, name: str) -> Fraction:
-        fmt = {"a": i.a_format, "b": i.b_format, "c": i.c_format}[name]
+    def w(code: int, fmt: Format) -> Fraction:
         return max(abs(fmt.value(code)), Fraction(2) ** fmt.min_exponent)
 
-    products = (w(a, "a") * w(b, "b") for a, b in zip(codes.a, codes.b, strict=True))
-    return w(codes.c, "c") + sum(products, Fraction(0))
+    total = w(codes.c, i.c_format)
+    for k, (a, b) in enumerate(zip(codes.a, codes.b, strict=True)):
+        scale = Fraction(1)
+        if (fmt := i.spec.scale_format) is not None:
+            block = k // i.spec.scale_block
+            scale = w(codes.scale_a[block], fmt) * w(codes.scale_b[block], fmt)
+        total += w(a, i.a_format) * w(b, i.b_format) * scale
+    return total
 
 
 def _search(
-    x: Instruction, y: Instruction, units: tuple[Unit, Unit], until: float, rng: np.random.Generator
+    x: Instruction,
+    y: Instruction,
+    units: tuple[Unit, Unit],
+    until: float,
+    rng: np.random.Generator,
+    allowed: Allowed,
 ) -> Codes | None:
-    """The case with the largest difference that is found."""
-    pool = _first(x, units, rng)
-    scores = _scores(x, y, pool)
+    """The case with the largest difference that is found, among those that are allowed."""
+    pool = allowed.pinned(_first(x, units, rng))
+    pool = pool.at(allowed.inside(pool))
+    if not len(pool):
+        return None
+    scores = _scores(x, y, pool, allowed)
     without = 0
     while without < _PATIENCE and time.monotonic() < until:
         order = np.lexsort((rng.random(len(scores)), scores))  # of cases alike, others each time
@@ -136,9 +346,10 @@ def _search(
         best, pool = float(scores[kept[-1]]), pool.at(kept)
         if best <= 0:
             return None
-        changed = _changed(pool, x, rng)
+        changed = allowed.pinned(_changed(pool, x, rng))
+        changed = changed.at(allowed.inside(changed))
         pool = Rows.join([pool, changed])
-        scores = np.concatenate([scores[kept], _scores(x, y, changed)])
+        scores = np.concatenate([scores[kept], _scores(x, y, changed, allowed)])
         without = 0 if float(scores.max()) > best else without + 1
     at = int(scores.argmax())
     return pool[at] if scores[at] > 0 else None
@@ -150,14 +361,17 @@ def _first(x: Instruction, units: tuple[Unit, Unit], rng: np.random.Generator) -
     for unit in units:
         for kind in KINDS:
             A, B, C = operands_of(unit, kind, rng, x.k)
-            n = len(A)
+            n, scales = len(A), (scales_of(x, x.k, rng) if x.spec.scale_format is not None else {})
+            none = np.empty((n, 0), np.uint64)
+            scale_a = scales["scale_a"].astype(np.uint64) if scales else none
+            scale_b = scales["scale_b"].T.astype(np.uint64) if scales else none
             parts.append(
                 Rows(
                     A.astype(np.uint64),
                     B.T.astype(np.uint64),
                     C[np.arange(n), np.arange(n)].astype(np.uint64),
-                    np.empty((n, 0), np.uint64),
-                    np.empty((n, 0), np.uint64),
+                    scale_a,
+                    scale_b,
                 )
             )
     return Rows.join(parts)
@@ -177,42 +391,32 @@ def _changed(pool: Rows, i: Instruction, rng: np.random.Generator) -> Rows:
             choices = [code ^ bits, code + low, code - low, side[rows, other], code, code]
             side[rows, k] = np.choose(how, choices) & np.uint64(fmt.codes - 1)
             side[:] = np.where(copied, side[rows, other][:, None], side)
+        if i.spec.scale_format is not None:
+            for scale in (found.scale_a, found.scale_b):
+                block = rng.integers(0, i.spec.scales, _ROUND)
+                step = rng.integers(-2, 3, _ROUND).astype(np.uint64)
+                scale[rows, block] = (scale[rows, block] + step) & np.uint64(i.spec.scale_format.codes - 1)
         bits = np.uint64(1) << rng.integers(0, i.c_format.storage_bits, _ROUND).astype(np.uint64)
         found.c[:] = np.where(rng.random(_ROUND) < 0.3, found.c ^ bits, found.c)
     return found
 
 
-def _scores(x: Instruction, y: Instruction, cases: Rows) -> Floats:
-    """|d - d'| / σ of each case; 0 where one is not finite."""
+def _scores(x: Instruction, y: Instruction, cases: Rows, allowed: Allowed | None = None) -> Floats:
+    """|d - d'| / σ of each case; 0 where one is not finite, or not allowed."""
     with np.errstate(all="ignore"):
+        codes = [compiled_results(i.spec, cases).astype(np.uint64) for i in (x, y)]
         one, other = (
-            values(compiled_results(i.spec, cases).astype(i.d_format.word), i.d_format, fp64).astype(
-                np.float64
-            )
-            for i in (x, y)
+            values(each.astype(i.d_format.word), i.d_format, fp64).astype(np.float64)
+            for i, each in zip((x, y), codes, strict=True)
         )
         a, b = (weights(c.astype(f.word), f, "") for c, f in ((cases.a, x.a_format), (cases.b, x.b_format)))
-        sigma = (a * b).sum(axis=1) + weights(cases.c.astype(x.c_format.word), x.c_format, "c")
+        products = a * b
+        if (fmt := x.spec.scale_format) is not None:
+            for scale in (cases.scale_a, cases.scale_b):
+                each = np.repeat(weights(scale.astype(fmt.word), fmt, ""), x.spec.scale_block, axis=1)
+                products = products * each[:, : x.k]
+        sigma = products.sum(axis=1) + weights(cases.c.astype(x.c_format.word), x.c_format, "c")
         found: Floats = np.abs(one - other) / sigma
+    if allowed is not None:
+        found = np.where(allowed.results(codes[0]) & allowed.results(codes[1]), found, 0.0)
     return np.where(np.isfinite(found), found, 0.0)
-
-
-@click.command()
-@options.arch()
-@click.argument("other", metavar="ARCH", type=options.ARCHITECTURE)
-@options.name()
-@click.option("--seconds", type=options.SECONDS, default=20.0, help="For the search (default 20).")
-def command(arch: Architecture, other: Architecture, name: str, seconds: float) -> int:
-    """How far apart the results of one instruction on two architectures are, at most, and on the input found."""
-    try:
-        return answered(str(max_difference(arch, other, name, seconds=seconds)), SETTLED)
-    except IncomparableError as error:
-        raise UsageError(str(error)) from None
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "max_difference")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

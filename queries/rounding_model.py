@@ -51,13 +51,13 @@ def of_format(
     fmt: Format, portfolio: Portfolio, *, subnormals: bool = True, nearest: bool = True, timeout: float = 60.0
 ) -> Answer:
     """The same with solvers that are there."""
-    if fmt.name not in NAMES:
+    if not (fmt.signed and fmt.has_zero):
         raise ValueError(f"nothing is rounded to {fmt.name}: it has no sign; {', '.join(NAMES)} have one")
     u, g_min = _constants(fmt, subnormals)
     factor = 1 if nearest else 2
     how = "to nearest" if nearest else "toward zero"
     question = (
-        f"{fmt.name}, {how}, {'with' if subnormals else 'without'} subnormals: "
+        f"{fmt}, {how}, {'with' if subnormals else 'without'} subnormals: "
         "fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g, δη = 0, for all |x| ≤ f_max"
     )
     numbers = (

@@ -82,7 +82,7 @@ def measure(instruction: Instruction, elements: int) -> Row:
             if results >= elements:
                 break
             operands = operands_of(unit, kind, rng)
-            scales = _scales(instruction, operands[0].shape[1], rng)
+            scales = scales_of(instruction, operands[0].shape[1], rng)
             count, most = _compare(unit, operands, scales)
             results, nearest = results + count, max(nearest, most)
     stage = unit.stages[0]
@@ -163,7 +163,7 @@ def _codes(
     return found
 
 
-def _scales(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
+def scales_of(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
     fmt = i.spec.scale_format
     if fmt is None:
         return {}
@@ -236,7 +236,8 @@ def table(found: Sequence[Row]) -> str:
         "",
         "*n* and *F*: of one step, |S - exact| ≤ n · 2^(e_max - F), proved and reached; *U*, in units of 2^-24: the "
         "bound of m steps is (1 + U)^m - 1; *nearest*: the largest error over its bound; *made*: of the input that "
-        "loses most. Of dpa_e9s12 n is argued, not proved.",
+        "loses most. Units that take subnormal numbers for zero have an absolute part besides, which inputs of any codes "
+        "reach; theirs, and acc_e9s12's n, are argued, not proved.",
         "",
         "| instruction | algorithm | products of a step | n | F | ρ | U | results | nearest | made |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -16,8 +16,17 @@ times the larger of σ_i − σ_(i−1) and w(d_(i−1)) ≤ σ_(i−1) + E_(i�
 u_ρ·|S|, or of a tiny S u_ρ times the least normal number.  So E_i ≤ (1 + U)·E_(i−1) + U·σ_i, and no σ_i exceeds σ_m.
 
 What stands here in place of the paper's n·U is thus a step's constant and the number of steps, not of products.  An
-instruction that is made of others (`lowered`) adds c in the end, and steps of its own count one each.  Of dpa_e9s12 n
-is argued where it stands, and not proved.
+instruction that is made of others (`lowered`) adds c in the end, and steps of its own count one each.  That this
+follows from what is proved of steps, `queries/product_bound` proves; of acc_e9s12 n is argued where it stands.
+
+Units that take subnormal numbers for zero (`Flushing`) make a tree of roundings to fp32, whose depth is that of a
+product's way: `first` roundings until it is added to what c became, and one for each such addition, m in all.  Each
+operation may besides put a tiny result to zero, which is less than `least`, the least normal number of fp32.  So of the
+numbers a', b', c' that are left of the operands,
+
+    |d − (c' + Σ a'·b')| ≤ ((1 + u)^(first + m) − 1) · (|c'| + Σ |a'·b'|) + operations · (1 + u)^(first + m) · least,
+
+and what is lost of the operands is added to the bound.  This is argued, not proved.
 """
 
 from __future__ import annotations
@@ -28,6 +37,7 @@ from fractions import Fraction
 import numpy as np
 
 from mmaformal.algorithms import (
+    AccE9s12,
     Conversion,
     DotAdd,
     DpaE9s12,
@@ -48,10 +58,11 @@ from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.facts.alignment import cases_of
+from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.facts.fdrda.bounds import losses_of
 from mmaformal.facts.fused_steps import fused_step, one_step
 from mmaformal.facts.lowered.error_bound import Inner
-from mmaformal.formats import Format
+from mmaformal.formats import Format, fp16, fp32
 from mmaformal.gemm import Matrix, as_operand
 from mmaformal.instruction import Instruction
 
@@ -82,28 +93,47 @@ class Stage(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
+class Flushing(ShortRepr):
+    """Roundings of a unit that takes subnormal numbers for zero, on a product's way to d."""
+
+    first: int  #: before it is added to what c became
+    operations: (
+        int  #: for so many products as are added to c at once, each of which may put a tiny result to zero
+    )
+
+
+@dataclass(frozen=True, repr=False)
 class Unit(ShortRepr):
     """An instruction's steps, the first of a product apart where they differ."""
 
     instruction: Instruction
     stages: tuple[Stage, ...]  #: that each K of the instruction goes through, once or per `products`
+    flushing: Flushing | None = None
 
     @classmethod
     def of(cls, instruction: Instruction) -> Unit:
-        """Raises ValueError for an algorithm of which no such bound is known: those that flush subnormals have none."""
-        return cls(instruction, _stages(instruction.spec))
+        """Raises ValueError for an algorithm of which no bound is known."""
+        return cls(instruction, _stages(instruction.spec), _flushing(instruction.spec))
 
     def factor(self, K: int) -> Fraction:
         """(1 + U)^m − 1 for K products, K padded to whole instructions.
 
-        What enters is rounded up to 96 bits, since the exact numbers are long.
+        What enters is rounded up to 96 bits, since the exact numbers are long.  `absolute` comes besides.
         """
         k = self.instruction.k
         instructions = max(-(-K // k), 1)
-        power = Fraction(1)
+        power = Fraction(1) if self.flushing is None else _power(1 + self.stages[0].U, self.flushing.first)
         for stage in self.stages:
             power *= _power(1 + stage.U, instructions * (k // stage.products if stage.products else 1))
         return power - 1
+
+    def absolute(self, K: int) -> Fraction:
+        """What tiny results that are put to zero may add to the error of K products, K padded to whole instructions."""
+        if self.flushing is None:
+            return Fraction(0)
+        links = max(-(-K // self.instruction.k), 1) * self.instruction.k // self.stages[0].products
+        least = Fraction(2) ** self.instruction.d_format.min_exponent
+        return links * self.flushing.operations * (1 + self.factor(K)) * least
 
     def bound(
         self,
@@ -119,6 +149,8 @@ class Unit(ShortRepr):
         Operands as `matmul` takes them.  Raises as it does.
         """
         i, spec = self.instruction, self.instruction.spec
+        if self.flushing is not None:
+            return self._flushed_bound(A, B, C)
         a, b = weights(A, i.a_format, "A"), weights(B, i.b_format, "B")
         if spec.scale_format is not None:
             if scale_a is None or scale_b is None:
@@ -136,17 +168,39 @@ class Unit(ShortRepr):
         found: Floats = float(self.factor(a.shape[1])) * rounding * (a @ b + c)
         return found
 
+    def _flushed_bound(self, A: Matrix, B: Matrix, C: Matrix | None) -> Floats:
+        i = self.instruction
+        a, lost_a = _left(A, i.a_format, "A")
+        b, lost_b = _left(B, i.b_format, "B")
+        c, lost_c = (0.0, 0.0) if C is None else _left(C, i.c_format, "C")
+        K = a.shape[1]
+        lost = (a + lost_a) @ lost_b + lost_a @ b + lost_c
+        rounding = 1 + (K + 8) * 2.0**-52
+        found: Floats = rounding * (float(self.factor(K)) * (a @ b + c) + lost + float(self.absolute(K)))
+        return found
+
 
 def weights(x: Matrix, fmt: Format, name: str) -> Floats:
     """w of each element: its magnitude, or the least normal number of its format if that is larger."""
+    found: Floats = np.maximum(_magnitudes(x, fmt, name), 2.0**fmt.min_exponent)
+    return found
+
+
+def _magnitudes(x: Matrix, fmt: Format, name: str) -> Floats:
+    """|x| of each element; infinite of what is no number."""
     operand = decode(as_operand(x, fmt, name).codes.astype(np.int64), fmt.layout)
-    least = 2.0**fmt.min_exponent
     if fmt.has_zero:
         magnitude = np.ldexp(operand.significand.astype(np.float64), operand.exponent - fmt.fraction_bits)
     else:
         magnitude = np.ldexp(1.0, operand.exponent)
-    found: Floats = np.maximum(np.where(operand.nan | operand.infinite, np.inf, magnitude), least)
-    return found
+    return np.where(operand.nan | operand.infinite, np.inf, magnitude)
+
+
+def _left(x: Matrix, fmt: Format, name: str) -> tuple[Floats, Floats]:
+    """Magnitudes of what is left of each element where subnormal numbers are zero, and of what is lost."""
+    magnitude = _magnitudes(x, fmt, name)
+    normal = magnitude >= 2.0**fmt.min_exponent
+    return np.where(normal, magnitude, 0.0), np.where(normal, 0.0, magnitude)
 
 
 def _stages(spec: DotAdd) -> tuple[Stage, ...]:
@@ -169,17 +223,36 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
     if isinstance(p, Fdrda):
         losses = losses_of(one_step(spec), p)
         return (Stage(max(losses.below, losses.above), p.F, rho, L),)
-    if isinstance(p, DpaE9s12):  # of the halves' products, the one of the largest exponent is kept whole
-        halves = 4 * L if spec.a_format.fraction_bits > 11 else L
-        return (Stage(Fraction(halves - 1), p.L - 3 - p.carries(spec), rho, L),)
+    if isinstance(p, DpaE9s12):
+        n = (
+            Fraction(0)
+            if spec.a_format == fp16 or (spec.a_format, L) == (fp32, 1)
+            else places_of(one_step(spec)).n
+        )
+        return (Stage(n, p.L - 3 - p.carries(spec), rho, L),)
+    if isinstance(
+        p, AccE9s12
+    ):  # argued: each term, c's two and what is accumulated in each pass lose less than one
+        terms = (4 if spec.a_format == fp32 else 1) * p.D + 2
+        return (Stage(Fraction(terms + p.D // p.N), p.L - 3 - p.carries(spec), rho, L),)
     if isinstance(p, (Sfma, Efda, Wfma)):
         return (Stage(Fraction(0), 0, rho, L),)
-    why = "it takes subnormal numbers for zero" if isinstance(p, _FLUSHING) else "none is proved of its steps"
-    raise ValueError(f"{p.algorithm} has no bound relative to its terms: {why}")
+    if isinstance(p, (Gps, Pfma, Ffma, Oddsum)):
+        return (Stage(Fraction(0), 0, rho, L),)
+    raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
 
 
-#: Whose results are off by a whole subnormal number, however small the terms.
-_FLUSHING = (Gps, Pfma, Ffma, Oddsum)
+def _flushing(spec: DotAdd) -> Flushing | None:
+    """Products of bf16, and of what has 11 significant bits, are exact in fp32 unless they are tiny."""
+    p = spec.parameters
+    if isinstance(p, Gps):  # products, their sums in pairs, and that with c
+        return Flushing(p.G.bit_length() - 1, 2 * p.G)
+    if isinstance(p, Pfma):  # two chains, their sum, and that with c
+        return Flushing(p.L // 2 + 1, p.L + 2)
+    if isinstance(p, Ffma):
+        return Flushing(0, 1)
+    return Flushing(1, 4) if isinstance(p, Oddsum) else None
+
 
 _BITS = 96
 

@@ -6,6 +6,7 @@ import click
 
 from mmaformal import __version__
 from mmaformal.cli.amx import amx
+from mmaformal.cli.bound import bound
 from mmaformal.cli.check import check
 from mmaformal.cli.completion import completion
 from mmaformal.cli.diagnose import diagnose
@@ -14,6 +15,7 @@ from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
 from mmaformal.cli.fingerprint import fingerprint
 from mmaformal.cli.list import list_
+from mmaformal.cli.max_difference import max_difference
 from mmaformal.cli.mismatches import mismatches
 from mmaformal.cli.narrow_range import narrow_range
 from mmaformal.cli.probe import probe
@@ -63,6 +65,8 @@ for _command in (
     amx,
     e9s12,
     roundoff,
+    bound,
+    max_difference,
     narrow_range,
     training,
     unit_study,

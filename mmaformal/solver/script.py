@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import z3
 from z3 import z3core
 
-from mmaformal.solver.terms import Handle, is_constant, name_of, operands_first, size_of
+from mmaformal.solver.terms import REAL, Handle, is_constant, name_of, operands_first, size_of
 
 _CORE = {"=": "=", "distinct": "distinct", "if": "ite", "=>": "=>", "and": "and", "or": "or", "not": "not"}
 _UNARY = ("bvnot", "bvneg", "extract", "zero_extend", "sign_extend", "repeat", "rotate_left", "rotate_right")
@@ -22,11 +22,13 @@ _BINARY = (
     *("bvshl", "bvlshr", "bvashr", "bvand", "bvor", "bvxor", "bvnand", "bvnor", "bvxnor", "bvcomp"),
     *("bvule", "bvult", "bvuge", "bvugt", "bvsle", "bvslt", "bvsge", "bvsgt", "xor"),
 )
+#: Of real numbers.
+_REAL = ("+", "-", "*", "<=", "<", ">=", ">")
 #: What z3's simplifier makes of a division whose divisor is never zero.
 _DIVISIONS = {f"{name}_i": name for name in ("bvudiv", "bvurem", "bvsdiv", "bvsrem", "bvsmod")}
 
 #: Operations by the names that z3 gives them.
-_NAMES = _CORE | _DIVISIONS | {name: name for name in (*_UNARY, *_BINARY)}
+_NAMES = _CORE | _DIVISIONS | {name: name for name in (*_UNARY, *_BINARY, *_REAL)}
 
 #: z3 lets these take any number of operands, SMT-LIB 2.6 two.
 _FOLDED = frozenset((*_BINARY, *_DIVISIONS.values()))
@@ -40,10 +42,10 @@ _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.!]*")
 def smtlib(assertions: Iterable[z3.BoolRef]) -> str:
     """An SMT-LIB 2 script of the conjunction, which stock solvers accept; equal for equal terms.
 
-    Raises ValueError for what is not of the logic QF_BV.
+    Raises ValueError for what is neither of the logic QF_BV nor, with real numbers and no bit-vectors, of QF_NRA.
     """
-    declared, defined, asserted = _lines(list(assertions), "$")
-    return f"(set-logic QF_BV)\n{declared}{defined}{asserted}{_END}"
+    declared, defined, asserted, logic = _lines(list(assertions), "$")
+    return f"(set-logic {logic})\n{declared}{defined}{asserted}{_END}"
 
 
 def with_assertions(script: str, assertions: Iterable[z3.BoolRef], prefix: str) -> str:
@@ -53,15 +55,15 @@ def with_assertions(script: str, assertions: Iterable[z3.BoolRef], prefix: str) 
     """
     if not script.endswith(_END):
         raise ValueError("a script ends with (check-sat)")
-    _, defined, asserted = _lines(list(assertions), prefix)
+    _, defined, asserted, _ = _lines(list(assertions), prefix)
     return f"{script.removesuffix(_END)}{defined}{asserted}{_END}"
 
 
 _END = "(check-sat)\n"
 
 
-def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str]:
-    """The declarations, the definitions, and what is asserted."""
+def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str, str]:
+    """The declarations, the definitions, what is asserted, and of which logic it is."""
     context, sorts, heads = z3.main_ctx().ref(), _Sorts(), _Heads()
     nodes, uses = operands_first(assertions)
     said: dict[int, str] = {}
@@ -81,18 +83,29 @@ def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str
                 text = name
         said[number] = text
     asserted = [f"(assert {said[term.get_id()]})\n" for term in assertions]
-    return "".join(declared), "".join(defined), "".join(asserted)
+    return "".join(declared), "".join(defined), "".join(asserted), sorts.logic
 
 
 class _Sorts:
     """Sorts as text, each made once."""
 
     def __init__(self) -> None:
-        self._said: dict[int | None, str] = {None: "Bool"}
+        self._said: dict[int | None, str] = {None: "Bool", REAL: "Real"}
+        self._met: set[int | None] = set()
 
     def __getitem__(self, of: tuple[z3.ContextObj, Handle]) -> str:
         size = size_of(*of)
+        self._met.add(size)
         return self._said.get(size) or self._said.setdefault(size, f"(_ BitVec {size})")
+
+    @property
+    def logic(self) -> str:
+        """Raises ValueError where real numbers stand beside bit-vectors."""
+        if REAL not in self._met:
+            return "QF_BV"
+        if self._met - {REAL, None}:
+            raise ValueError("bit-vectors and real numbers in one question")
+        return "QF_NRA"
 
 
 class _Heads:
@@ -122,11 +135,20 @@ class _Heads:
 def _say_leaf(context: z3.ContextObj, handle: Handle) -> tuple[str, bool]:
     """The text of a number or a name, and whether it is an uninterpreted constant."""
     if z3core.Z3_get_ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
+        if size_of(context, handle) == REAL:
+            return _say_real(z3core.Z3_get_numeral_string(context, handle)), False
         return f"(_ bv{z3core.Z3_get_numeral_string(context, handle)} {size_of(context, handle)})", False
     name = name_of(context, handle)
     if is_constant(context, handle):
         return (name if _SIMPLE.fullmatch(name) else f"|{name}|"), True
     return {"and": "true", "or": "false"}.get(name, name), False  # true, false
+
+
+def _say_real(numeral: str) -> str:
+    """Of `3`, `-1/2`: a real number as the standard writes it."""
+    parts = [f"{part}.0" for part in numeral.removeprefix("-").split("/")]
+    text = parts[0] if len(parts) == 1 else f"(/ {parts[0]} {parts[1]})"
+    return f"(- {text})" if numeral.startswith("-") else text
 
 
 def _say(head: str, operands: Sequence[str]) -> str:

@@ -12,6 +12,9 @@ from typing import NamedTuple, TypeAlias
 import z3
 from z3 import z3core
 
+#: In place of a number of bits: the sort of real numbers.
+REAL = 0
+
 Handle: TypeAlias = z3.Ast  #: of the C interface
 
 
@@ -90,16 +93,20 @@ def _symbol(context: z3.ContextObj, handle: Handle) -> str | int:
 
 
 def size_of(context: z3.ContextObj, handle: Handle) -> int | None:
-    """The bits of a bit-vector; None for a Bool.  Raises ValueError for anything else."""
+    """The bits of a bit-vector; None for a Bool, `REAL` for a real number.  Raises ValueError for anything else."""
     sort = z3core.Z3_get_sort(context, handle)
     kind = z3core.Z3_get_sort_kind(context, sort)
     if kind == z3.Z3_BV_SORT:
         return int(z3core.Z3_get_bv_sort_size(context, sort))
     if kind == z3.Z3_BOOL_SORT:
         return None
-    raise ValueError("neither a bit-vector nor a Bool")
+    if kind == z3.Z3_REAL_SORT:
+        return REAL
+    raise ValueError("neither a bit-vector nor a Bool nor a real number")
 
 
 def _sort(context: z3.ContextObj, handle: Handle) -> z3.SortRef:
     size = size_of(context, handle)
+    if size == REAL:
+        return z3.RealSort()
     return z3.BoolSort() if size is None else z3.BitVecSort(size)

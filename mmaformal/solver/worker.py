@@ -70,10 +70,15 @@ def _digest(script: str) -> str:
     return hashlib.sha256(script.encode()).hexdigest()
 
 
+def _of_bits(script: str) -> bool:
+    """Whether it is a question about bit-vectors; or one about real numbers."""
+    return script.startswith("(set-logic QF_BV)")
+
+
 def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, object]:
     import z3
 
-    solver = z3.SolverFor("QF_BV")
+    solver = z3.SolverFor("QF_BV" if _of_bits(script) else "QF_NRA")
     solver.set("timeout", max(1, int(timeout * 1000)))
     solver.add(z3.parse_smt2_string(script))
     verdict = solver.check()
@@ -92,6 +97,8 @@ def ask_z3(script: str, constants: dict[str, int], timeout: float) -> dict[str, 
 def ask_bitwuzla(script: str, constants: dict[str, int], timeout: float) -> dict[str, object]:
     import bitwuzla
 
+    if not _of_bits(script):
+        return {"verdict": "unknown", "why": "bitwuzla: no real numbers"}
     options = bitwuzla.Options()
     options.set(bitwuzla.Option.PRODUCE_MODELS, bool(constants))
     options.set(bitwuzla.Option.TIME_LIMIT_PER, max(1, int(timeout * 1000)))

@@ -187,17 +187,42 @@ def test_the_input_that_loses_most_is_within_the_bound() -> None:
 
 
 def test_which_instructions_have_a_bound() -> None:
-    """All but those that take subnormal numbers for zero."""
+    """All; those that take subnormal numbers for zero have something absolute besides."""
     flushed = {"gps", "pfma", "ffma", "oddsum"}
     for architecture in ARCHITECTURES.values():
         for instruction in (architecture[name] for name in sorted({i.name for i in architecture})[::25]):
             algorithm = instruction.spec.parameters.algorithm
-            if algorithm in flushed:
-                with pytest.raises(ValueError, match="subnormal"):
-                    Unit.of(instruction)
-            else:
-                unit = Unit.of(instruction)
-                assert 0 < unit.factor(instruction.k) <= unit.factor(1000 * instruction.k)
+            unit = Unit.of(instruction)
+            assert 0 < unit.factor(instruction.k) <= unit.factor(1000 * instruction.k)
+            assert (unit.absolute(instruction.k) > 0) == (algorithm in flushed)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        ("cdna2", "v_mfma_f32_16x16x16f16"),
+        ("sapphire_rapids", "TDPBF16PS"),
+        ("sapphire_rapids", "VDPBF16PS"),
+        ("armv8_6", "BFDOT"),
+    ],
+)
+def test_where_subnormal_numbers_are_zero(architecture: str, name: str) -> None:
+    """Operands of the least normal numbers' size, and below: what is lost of them and of results is in the bound."""
+    i, rng = ARCHITECTURES[architecture][name], np.random.default_rng(0)
+    M = i.a_format.fraction_bits
+    low = i.a_format.bias // 2 if i.a_format.min_exponent == i.d_format.min_exponent else 0
+
+    def codes(shape: tuple[int, int], field: int) -> NDArray[np.uint16]:
+        fields = np.maximum(rng.integers(field - 3, field + 3, shape), 0)
+        signs = rng.integers(0, 2, shape) << (i.a_format.storage_bits - 1)
+        return (signs | fields << M | rng.integers(0, 1 << M, shape)).astype(np.uint16)
+
+    for fields in ((low, low), (1, i.a_format.bias), (i.a_format.bias, i.a_format.bias)):
+        A, B = codes((64, 4 * i.k), fields[0]), codes((4 * i.k, 64), fields[1])
+        C = (rng.integers(0, 2, (64, 64)) << 31 | rng.integers(0, 1 << 24, (64, 64))).astype(np.uint32)
+        errors = np.abs(sample(i, A, B, C).errors)
+        assert (errors <= Unit.of(i).bound(A, B, C)).all()
+        assert (errors > 0).any()
 
 
 def test_the_factor_is_not_below_the_power() -> None:

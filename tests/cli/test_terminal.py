@@ -49,6 +49,8 @@ def test_everything_completes() -> None:
         "amx",
         "e9s12",
         "roundoff",
+        "bound",
+        "max-difference",
         "narrow-range",
         "training",
         "unit-study",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
 
-from mmaformal import ampere, hopper, rtx_blackwell, turing
+from mmaformal import ampere, cdna2, hopper, rtx_blackwell, turing
+from mmaformal.cli import main
+from mmaformal.facts import product_bound
 from mmaformal.queries.find_difference import IncomparableError
-from mmaformal.queries.max_difference import Apart, main, max_difference
+from mmaformal.queries.max_difference import Apart, max_difference
+from mmaformal.solver.answers import Holds, Unknown
 
 U = Fraction(1, 1 << 24)
 
@@ -36,7 +40,8 @@ def test_ampere_and_hopper() -> None:
     assert 29 * U < found.bound < 31 * U
     assert found.gap == float(found.bound / found.found)
     assert found.ulps >= 1
-    assert "from the proved bounds of their steps" in str(found)
+    assert 0 < found.random < found.found
+    assert "from the bounds of their steps" in str(found)
 
 
 def test_five_last_places_by_hand() -> None:
@@ -61,12 +66,58 @@ def test_one_function_is_not_apart() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(IncomparableError):
         max_difference(hopper["HMMA.16816.F32"], hopper["HMMA.16816.F16"])
+    flushing = cdna2["v_mfma_f32_16x16x16f16"]
+    with pytest.raises(ValueError, match="takes subnormal numbers for zero"):
+        max_difference(flushing, flushing)
+
+
+def test_block_scales() -> None:
+    """One unit keeps two places less: it cuts what is between."""
     scaled = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
-    with pytest.raises(ValueError, match="block scales"):
-        max_difference(scaled, scaled)
+    found = max_difference(scaled, scaled.replace(F=33), seconds=1)
+    assert found.witness is not None
+    assert 0 < found.found <= found.bound
+
+
+def test_where_and_units() -> None:
+    """c is given, and what is found is within the range that is allowed."""
+    where = ["c=0x3f800000", "magnitude 0x1p-14 1 ab", "finite"]
+    found = max_difference(turing, hopper, "HMMA.1688.F32", where=where, seconds=1)
+    assert found.witness is not None
+    assert found.witness.c == 0x3F800000
+    assert all(abs(x) <= 1 for x in found.witness.a.view("float16"))
+    assert found.units is not None
+    assert found.units.F == 24
+    assert 0 < found.units.found <= found.units.bound
+    nothing = max_difference(turing, hopper, "HMMA.1688.F32", where="magnitude 0x1p-1000 0x1p-999", seconds=1)
+    assert nothing.witness is None
+
+
+def test_a_chain_is_farther_apart() -> None:
+    one, many = (
+        max_difference(turing["HMMA.1688.F32"].chained(k), hopper["HMMA.1688.F32"].chained(k), seconds=1)
+        for k in (8, 64)
+    )
+    assert one.units is not None
+    assert many.units is None
+    assert one.found < many.found <= many.bound
+
+
+@pytest.mark.slow
+def test_the_bound_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = turing["HMMA.1688.F32"], hopper["HMMA.1688.F32"]
+    found = max_difference(*small, seconds=0.2, prove=True, timeout=120)
+    assert isinstance(found.proof, Holds)
+    assert "steps of a product" in str(found.proof)
+    right = product_bound.within
+    monkeypatch.setattr("mmaformal.facts.product_bound.within", lambda x, bound: right(x, bound * 2))
+    assert isinstance(max_difference(*small, seconds=0.2, prove=True, timeout=120).proof, Unknown)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ampere", "hopper", "HMMA.16816.F32", "--seconds", "0.5"]) == 0
+    command = ["max-difference", "ampere", "hopper"]
+    assert main([*command, "HMMA.16816.F32", "--seconds", "0.5"]) == 0
     assert "at most  30 · 2^-24" in capsys.readouterr().out
-    assert main(["ampere", "hopper", "nothing"]) == 2
+    assert main([*command, "nothing"]) == 2
+    assert main([*command, "HMMA.16816.F32", "--seconds", "0.5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(30 * 2**-24, rel=1e-4)

@@ -1,0 +1,62 @@
+"""`mmaformal max-difference`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mmaformal.architectures import Architecture
+from mmaformal.cli import options
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+
+
+@click.command()
+@click.argument("x", metavar="ARCH", type=options.ARCHITECTURE)
+@click.argument("y", metavar="ARCH", type=options.ARCHITECTURE)
+@options.name()
+@click.argument("other", metavar="[INSTRUCTION]", type=options.INSTRUCTION, required=False)
+@options.chain
+@options.replace
+@options.where
+@click.option("--seconds", type=options.SECONDS, default=20.0, help="For the search (default 20).")
+@click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
+@options.timeout(600.0, "for the proof of each instruction's bound")
+@options.evidence
+@options.json
+def max_difference(
+    x: Architecture,
+    y: Architecture,
+    name: str,
+    other: str | None,
+    chain: int | None,
+    changes: tuple[options.Change, ...],
+    where: tuple[str, ...],
+    seconds: float,
+    proving: bool,
+    timeout: float,
+    evidence: Path | None,
+    no_cache: bool,
+    as_json: bool,
+) -> int:
+    """How far apart two instructions' results are: at most, and on the input found.
+
+    Relative to |c| + Σ|a·b|. A second INSTRUCTION is that of the second ARCH, if it has another there; --chain is about
+    both, --replace about the second. --where is about the inputs that are searched.
+
+    Exit status: 0 an answer, 3 if the bound was to be proved and is not, 2 wrong use.
+    """
+    from mmaformal.queries.find_difference import IncomparableError
+    from mmaformal.queries.max_difference import max_difference as query
+    from mmaformal.solver.answers import Unknown
+
+    left = options.instruction_of(x, name, (), chain)
+    right = options.instruction_of(y, other or name, changes, chain)
+    with options.remembering(evidence, no_cache):
+        try:
+            found = query(left, right, where=where, seconds=seconds, prove=proving, timeout=timeout)
+        except (IncomparableError, ValueError) as error:
+            raise UsageError(str(error)) from None
+    text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
+    return answered(text, UNKNOWN if isinstance(found.proof, Unknown) else SETTLED)

@@ -1,0 +1,212 @@
+"""From what is proved of one step to a product of any K: why errors grow by (1 + U) a step.
+
+A step adds its products, of the exact sum p, and the result d0 before it as S, and rounds once, d = ρ(S).  Let w(x) be
+max(|x|, the least normal number of x's format), P = Σ w(a)·w(b), σ0 = w(c) + Σ w(a)·w(b) of all steps before, x0 the
+exact sum of those and c, and E0 a bound of |d0 − x0|.  Of the step it is known that
+
+    |S − (d0 + p)| ≤ ν · 2^e_max  (ν = n · 2^−F: `error_bound`),     |d − S| ≤ u · max(|S|, least)  (`rounding_model`),
+
+and that 2^e_max is at most P, or w(d0), or `least`, the least normal number of c's format (`prove_largest_exponent`).
+Then, with U = ν + u + ν·u,
+
+    |d − (x0 + p)| ≤ (1 + U)·E0 + U·(σ0 + P),
+
+and if E0 ≤ (Q − 1)·σ0, that is at most ((1 + U)·Q − 1)·(σ0 + P): claims about real numbers, for all ν and u.  Of c
+itself E0 = 0 and Q = 1, so after m steps Q = (1 + U)^m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import z3
+
+from mmaformal.algorithms import Conversion, DotAdd, DpaE9s12, Fda, Fdrda, Gdfs, Rounding
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.smt import dpa_e9s12, fdrda, gfdrda
+from mmaformal.encodings.smt.blocks import Operand
+from mmaformal.facts.fused_steps import fused_step, one_step
+from mmaformal.formats import Format
+from mmaformal.proof.composition import Composing, Rule
+from mmaformal.proof.definitions import fit
+
+STEPS = Rule(
+    "steps of a product",
+    "numbers m · 2^t are real numbers; what holds of c, and of each step's result if it holds of the one before, holds "
+    "of the last one",
+)
+
+#: Bits that hold every difference of exponents.
+_BITS = 20
+
+
+def within(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
+    return z3.And(x <= bound, -x <= bound)
+
+
+def prove_growth(proving: Composing) -> None:
+    """The claims about real numbers above, concluded.  Raises NotProvedError."""
+    nu, u, sigma, P, E, Q, least = z3.Reals("nu u sigma P E Q least")
+    before, exact, p, S, d, top, w = z3.Reals("before exact p S d top w")
+    U, reach, after = nu + u + nu * u, sigma + P + E, sigma + P
+    not_negative = z3.And(nu >= 0, u >= 0, P >= 0, E >= 0, least >= 0, least <= sigma)
+    so_far = z3.And(within(before - exact, E), within(exact, sigma))
+    weight = z3.Or(w <= before, w <= -before, w <= least)
+    largest = z3.Or(top <= P, top <= w, top <= least)
+    aligned, terms = within(S - (before + p), nu * top), within(p, P)
+    rounded = z3.Or(within(d - S, u * S), within(d - S, -u * S), within(d - S, u * least))
+    known = [not_negative, so_far, weight, largest, aligned, terms, rounded]
+
+    text = "the largest exponent is not above all that was added, and its error"
+    claim = z3.And(top <= reach, reach >= 0)
+    highest = proving.claim("largest", text, claim, [not_negative, so_far, weight, largest])
+    text = "so the sum is off by no more than ν times that"
+    lost = within(S - (before + p), nu * reach)
+    lost = proving.claim("aligned", text, lost, [not_negative, highest, aligned])
+    text = "and no larger than 1 + ν times that"
+    size = z3.And(within(S, reach + nu * reach), least <= reach)
+    size = proving.claim("size", text, size, [not_negative, so_far, terms, lost])
+    text = "rounding adds u times that"
+    off = within(d - S, u * (reach + nu * reach))
+    off = proving.claim("rounded", text, off, [not_negative, highest, size, rounded])
+    error = z3.And(within(d - (exact + p), (1 + U) * E + U * after), within(exact + p, after))
+    text = "together (1 + U)·E0 + U·σ"
+    error = proving.claim("step", text, error, [not_negative, so_far, terms, lost, off])
+    start = z3.And(Q >= 1, (Q - 1) * sigma >= E)
+    text = "which is within (1 + U)·Q − 1 of σ, if the error before is within Q − 1 of it"
+    grown = (1 + U) * E + U * after <= ((1 + U) * Q - 1) * after
+    grown = proving.claim("growth", text, grown, [not_negative, start])
+    proving.rests_on(STEPS)
+    proving.conclude(
+        "the error of a step is within (1 + U)·Q − 1 of all that was added",
+        z3.Implies(z3.And(*known, start), z3.And(error, grown)),
+    )
+
+
+def prove_join(proving: Composing) -> None:
+    """Of an instruction that adds its products from zero, and c last: the errors of both, before they are added, are
+    within R·Q − 1 of all that was added, if they are within R − 1 and Q − 1 of their own.  Raises NotProvedError."""
+    sigma, P, least, E, inner, Q, R = z3.Reals("sigma P least E inner Q R")
+    known = z3.And(P >= 0, least >= 0, least <= sigma, Q >= 1, R >= 1)
+    errors = z3.And((Q - 1) * sigma >= E, inner <= (R - 1) * (least + P))
+    text = "the errors of a sum from zero and of c are together within the product of both factors"
+    product = z3.And((Q - 1) * (R - 1) * (sigma + P) >= 0, (Q - 1) * P >= 0, (R - 1) * (sigma - least) >= 0)
+    signs = proving.claim("signs", "products of what is not negative are not", product, [known])
+    claim = E + inner <= (Q * R - 1) * (sigma + P)
+    claim = proving.claim("join", text, claim, [known, errors, signs])
+    proving.rests_on(STEPS)
+    proving.conclude(text, z3.Implies(z3.And(known, errors), claim))
+
+
+def prove_apart(proving: Composing) -> None:
+    """That two results are no further apart than both are off.  Raises NotProvedError."""
+    d, other, exact, A, B, sigma = z3.Reals("d other exact A B sigma")
+    near = z3.And(within(d - exact, A * sigma), within(other - exact, B * sigma))
+    text = "two results are no further apart than both are off the exact sum"
+    claim = proving.claim("apart", text, within(d - other, (A + B) * sigma), [near])
+    proving.rests_on(STEPS)
+    proving.conclude(text, z3.Implies(near, claim))
+
+
+# ---- 2^e_max ---------------------------------------------------------------------------------------------------------
+
+
+def prove_largest_exponent(proving: Composing, spec: DotAdd) -> None:
+    """That a step's e_max is at most the sum of the exponents of some product's factors and their scales, or c's, or
+    that of the least normal number of c's format; and that 2^e ≤ w(x) for the exponent e of each of these.
+
+    Raises NotProvedError; ValueError for an algorithm that aligns nothing.
+    """
+    factors, c, e_max, low = _terms(one_step(spec))
+    wide = fit(e_max, _BITS) + low
+    bounds: list[z3.BitVecRef] = [
+        _exponent(c, spec.c_format),
+        z3.BitVecVal(spec.c_format.min_exponent, _BITS),
+    ]
+    cut: list[z3.ExprRef] = [c.field, c.significand]
+    known = []
+    for product in factors:
+        total = z3.BitVecVal(0, _BITS)
+        for x, fmt in product:
+            total = total + _exponent(x, fmt)
+            cut += [x.field, *([x.significand] if fmt.has_zero else [])]
+            known.append(_prove_weight(proving, x, fmt))
+        bounds.append(total)
+    known.append(_prove_weight(proving, c, spec.c_format))
+    text = "e_max is that of a product's factors at most, or c's, or the least normal one of c's format"
+    claim = z3.Or([wide <= bound for bound in bounds])
+    proving.claim("e_max", text, claim, known, cut)
+    proving.conclude_all(z3.BoolVal(True))
+
+
+def _exponent(x: Operand, fmt: Format) -> z3.BitVecRef:
+    return fit(x.field, _BITS) - fmt.bias
+
+
+def _prove_weight(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
+    """That 2^e is at most |x|, or the least normal number."""
+    if not fmt.has_zero:
+        return z3.BoolVal(True)  # a power of two
+    text = "an operand has its leading bit, or the exponent of the least normal number"
+    claim = z3.And(z3.UGE(x.field, 1), z3.Or(z3.UGE(x.significand, 1 << fmt.fraction_bits), x.field == 1))
+    return proving.claim("weight", text, claim)
+
+
+Factor = tuple[Operand, Format]
+
+
+def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int]:
+    """(of each term its factors; c; e_max, and the exponent that 0 stands for)."""
+    p = spec.parameters
+    if isinstance(p, (Fda, Gdfs)):
+        fused = fused_step(spec)
+        step = fused.step
+        scales: list[list[Factor]] = [[] for _ in step.a]
+        if spec.scale_format is not None:
+            of = spec.scale_format
+            scales = [[(s, of), (t, of)] for s, t in zip(step.scale_a, step.scale_b, strict=True)]
+        if isinstance(p, Gdfs):  # of a group's products, numbers of e2m1, w is at least 1
+            return scales, step.c, step.e_max, fused.exponents.low
+        own = _pairs(spec, step.a, step.b)
+        return [x + y for x, y in zip(own, scales, strict=True)], step.c, step.e_max, fused.exponents.low
+    x = symbolic_inputs(spec)
+    if isinstance(p, Fdrda):
+        module = gfdrda if p.algorithm == "gfdrda" else fdrda
+        one = module.step(spec, p, x.a, x.b, x.c)
+        return _pairs(spec, one.a, one.b), one.c, one.e_max, fdrda.exponents_of(spec).low
+    if isinstance(p, DpaE9s12):
+        e9 = dpa_e9s12.step(spec, p, x.a, x.b, x.c)
+        return _pairs(spec, e9.a, e9.b), e9.c, e9.e_max, -2 * dpa_e9s12.BIAS
+    raise ValueError(f"{p.algorithm} aligns no terms to a largest exponent")
+
+
+def _pairs(spec: DotAdd, a: Sequence[Operand], b: Sequence[Operand]) -> list[list[Factor]]:
+    return [[(u, spec.a_format), (v, spec.b_format)] for u, v in zip(a, b, strict=True)]
+
+
+# ---- the format that ρ rounds to -------------------------------------------------------------------------------------
+
+
+def rounded_to(rho: Conversion) -> Format:
+    """ρ's format, of the fraction bits that it keeps."""
+    fmt, keep = rho.format, rho.fraction_bits
+    if keep == fmt.fraction_bits:
+        return fmt
+    name, dropped = f"e{fmt.exponent_bits}m{keep}", fmt.fraction_bits - keep
+    return replace(fmt, name=name, fraction_bits=keep, ignored_low_bits=dropped, dtype=None)
+
+
+def is_nearest(rho: Conversion) -> bool:
+    return rho.rounding in (Rounding.RNE, Rounding.RNA)
+
+
+__all__ = [
+    "STEPS",
+    "is_nearest",
+    "prove_apart",
+    "prove_growth",
+    "prove_join",
+    "prove_largest_exponent",
+    "rounded_to",
+]

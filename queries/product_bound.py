@@ -1,0 +1,146 @@
+"""The bound of a whole product on an instruction, of any K, proved from its steps.
+
+    from mmaformal.queries.product_bound import prove_product_bound
+    print(prove_product_bound(hopper["HMMA.16816.F32"], 4096))
+
+`mmaformal bound` is the command.  `analysis/units` states the bound: ((1 + U)^m − 1) · (w(c) + Σ w(a)·w(b)) after m
+steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It rests on
+
+- what a step's sum is off, `error_bound`, whose n is `analysis/units`', and that d is that sum rounded;
+- what rounding is off, of ρ's format (`facts/rounding_model`);
+- that 2^e_max is at most the weights of some term, and that errors grow as (1 + U) says (`facts/product_bound`);
+- one rule: steps follow each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from mmaformal.algorithms import Lowered
+from mmaformal.analysis.units import Stage, Unit
+from mmaformal.facts import product_bound, rounding_model
+from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.failure import with_failure
+from mmaformal.proof.kernel import NotProvedError, by_rule, prove
+from mmaformal.queries import error_bound
+from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.witness import WitnessError
+
+
+def prove_product_bound(
+    instruction: Instruction,
+    K: int | None = None,
+    *,
+    timeout: float = 600.0,
+    backends: Sequence[str] | None = None,
+    memory: int = DEFAULT_MEMORY,
+) -> Answer:
+    """`Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
+
+    `timeout` in seconds.  Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if no
+    solver of `backends` is installed.
+    """
+    with Relay(backends, memory) as portfolio:
+        return of_instruction(instruction, portfolio, K, timeout=timeout)
+
+
+def of_instruction(
+    instruction: Instruction, portfolio: Portfolio, K: int | None = None, *, timeout: float = 600.0
+) -> Answer:
+    """The same with solvers that are there."""
+    unit, k = Unit.of(instruction), K or instruction.k
+    if unit.flushing is not None:
+        raise ValueError(
+            f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
+        )
+    spec = instruction.spec
+    if spec.d_format.min_exponent > spec.c_format.min_exponent:
+        raise ValueError(f"{instruction.label}: results are subnormal that are normal as c")
+    question = (
+        f"{instruction.label}, K = {k}: |d − (c + Σ a·b)| ≤ f · (w(c) + Σ w(a)·w(b)), w(x) = max(|x|, the least normal "
+        "number), for finite results of all steps"
+    )
+    asker = Asker(portfolio, checked_timeout(timeout))
+
+    def settled() -> Answer:
+        answer: Answer
+        try:
+            answer = _settle(question, unit, k, asker)
+        except (NotProvedError, NoArgumentError) as error:
+            answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
+        if isinstance(answer, Holds):
+            answer = of_both_encodings(answer, instruction, [spec], asker)
+        return with_failure(answer, asker)
+
+    return asker.within(question, settled)
+
+
+def _settle(question: str, unit: Unit, K: int, asker: Asker) -> Holds | Unknown:
+    step = error_bound.settle(unit.instruction, asker)
+    if not isinstance(step, Holds):
+        assert isinstance(step, Unknown)
+        return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
+    most = max(Fraction(x.value) for x in step.numbers)
+    if most > unit.stages[0].n:
+        raise WitnessError(f"{unit.instruction.label}: the proved n is {most}, not {unit.stages[0].n}")
+    proofs = [step.proof, *(_rounding(stage, asker) for stage in unit.stages)]
+    spec = unit.instruction.spec
+    if unit.stages[0].n:
+        p = spec.parameters
+        inner = p.inner_dot_add(spec) if isinstance(p, Lowered) else spec
+        proofs.append(_theorem(lambda proving: product_bound.prove_largest_exponent(proving, inner), asker))
+    proofs.append(_theorem(product_bound.prove_growth, asker))
+    if isinstance(spec.parameters, Lowered):
+        proofs.append(_theorem(product_bound.prove_join, asker))
+    numbers = [
+        Number(
+            "f",
+            _rounded_up(unit.factor(K)),
+            "what d is off at most, relative to all terms' weights; rounded up",
+        )
+    ]
+    for i, stage in enumerate(unit.stages, 1):
+        name = f"U_{i}" if len(unit.stages) > 1 else "U"
+        numbers.append(Number(name, _rounded_up(stage.U), _meaning(stage)))
+    return Holds(question, by_rule(_text(), *proofs), asker.elapsed, tuple(numbers))
+
+
+def _rounded_up(x: Fraction) -> Fraction:
+    """Not below x, of 24 bits, so that it can be read."""
+    if not x:
+        return x
+    scale = Fraction(2) ** (23 - math.floor(math.log2(x)))
+    return Fraction(math.ceil(x * scale)) / scale
+
+
+def _text() -> str:
+    return f"{product_bound.STEPS.name}: {product_bound.STEPS.statement}"
+
+
+def _meaning(stage: Stage) -> str:
+    what = f"a step of {stage.products} products" if stage.products else "the addition of c"
+    lost = f"n · 2^−{stage.F} for what is aligned, and " if stage.n else ""
+    return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
+
+
+def _rounding(stage: Stage, asker: Asker) -> Proof:
+    """What ρ is off.  Raises NotProvedError."""
+    fmt = product_bound.rounded_to(stage.rho)
+    return prove(asker, rounding_model.argue(fmt, nearest=product_bound.is_nearest(stage.rho)))
+
+
+def _theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
+    proving = Composing(asker)
+    claims(proving)
+    return proving.proof()
+
+
+__all__ = ["of_instruction", "prove_product_bound"]

@@ -1,0 +1,127 @@
+"""The bound of a whole product, proved from its steps; its parts, and their breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+import z3
+
+from mmaformal import ARCHITECTURES, ampere
+from mmaformal.analysis.units import Unit
+from mmaformal.cli import main
+from mmaformal.facts import product_bound
+from mmaformal.facts.product_bound import prove_apart, prove_growth, prove_join, prove_largest_exponent
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.queries import product_bound as query
+from mmaformal.queries.product_bound import prove_product_bound
+from mmaformal.solver.answers import Holds, Proof
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.witness import WitnessError
+
+
+def proof_of(claims: Callable[[Composing], None]) -> Proof | None:
+    """None if a claim is refuted."""
+    with Relay(None, DEFAULT_MEMORY) as portfolio:
+        proving = Composing(Asker(portfolio, 60.0))
+        try:
+            claims(proving)
+        except NotProvedError as error:
+            if error.refuted:
+                return None
+            raise
+        return proving.proof()
+
+
+@pytest.mark.parametrize("claims", [prove_growth, prove_join, prove_apart])
+def test_real_numbers(claims: Callable[[Composing], None]) -> None:
+    proof = proof_of(claims)
+    assert proof is not None
+    assert proof.rules == (f"{product_bound.STEPS.name}: {product_bound.STEPS.statement}",)
+    assert all(each.script.startswith("(set-logic QF_NRA)") for each in proof.obligations[:1])
+
+
+def test_rounding_that_is_off_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the premise |d − S| ≤ u · max(|S|, least) is twice as wide, nothing follows."""
+    right, seen = product_bound.within, []
+
+    def of_rounding(x: z3.ArithRef, bound: z3.ArithRef) -> z3.BoolRef:
+        if str(bound) not in ("u*S", "-u*S", "u*least"):
+            return right(x, bound)
+        seen.append(str(bound))
+        return right(x, 2 * bound)
+
+    monkeypatch.setattr(product_bound, "within", of_rounding)
+    assert proof_of(prove_growth) is None
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        ("hopper", "HMMA.16816.F32"),
+        ("volta", "HMMA.884.F16.F16"),
+        ("cdna3", "v_mfma_f32_16x16x16_bf16"),
+        ("cdna3", "v_mfma_f32_16x16x32_fp8_fp8"),
+        ("blackwell", "UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"),
+        ("e9s12", "DP4A.BF16"),
+    ],
+)
+def test_the_largest_exponent_is_some_terms(
+    monkeypatch: pytest.MonkeyPatch, architecture: str, name: str
+) -> None:
+    spec = ARCHITECTURES[architecture][name].spec
+    assert proof_of(lambda proving: prove_largest_exponent(proving, spec)) is not None
+    right = product_bound._exponent
+    monkeypatch.setattr(product_bound, "_exponent", lambda x, fmt: right(x, fmt) - 1)
+    assert proof_of(lambda proving: prove_largest_exponent(proving, spec)) is None
+
+
+def test_a_whole_product() -> None:
+    i = ampere["HMMA.16816.F32"]
+    answer = prove_product_bound(i, 4096, timeout=200)
+    assert isinstance(answer, Holds)
+    f, U = answer.numbers
+    assert f.name == "f"
+    assert 0 <= f.value / Unit.of(i).factor(4096) - 1 < Fraction(1, 1 << 20)
+    assert 0 <= U.value / Unit.of(i).stages[0].U - 1 < Fraction(1, 1 << 20)
+    assert "by the rule: steps of a product" in str(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [
+        ("hopper", "QGMMA.64x8x32.F32.E4M3.E4M3"),
+        ("hopper", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
+        ("cdna3", "v_mfma_f32_16x16x16_bf16"),
+        ("e9s12", "DP4A.BF16"),
+    ],
+)
+def test_whole_products_of_other_algorithms(architecture: str, name: str) -> None:
+    assert isinstance(prove_product_bound(ARCHITECTURES[architecture][name], 1024, timeout=600), Holds)
+
+
+def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The n of `analysis/units` is that of the proof, or the answer is none."""
+    right = query.Unit.of
+
+    def smaller(instruction: object) -> Unit:
+        unit = right(instruction)  # type: ignore[arg-type]
+        (stage,) = unit.stages
+        return Unit(unit.instruction, (type(stage)(stage.n / 2, stage.F, stage.rho, stage.products),))
+
+    monkeypatch.setattr(query.Unit, "of", smaller)
+    with pytest.raises(WitnessError, match="the proved n is"):
+        prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+
+
+def test_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bound", "cdna2", "v_mfma_f32_16x16x16f16"]) == 2
+    assert "argued, not proved" in capsys.readouterr().err
+    assert main(["bound", "e9s12", "DP4ACC8.FP16"]) == 3
+    assert "no argument" in capsys.readouterr().out
+    assert main(["bound", "hopper", "HMMA.1688.F32", "--k", "64", "--timeout", "0.01"]) == 3
