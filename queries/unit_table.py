@@ -236,8 +236,8 @@ def table(found: Sequence[Row]) -> str:
         "",
         "*n* and *F*: of one step, |S - exact| ≤ n · 2^(e_max - F), proved and reached; *U*, in units of 2^-24: the "
         "bound of m steps is (1 + U)^m - 1; *nearest*: the largest error over its bound; *made*: of the input that "
-        "loses most. Units that take subnormal numbers for zero have an absolute part besides, which inputs of any codes "
-        "reach; theirs, and acc_e9s12's n, are argued, not proved.",
+        "loses most. Units that take subnormal numbers for zero have an absolute part besides, which inputs of any "
+        "codes reach; theirs, and acc_e9s12's n, are argued, not proved.",
         "",
         "| instruction | algorithm | products of a step | n | F | ρ | U | results | nearest | made |",
         "|---|---|---|---|---|---|---|---|---|---|",
