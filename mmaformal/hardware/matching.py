@@ -335,7 +335,11 @@ class _Follower(_Proving):
             if found is None:
                 continue
             maximum, offset = found
-            said = self._link(node, maximum.term, lambda x, offset=offset: _word(x, bits) + offset)
+
+            def shifted(x: z3.BitVecRef, offset: int = offset) -> z3.BitVecRef:
+                return _word(x, bits) + offset
+
+            said = self._link(node, maximum.term, shifted)
             if said is not None:
                 self.maxima.add(maximum, numbers, offset)
                 return not maximum.whole or self._all(node, said, maximum, offset)
