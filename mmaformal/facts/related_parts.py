@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import z3
 
 from mmaformal.cases.interfaces import AnyStep, Decodes, Multiplies
-from mmaformal.encodings.smt import fda, gdfs
+from mmaformal.encodings.smt import fda, gdfs, gfda
 from mmaformal.encodings.smt.blocks import (
     StickySum,
     Term,
@@ -34,7 +34,7 @@ def products(step: Step[Multiplies], factors: Sequence[Link]) -> list[Link]:
 
 
 def fused(
-    step: Step[fda.Step | gdfs.Step],
+    step: Step[fda.Step | gdfs.Step | gfda.Step],
     lefts: Sequence[Term],
     rights: Sequence[Term],
     terms: list[Link],
@@ -54,8 +54,7 @@ def fused(
             left.addend.exponent,
             zero,
             [step.c],
-            *left.scale_a[i : i + 1],
-            *left.scale_b[i : i + 1],
+            *([] if isinstance(left, gfda.Step) else (*left.scale_a[i : i + 1], *left.scale_b[i : i + 1])),
         )
         for i, zero in zeros.items()
     ]
