@@ -162,6 +162,17 @@ def _infix(operator: str) -> Said:
     return lambda term, operands, writer: f" {operator} ".join(operands)
 
 
+def _unsigned(operator: str, zero: int, said: str) -> Said:
+    """A comparison; what it always is where operand number `zero` is 0, as linters want it said."""
+
+    def write(term: z3.ExprRef, operands: list[str], writer: _Writer) -> str:
+        x = term.arg(zero)
+        none = isinstance(x, z3.BitVecNumRef) and x.as_long() == 0
+        return said if none else f" {operator} ".join(operands)
+
+    return write
+
+
 def _signed(operator: str) -> Said:
     return lambda term, operands, writer: f" {operator} ".join(f"$signed({x})" for x in operands)
 
@@ -244,10 +255,10 @@ _WRITTEN: dict[int, Said] = {
     z3.Z3_OP_EXTRACT: _extract,
     z3.Z3_OP_ZERO_EXT: _zero_extend,
     z3.Z3_OP_SIGN_EXT: _sign_extend,
-    z3.Z3_OP_ULEQ: _infix("<="),
-    z3.Z3_OP_ULT: _infix("<"),
-    z3.Z3_OP_UGEQ: _infix(">="),
-    z3.Z3_OP_UGT: _infix(">"),
+    z3.Z3_OP_ULEQ: _unsigned("<=", 0, "1'b1"),
+    z3.Z3_OP_ULT: _unsigned("<", 1, "1'b0"),
+    z3.Z3_OP_UGEQ: _unsigned(">=", 1, "1'b1"),
+    z3.Z3_OP_UGT: _unsigned(">", 0, "1'b0"),
     z3.Z3_OP_SLEQ: _signed("<="),
     z3.Z3_OP_SLT: _signed("<"),
     z3.Z3_OP_SGEQ: _signed(">="),

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import exact as reference
 import pytest
 from settling import settled
 from slow import slow
 
+from mmaformal.algorithms import RNE_FP16, Rounding
 from mmaformal.architectures import datapaths
+from mmaformal.cases.generate import generate
+from mmaformal.cases.run import run
 from mmaformal.encodings.smt import gfda, muladd
+from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.solver.answers import Holds
+from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.witness import WitnessError
 
 GROUPS = ("gfda(k=4,group=2,frac_bits=9,a=e4m3,rho=RZ-FP32)", "gfda(k=6,group=3,frac_bits=20,a=bf16,cut=RO)")
@@ -53,3 +59,47 @@ def test_a_broken_addition_does_not_follow_c(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(muladd, "add", lambda c, *given: real(c ^ 1, *given))
     i = datapaths.named("mul_add(k=1,a=e4m3,rho=RNE-FP16)")
     assert not isinstance(settled(PROPERTIES["monotonicity-in-c"], i, timeout=20), Holds)
+
+
+SHORT = datapaths.named("mul_add(k=2,a=e4m3,product=RNE-E5M3,rho=RNE-FP16)")
+
+
+def test_exactness_of_products_and_sums_apart() -> None:
+    assert isinstance(settled(PROPERTIES["exactness"], SHORT), Holds)
+
+
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        (
+            "multiply",
+            lambda real: lambda x, y, *rest, **more: real(x._replace(sign=~x.sign), y, *rest, **more),
+        ),
+        (
+            "normalise_and_round",
+            lambda real: (
+                lambda total, e, ex, places, pi, low: real(
+                    total, e, ex, places, replace(pi, rounding=Rounding.RZ), low
+                )
+            ),
+        ),
+        ("add", lambda real: lambda c, *given: real(c ^ 1, *given)),
+    ],
+    ids=["sign of a product", "rounding of a product", "last bit of c"],
+)
+def test_exactness_of_broken_products_and_sums(
+    function: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(muladd, function, change(getattr(muladd, function)))
+    assert isinstance(settled(PROPERTIES["exactness"], SHORT, timeout=20), Unknown)
+
+
+def test_codes_that_are_said_to_round_once_do() -> None:
+    spec, found = SHORT.spec, []
+    for codes in generate(spec, 2000, 3, ["numbers"]).cases():
+        exact = exactness.exact_sum(spec, codes)
+        if exact is not None and exactness.rounds_once(SHORT, codes.a, codes.b, codes.c):
+            d = int(run(SHORT, [codes])[0])
+            found.append(d == reference.convert(exact, RNE_FP16) or (d == 0x8000 and exact == 0))
+    assert all(found)
+    assert 20 < len(found) < 1500

@@ -102,6 +102,7 @@ def test_yosys_reads_systemverilog_as_what_was_written(seed: int, tmp_path: Path
         "volta HMMA.884.F16.F16",
         "cdna3 v_mfma_f32_16x16x8_xf32",
         "blackwell mma.m16n8k32.f32.e4m3.e4m3.f32",
+        "e9s12 DP1ACC2.FP32",
     ],
 )
 def test_verilator_has_no_complaint(label: str, tmp_path: Path) -> None:

@@ -6,11 +6,15 @@ from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import muladd as smt_muladd
-from mmaformal.facts.muladd import equal, monotonicity, related
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.muladd import equal, exactness, monotonicity, related
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
@@ -27,6 +31,12 @@ class MuladdFacts(Facts[Step]):
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)
