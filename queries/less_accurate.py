@@ -2,6 +2,7 @@
 
     python -m mmaformal.queries.less_accurate 'ootomo(volta HMMA.884.F32.F32)' 'markidis(volta HMMA.884.F32.F32)'
     python -m mmaformal.queries.less_accurate … … --random 20000
+    python -m mmaformal.queries.less_accurate 'ootomo(volta HMMA.884.F32.F32)' --never
 
 Both take fp32 and give fp32: programs of the architecture "emulation", mostly.  Inputs have a few nonzero products, the
 others being +0·+0, and c = +0; inputs and both results are finite.  With x, y the results and s the exact sum, x is
@@ -36,15 +37,17 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
 from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.facts.emulated import one_product
 from mmaformal.facts.laws import Laws
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as compiled
-from mmaformal.proof.kernel import direct
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import Portfolio
+from mmaformal.solver.portfolio import Portfolio, Relay
 
 #: the last place of a product of fp32, and how far above it the highest one is
 _LAST = 2 * (fp32.min_exponent - fp32.fraction_bits)
@@ -82,6 +85,34 @@ def less_accurate(
                 search.question, lambda: of_both_encodings(holds, x, (x.spec, y.spec), asker)
             )
         return answer
+
+
+def nearest_product(x: Instruction, *, timeout: float = 600.0) -> Answer:
+    """Where Ootomo and Yokota's product of two numbers is the nearest there is (`facts/emulated/one_product`).
+
+    Raises NoSolverError without a solver; ValueError for another instruction than an emulation.
+    """
+    checked_timeout(timeout)
+    if x.algorithm != "emulated":
+        raise ValueError(f"{x.label} is no emulation")
+    question = (
+        f"{x.label}: of one nonzero product a·b, with c = 0, d is a·b rounded to nearest, so that no number of fp32 is "
+        f"nearer, if b is a number of fp16, and a is 0, or has at most 23 significant bits, an exponent from "
+        f"{one_product.LEAST} on, and a first word that is finite"
+    )
+    with Relay() as portfolio:
+        asker = Asker(portfolio, timeout)
+
+        def settle() -> Answer:
+            proving = Composing(asker)
+            try:
+                one_product.prove(proving, x.spec)
+            except NotProvedError as error:
+                return Unknown(question, str(error), proving.obligations, asker.elapsed)
+            answer = Holds(question, proving.proof(), asker.elapsed)
+            return of_both_encodings(answer, x, (x.spec,), asker)
+
+        return asker.within(question, settle)
 
 
 # ---- in fixed point --------------------------------------------------------------------------------------------------
@@ -136,6 +167,7 @@ class Often(ShortRepr):
     rows: int
     farther: int
     nearer: int
+    errors: tuple[float, float]  #: of x and y: root mean squares, in 2^-24 of that of the exact sums
 
     def __str__(self) -> str:
         same = self.rows - self.farther - self.nearer
@@ -143,7 +175,8 @@ class Often(ShortRepr):
             f"{what} {100 * count / self.rows:.2f} %"
             for what, count in (("farther", self.farther), ("as far", same), ("nearer", self.nearer))
         )
-        return f"{self.drawn}, {self.rows} rows: {shares}"
+        errors = "errors {:.3g} and {:.3g} · 2^-24".format(*self.errors)
+        return f"{self.drawn}, {self.rows} rows: {shares}; {errors}"
 
 
 def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int = 0) -> Often:
@@ -157,10 +190,17 @@ def how_often(x: Instruction, y: Instruction, drawn: str, rows: int, seed: int =
         .astype(np.float64)
         for i in (x, y)
     )
-    products, middles = (a.astype(np.float64) * b).tolist(), ((u + v) / 2).tolist()
-    beyond = np.array([math.fsum((*row, -each)) for row, each in zip(products, middles, strict=True)])
+    products = (a.astype(np.float64) * b).tolist()
+
+    def left(of: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is left of the exact sums without numbers."""
+        return np.array([math.fsum((*row, -each)) for row, each in zip(products, of.tolist(), strict=True)])
+
+    beyond = left((u + v) / 2)
     side = np.sign(beyond) * np.sign(v - u)  # 1: the sum lies on the side of y
-    return Often(drawn, rows, int((side > 0).sum()), int((side < 0).sum()))
+    size = float(np.sqrt(np.mean(left(np.zeros(rows)) ** 2)))
+    errors = [float(np.sqrt(np.mean(left(d) ** 2))) * 2**24 / size for d in (u, v)]
+    return Often(drawn, rows, int((side > 0).sum()), int((side < 0).sum()), (errors[0], errors[1]))
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
@@ -230,29 +270,40 @@ class _Smallest(Search):
 
 @click.command()
 @click.argument("x")
-@click.argument("y")
+@click.argument("y", required=False)
 @click.option("--products", default=1, show_default=True, help="At most so many nonzero products.")
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds for everything.")
 @click.option("--random", type=int, help="Instead, how often on so many rows of random data.")
+@click.option("--never", is_flag=True, help="Instead, prove of X alone where its product is the nearest.")
 @click.option("--verbose", is_flag=True, help="Tell what is asked.")
-def command(x: str, y: str, products: int, timeout: float, random: int | None, verbose: bool) -> int:
+def command(
+    x: str, y: str | None, products: int, timeout: float, random: int | None, never: bool, verbose: bool
+) -> int:
     """Whether emulation X is ever farther from the exact sum than emulation Y: the smallest input."""
     try:
-        one, other = (ARCHITECTURES["emulation"][name] for name in (x, y))
+        if never == (y is not None):
+            raise ValueError("two emulations are compared; of one, --never says where nothing is nearer")
+        one, *others = (ARCHITECTURES["emulation"][name] for name in (x, y) if name is not None)
+        if never:
+            return _told(nearest_product(one, timeout=timeout))
+        (other,) = others
         if random is not None:
             return answered("\n".join(str(how_often(one, other, drawn, random)) for drawn in DRAWN), SETTLED)
         progress = (lambda line: print(line, file=sys.stderr)) if verbose else None
-        answer = less_accurate(one, other, products=products, timeout=timeout, progress=progress)
-        return answered(str(answer), UNKNOWN if isinstance(answer, Unknown) else SETTLED)
+        return _told(less_accurate(one, other, products=products, timeout=timeout, progress=progress))
     except (KeyError, ValueError) as error:
         raise UsageError(str(error)) from None
+
+
+def _told(answer: Answer) -> int:
+    return answered(str(answer), UNKNOWN if isinstance(answer, Unknown) else SETTLED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     return execute(command, sys.argv[1:] if argv is None else argv, "less_accurate")
 
 
-__all__ = ["DRAWN", "Often", "farther", "how_often", "less_accurate", "number", "product"]
+__all__ = ["DRAWN", "Often", "farther", "how_often", "less_accurate", "nearest_product", "number", "product"]
 
 if __name__ == "__main__":
     sys.exit(main())

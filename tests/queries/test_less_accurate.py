@@ -8,12 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import z3
+from numpy.typing import NDArray
 from random_cases import code
 
 from mmaformal import emulation, hopper
-from mmaformal.formats import fp32
-from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, main
-from mmaformal.solver.answers import Fails, Holds
+from mmaformal.cases.codes import is_finite
+from mmaformal.facts.emulated import one_product
+from mmaformal.formats import fp16, fp32
+from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, main, nearest_product
+from mmaformal.solver.answers import Fails, Holds, Unknown
 
 VOLTA = [emulation[f"{scheme}(volta HMMA.884.F32.F32)"] for scheme in ("ootomo", "markidis")]
 
@@ -69,6 +72,61 @@ def test_the_smallest_input_is_found() -> None:
     assert answer.witness.minimality[0] == "1 nonzero product: proved minimal"  # type: ignore[attr-defined]
 
 
+# ---- where it cannot -------------------------------------------------------------------------------------------------
+
+
+def products(count: int, bits: int, least: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """a of so many significant bits, at most, and exponents from `least` on; b of fp16."""
+    rng = np.random.default_rng(5)
+    a = np.ldexp(rng.integers(1 << bits - 1, 1 << bits, count), rng.integers(least, 15, count) - bits + 1)
+    b = rng.integers(0, 0x7C00, count).astype(np.uint16).view(np.float16)
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+def wrong(bits: int, least: int) -> int:
+    """How many such products Ootomo and Yokota do not round as fp32 does."""
+    a, b = np.zeros((2, 20_000, 4), np.float32)
+    a[:, 0], b[:, 0] = products(len(a), bits, least)
+    return int((VOLTA[0].dot_add(a, b, np.zeros(len(a), np.float32)) != a[:, 0] * b[:, 0]).sum())
+
+
+def test_the_condition_is_true_and_no_weaker_one_is() -> None:
+    assert wrong(23, -13) == 0
+    assert wrong(24, -13) > 100
+    assert wrong(23, -14) > 10
+
+
+@pytest.mark.slow
+def test_where_nothing_is_nearer_is_proved() -> None:
+    answer = nearest_product(VOLTA[0], timeout=300)
+    assert isinstance(answer, Holds)
+    assert any(rule.startswith("distributive law") for rule in answer.proof.rules)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["least", "bits", "empty"])
+def test_a_weaker_condition_is_not_proved(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_bits(a: z3.BitVecRef, b: z3.BitVecRef, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+        large = z3.UGE(z3.Extract(30, 23, a), 127 + one_product.LEAST)
+        return z3.And(is_finite(x, fp16), large, one_product.is_word(b, y))
+
+    if change == "least":
+        monkeypatch.setattr(one_product, "LEAST", -14)
+    elif change == "bits":
+        monkeypatch.setattr(one_product, "condition", all_bits)
+    else:
+        monkeypatch.setattr(one_product, "is_word", lambda code, word: is_finite(word, fp16))
+    answer = nearest_product(VOLTA[0], timeout=100)
+    assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
+
+
+def test_other_programs_have_no_such_argument() -> None:
+    answer = nearest_product(VOLTA[1], timeout=20)
+    assert isinstance(answer, Unknown)
+    assert "no argument for emulated" in answer.why
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="both are to take fp32"):
         less_accurate(hopper["HMMA.16816.F32"], VOLTA[0])
@@ -78,3 +136,5 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*(i.name for i in VOLTA), "--random", "100"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(DRAWN)
     assert main(["ootomo(volta HMMA)", VOLTA[1].name]) == 2
+    assert main([VOLTA[0].name]) == main([*(i.name for i in VOLTA), "--never"]) == 2
+    assert main([VOLTA[1].name, "--never"]) == 3
