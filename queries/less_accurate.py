@@ -1,28 +1,24 @@
 """Is one instruction ever less accurate than another?  The smallest input on which its d is farther from the exact sum.
 
-    python -m mmaformal.queries.less_accurate 'ootomo(volta HMMA.884.F32.F32)' 'markidis(volta HMMA.884.F32.F32)'
-    python -m mmaformal.queries.less_accurate … … --random 20000
-    python -m mmaformal.queries.less_accurate 'ootomo(volta HMMA.884.F32.F32)' --never
+    less_accurate(emulation["ootomo(volta HMMA.884.F32.F32)"], emulation["markidis(volta HMMA.884.F32.F32)"])
 
-Both take fp32 and give fp32: programs of the architecture "emulation", mostly.  Inputs have a few nonzero products, the
-others being +0·+0, and c = +0; inputs and both results are finite.  With x, y the results and s the exact sum, x is
-farther from s than y if s lies beyond the middle of both, on the side of y: 2s > x + y where x < y, 2s < x + y where
-x > y.  That is asked in fixed point, with all the places that products and results of fp32 have: nothing is rounded.
+`mmaformal less-accurate` is the command.  Both take fp32 and give fp32: programs of the architecture "emulation",
+mostly.  Inputs have a few nonzero products, the others being +0·+0, and c = +0; inputs and both results are finite.
+With x, y the results and s the exact sum, x is farther from s than y if s lies beyond the middle of both, on the side
+of y: 2s > x + y where x < y, 2s < x + y where x > y.  That is asked in fixed point, with all the places that products
+and results of fp32 have: nothing is rounded.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import click
 import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.alike import Licences, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
@@ -32,7 +28,6 @@ from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, execute
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
@@ -169,6 +164,10 @@ class Often(ShortRepr):
     nearer: int
     errors: tuple[float, float]  #: of x and y: root mean squares, in 2^-24 of that of the exact sums
 
+    def to_json(self) -> dict[str, object]:
+        counts = {"rows": self.rows, "farther": self.farther, "nearer": self.nearer}
+        return {"drawn": self.drawn, **counts, "errors": list(self.errors)}
+
     def __str__(self) -> str:
         same = self.rows - self.farther - self.nearer
         shares = ", ".join(
@@ -268,42 +267,4 @@ class _Smallest(Search):
         return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)
 
 
-@click.command()
-@click.argument("x")
-@click.argument("y", required=False)
-@click.option("--products", default=1, show_default=True, help="At most so many nonzero products.")
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds for everything.")
-@click.option("--random", type=int, help="Instead, how often on so many rows of random data.")
-@click.option("--never", is_flag=True, help="Instead, prove of X alone where its product is the nearest.")
-@click.option("--verbose", is_flag=True, help="Tell what is asked.")
-def command(
-    x: str, y: str | None, products: int, timeout: float, random: int | None, never: bool, verbose: bool
-) -> int:
-    """Whether emulation X is ever farther from the exact sum than emulation Y: the smallest input."""
-    try:
-        if never == (y is not None):
-            raise ValueError("two emulations are compared; of one, --never says where nothing is nearer")
-        one, *others = (ARCHITECTURES["emulation"][name] for name in (x, y) if name is not None)
-        if never:
-            return _told(nearest_product(one, timeout=timeout))
-        (other,) = others
-        if random is not None:
-            return answered("\n".join(str(how_often(one, other, drawn, random)) for drawn in DRAWN), SETTLED)
-        progress = (lambda line: print(line, file=sys.stderr)) if verbose else None
-        return _told(less_accurate(one, other, products=products, timeout=timeout, progress=progress))
-    except (KeyError, ValueError) as error:
-        raise UsageError(str(error)) from None
-
-
-def _told(answer: Answer) -> int:
-    return answered(str(answer), UNKNOWN if isinstance(answer, Unknown) else SETTLED)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return execute(command, sys.argv[1:] if argv is None else argv, "less_accurate")
-
-
 __all__ = ["DRAWN", "Often", "farther", "how_often", "less_accurate", "nearest_product", "number", "product"]
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,6 +14,7 @@ from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
 from mmaformal.cli.fingerprint import fingerprint
+from mmaformal.cli.less_accurate import less_accurate
 from mmaformal.cli.list import list_
 from mmaformal.cli.max_difference import max_difference
 from mmaformal.cli.mismatches import mismatches
@@ -67,6 +68,7 @@ for _command in (
     roundoff,
     bound,
     max_difference,
+    less_accurate,
     narrow_range,
     training,
     unit_study,

@@ -51,6 +51,7 @@ def test_everything_completes() -> None:
         "roundoff",
         "bound",
         "max-difference",
+        "less-accurate",
         "narrow-range",
         "training",
         "unit-study",

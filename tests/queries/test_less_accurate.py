@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from fractions import Fraction
 
@@ -13,9 +14,10 @@ from random_cases import code
 
 from mmaformal import emulation, hopper
 from mmaformal.cases.codes import is_finite
+from mmaformal.cli import main
 from mmaformal.facts.emulated import one_product
 from mmaformal.formats import fp16, fp32
-from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, main, nearest_product
+from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, nearest_product
 from mmaformal.solver.answers import Fails, Holds, Unknown
 
 VOLTA = [emulation[f"{scheme}(volta HMMA.884.F32.F32)"] for scheme in ("ootomo", "markidis")]
@@ -133,8 +135,14 @@ def test_what_is_refused() -> None:
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*(i.name for i in VOLTA), "--random", "100"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(DRAWN)
-    assert main(["ootomo(volta HMMA)", VOLTA[1].name]) == 2
-    assert main([VOLTA[0].name]) == main([*(i.name for i in VOLTA), "--never"]) == 2
-    assert main([VOLTA[1].name, "--never"]) == 3
+    def run(*arguments: str) -> tuple[int, str]:
+        return main(["less-accurate", *arguments]), capsys.readouterr().out
+
+    names = [i.name for i in VOLTA]
+    status, text = run(*names, "--random", "100")
+    assert (status, len(text.splitlines())) == (0, len(DRAWN))
+    status, text = run(*names, "--random", "100", "--json")
+    assert [each["drawn"] for each in json.loads(text)] == list(DRAWN)
+    for wrong_use in ((names[0],), (*names, "--never"), ("ootomo(volta HMMA)", names[1])):
+        assert run(*wrong_use)[0] == 2
+    assert run(names[1], "--never", "--no-cache")[0] == 3
