@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Gps, Lowered, Oddsum, Sfma
+from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Gfda, Gps, Lowered, Oddsum, Sfma
 from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AddsC, Judged
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfdrda, gps, ieee, lowered, oddsum, sfma
+from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfda, gfdrda, gps, ieee, lowered, oddsum, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
@@ -44,7 +44,7 @@ from mmaformal.proof.definitions import at_least, fit
 AnySticky: TypeAlias = (
     sfma.Step | efda.FixedStep | efda.SortedStep
 )  #: sums of two terms, with a sticky last place
-AnyFused: TypeAlias = fda.Step | gdfs.Step | fdrda.Step | gfdrda.Step
+AnyFused: TypeAlias = fda.Step | gdfs.Step | gfda.Step | fdrda.Step | gfdrda.Step
 
 
 def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
@@ -152,7 +152,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
-    """The same of a step of fda, gdfs, fdrda or gfdrda; and that nothing is special where every input is a number.
+    """The same of a step of fda, gdfs, gfda, fdrda or gfdrda; nothing is special where every input is a number.
 
     Returns that they are, and of fdrda and gfdrda that no product is 2^128 or more, which counts as an infinity.
     """
@@ -175,8 +175,9 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
         ex = gdfs.exponents_of(spec, p)
     else:
         flags += [z3.Not(is_finite(code, a)) for code in x.a] + [z3.Not(is_finite(code, b)) for code in x.b]
-        own = fda.exponents_of(spec, p) if isinstance(p, Fda) else product_range(a, b)
-        ex = own if isinstance(p, Fda) else fdrda.exponents_of(spec)
+        own, ex = product_range(a, b), fdrda.exponents_of(spec)
+        if isinstance(p, (Fda, Gfda)):
+            own = ex = fda.exponents_of(spec, p) if isinstance(p, Fda) else gfda.exponents_of(spec, p)
         for u, v, pair, product in zip(step.a, step.b, scales, step.products, strict=True):
             prove_product(proving, product, (u, v), pair, bias, own)
             if isinstance(p, Fdrda):

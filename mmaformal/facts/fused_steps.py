@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.encodings.smt import fda, gdfs
-from mmaformal.encodings.smt.blocks import ExponentRange, exponent_range
+from mmaformal.encodings.smt import fda, gdfs, gfda
+from mmaformal.encodings.smt.blocks import ExponentRange, Term, exponent_range
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -19,9 +19,9 @@ from mmaformal.proof.sticky_sums import magnitude_of
 
 @dataclass(frozen=True)
 class Fused:
-    """A step of fda or gdfs: all terms, c the last of them, are aligned to one unit u = 2^(e_max - F)."""
+    """A step of fda, gdfs or gfda: all terms, c the last of them, are aligned to one unit u = 2^(e_max - F)."""
 
-    step: fda.Step | gdfs.Step
+    step: fda.Step | gdfs.Step | gfda.Step
     summands: tuple[Summand, ...]
     exponents: ExponentRange
     low: tuple[int, ...]  #: of each summand, the least exponent it has where it is not zero
@@ -30,6 +30,30 @@ class Fused:
     F: int
     rho: Conversion
     bounds: tuple[int, ...]  #: of each aligned magnitude
+
+    @property
+    def whole(self) -> Aligned:
+        """All of its terms, and their sum."""
+        return Aligned(
+            self.summands,
+            self.bounds,
+            e_max=self.step.e_max,
+            total=self.step.total,
+            exponents=self.exponents,
+            F=self.F,
+        )
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Terms that are aligned to one unit 2^(e_max - F) and added: all of a step, or a group."""
+
+    summands: tuple[Summand, ...]
+    bounds: tuple[int, ...]  #: of each aligned magnitude
+    e_max: z3.BitVecRef
+    total: z3.BitVecRef
+    exponents: ExponentRange
+    F: int
 
 
 def one_step(spec: DotAdd) -> DotAdd:
@@ -41,13 +65,21 @@ def one_step(spec: DotAdd) -> DotAdd:
 
 
 def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
-    """The step of an fda or gdfs model on symbolic inputs."""
+    """The step of an fda, gdfs or gfda model on symbolic inputs."""
     p = spec.parameters
     x = symbolic_inputs(one_step(spec)) if inputs is None else inputs
     c = exponent_range(spec.c_format)
     c_high = spec.c_format.max_exponent
-    step: fda.Step | gdfs.Step
-    if isinstance(p, Fda):
+    step: fda.Step | gdfs.Step | gfda.Step
+    terms: Sequence[Term]
+    factors: list[tuple[z3.BitVecRef, ...]]
+    if isinstance(p, Gfda):
+        step = gfda.step(spec, p, x.a, x.b, x.c)
+        f, low = p.W, spec.a_format.min_exponent + spec.b_format.min_exponent
+        high = spec.a_format.max_exponent + spec.b_format.max_exponent
+        factors = [(group.total,) for group in step.groups]
+        terms, exponents = [group.term for group in step.groups], gfda.exponents_of(spec, p)
+    elif isinstance(p, Fda):
         scales = (per_product(spec, x.scale_a), per_product(spec, x.scale_b))
         step = fda.step(spec, p, x.a, x.b, x.c, *scales)
         f = spec.a_format.fraction_bits + spec.b_format.fraction_bits

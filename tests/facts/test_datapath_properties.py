@@ -16,6 +16,7 @@ from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
 from mmaformal.encodings.smt import gfda, muladd
+from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Holds, Unknown
@@ -94,12 +95,36 @@ def test_exactness_of_broken_products_and_sums(
     assert isinstance(settled(PROPERTIES["exactness"], SHORT, timeout=20), Unknown)
 
 
-def test_codes_that_are_said_to_round_once_do() -> None:
-    spec, found = SHORT.spec, []
+NARROW = datapaths.named("gfda(k=4,group=2,frac_bits=8,a=e4m3,group_bits=9,rho=RNE-FP16)")
+
+
+def test_exactness_of_groups() -> None:
+    assert isinstance(settled(PROPERTIES["exactness"], NARROW), Holds)
+
+
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        ("align", lambda real: lambda *given: real(*given) & ~1),
+        ("maximum", lambda real: lambda xs: real(xs[:-1]) if len(xs) == 2 else real(xs)),
+        ("negate_if", lambda real: lambda sign, x: x),
+    ],
+    ids=["alignment", "exponent of a group", "size of a group's sum"],
+)
+def test_exactness_of_broken_groups(
+    function: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gfda, function, change(getattr(gfda, function)))
+    assert isinstance(settled(PROPERTIES["exactness"], NARROW, timeout=20), Unknown)
+
+
+@pytest.mark.parametrize("point", [SHORT, NARROW], ids=str)
+def test_codes_that_are_said_to_round_once_do(point: Instruction) -> None:
+    spec, found = point.spec, []
     for codes in generate(spec, 2000, 3, ["numbers"]).cases():
         exact = exactness.exact_sum(spec, codes)
-        if exact is not None and exactness.rounds_once(SHORT, codes.a, codes.b, codes.c):
-            d = int(run(SHORT, [codes])[0])
+        if exact is not None and exactness.rounds_once(point, codes.a, codes.b, codes.c):
+            d = int(run(point, [codes])[0])
             found.append(d == reference.convert(exact, RNE_FP16) or (d == 0x8000 and exact == 0))
     assert all(found)
     assert 20 < len(found) < 1500

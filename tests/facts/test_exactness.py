@@ -16,6 +16,7 @@ from slow import slow
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, Lowered
+from mmaformal.architectures import datapaths
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, zeros
@@ -46,7 +47,8 @@ LOWERED = hopper["mma.m16n8k32.f16.e4m3.e5m2.f16"]
 PFMA = sapphire_rapids["TDPBF16PS"].replace(k=4, L=4)
 EXACT_SUMS = cdna1["v_mfma_f32_32x32x4bf16"]
 HOPPER = hopper["HMMA.16816.F32"]
-CODES = [FDA, HOPPER, SCALED, GROUPS, DOWN, HALVES, PAIRS, TWO, PFMA]
+GROUPED = datapaths.named("gfda(k=4,group=2,frac_bits=12,a=e4m3,group_bits=14)")
+CODES = [FDA, HOPPER, SCALED, GROUPS, GROUPED, DOWN, HALVES, PAIRS, TWO, PFMA]
 
 #: The same steps with fewer products.
 FEW_GROUPS, FEW_DOWN = GROUPS.replace(k=4, L=4, G=2, scale_block=2), DOWN.replace(k=4, L=4)

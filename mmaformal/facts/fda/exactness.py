@@ -1,4 +1,4 @@
-"""Exactness of a step of fda and gdfs: where alignment cuts nothing off, what is rounded is the exact sum.
+"""Exactness of a step of fda, gdfs and gfda: where alignment cuts nothing off, what is rounded is the exact sum.
 
 Every term, and the sum, is an integer of one fixed point, `places` below the unit u = 2^(e_max − F).  The condition is
 that no term has a bit below u: the lowest `places` bits of its exact magnitude are 0, as they are of a zero.  Then
@@ -18,6 +18,7 @@ from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fused_steps import (
+    Aligned,
     Fused,
     fused_step,
     one_step,
@@ -30,18 +31,18 @@ from mmaformal.facts.fused_steps import (
 from mmaformal.proof.composition import Composing, Placed, place, prove_accumulated, total_of, wide
 
 
-def placed_terms(x: Fused) -> list[Placed]:
-    """The terms of a step in a fixed point that holds every one of them exactly."""
+def placed_terms(x: Fused | Aligned) -> list[Placed]:
+    """The terms of a step, or of a group, in a fixed point that holds every one of them exactly."""
+    x = x.whole if isinstance(x, Fused) else x
     ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
     places = (1 << ex.bits) - 1 + max(most - x.F, 0)
     bits = places + sum(x.bounds).bit_length() + 3
-    e_max = x.step.e_max
     return [
         place(
             s.name,
             s.term.sign,
             s.term.significand,
-            below=e_max - s.term.exponent,
+            below=x.e_max - s.term.exponent,
             aligned=s.aligned,
             places=places,
             bits=bits,
@@ -68,7 +69,7 @@ def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
     number = prove_number(
         proving, x.step.result, total=x.step.total, t=t, rho=x.rho, rounded=rounded, none=none
     )
-    same = _prove_sum(proving, x, at_most)
+    same = prove_sum_kept(proving, x.whole, at_most)
     unit = f"2^(e_max − {x.F})"
     text = (
         f"in each step d = {x.rho}(S), and S = c + Σ a·b where no term has a bit below {unit}; if S is a number of"
@@ -77,12 +78,12 @@ def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
     return Exact(ordinary, same.arg(0), z3.And(terms, same, number), (ordinary, none), text)
 
 
-def _prove_sum(proving: Composing, x: Fused, at_most: list[z3.BoolRef]) -> z3.BoolRef:
+def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) -> z3.BoolRef:
     """That where no term has a bit below the unit, the accumulator is the exact sum."""
-    terms, total = placed_terms(x), x.step.total
+    terms, total = placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)
     kept = [
-        prove_kept(proving, term, [below], [s.term.exponent, x.step.e_max, s.term.significand])
+        prove_kept(proving, term, [below], [s.term.exponent, x.e_max, s.term.significand])
         for term, s, below in zip(terms, x.summands, at_most, strict=True)
     ]
     exact = total_of([term.signed_exact for term in terms])
