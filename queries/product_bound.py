@@ -23,6 +23,7 @@ from mmaformal.analysis.units import Stage, Unit
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
@@ -39,21 +40,29 @@ def prove_product_bound(
     instruction: Instruction,
     K: int | None = None,
     *,
+    promote_every: int | None = None,
     timeout: float = 600.0,
     backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
 ) -> Answer:
     """`Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
 
-    `timeout` in seconds.  Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if no
-    solver of `backends` is installed.
+    `promote_every`: as `matmul` has it, of results of fp32.  `timeout` in seconds.
+
+    Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if no solver of `backends` is
+    installed.
     """
     with Relay(backends, memory) as portfolio:
-        return of_instruction(instruction, portfolio, K, timeout=timeout)
+        return of_instruction(instruction, portfolio, K, promote_every=promote_every, timeout=timeout)
 
 
 def of_instruction(
-    instruction: Instruction, portfolio: Portfolio, K: int | None = None, *, timeout: float = 600.0
+    instruction: Instruction,
+    portfolio: Portfolio,
+    K: int | None = None,
+    *,
+    promote_every: int | None = None,
+    timeout: float = 600.0,
 ) -> Answer:
     """The same with solvers that are there."""
     unit, k = Unit.of(instruction), K or instruction.k
@@ -64,16 +73,22 @@ def of_instruction(
     spec = instruction.spec
     if spec.d_format.min_exponent > spec.c_format.min_exponent:
         raise ValueError(f"{instruction.label}: results are subnormal that are normal as c")
+    if promote_every is not None and (promote_every < 1 or spec.d_format != fp32):
+        raise ValueError(f"{instruction.label}: promoted every n ≥ 1 instructions, of results of fp32")
+    promoted = f" promoted every {promote_every} instructions" if promote_every else ""
+    weights = "w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number)"
+    if promote_every:
+        weights += ", once more for each sum"
     question = (
-        f"{instruction.label}, K = {k}: |d − (c + Σ a·b)| ≤ f · (w(c) + Σ w(a)·w(b)), w(x) = max(|x|, the least normal "
-        "number), for finite results of all steps"
+        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ, σ = {weights}, for finite results of all "
+        "steps"
     )
     asker = Asker(portfolio, checked_timeout(timeout))
 
     def settled() -> Answer:
         answer: Answer
         try:
-            answer = _settle(question, unit, k, asker)
+            answer = _settle(question, unit, k, promote_every, asker)
         except (NotProvedError, NoArgumentError) as error:
             answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
         if isinstance(answer, Holds):
@@ -83,7 +98,7 @@ def of_instruction(
     return asker.within(question, settled)
 
 
-def _settle(question: str, unit: Unit, K: int, asker: Asker) -> Holds | Unknown:
+def _settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -> Holds | Unknown:
     step = error_bound.settle(unit.instruction, asker)
     if not isinstance(step, Holds):
         assert isinstance(step, Unknown)
@@ -100,17 +115,26 @@ def _settle(question: str, unit: Unit, K: int, asker: Asker) -> Holds | Unknown:
     proofs.append(_theorem(product_bound.prove_growth, asker))
     if isinstance(spec.parameters, Lowered):
         proofs.append(_theorem(product_bound.prove_join, asker))
+    factor = unit.factor(K)
+    if every is not None:
+        proofs += [_theorem(product_bound.prove_beside, asker), prove(asker, rounding_model.argue(fp32))]
+        factor = unit.promoted_factor(K, every)
     numbers = [
-        Number(
-            "f",
-            _rounded_up(unit.factor(K)),
-            "what d is off at most, relative to all terms' weights; rounded up",
-        )
+        Number("f", _rounded_up(factor), "what d is off at most, relative to all terms' weights; rounded up")
     ]
     for i, stage in enumerate(unit.stages, 1):
         name = f"U_{i}" if len(unit.stages) > 1 else "U"
         numbers.append(Number(name, _rounded_up(stage.U), _meaning(stage)))
     return Holds(question, by_rule(_text(), *proofs), asker.elapsed, tuple(numbers))
+
+
+def most_promoted(instruction: Instruction, K: int, within: float) -> int | None:
+    """After how many instructions the accumulator is to be promoted, at most, for K products to be off by no more than
+    `within` of the weights of all terms, by the bound; None if even 1 is too many, or all of K need none."""
+    unit = Unit.of(instruction)
+    whole = -(-K // instruction.k)
+    fits = [n for n in range(1, whole) if unit.promoted_factor(K, n) <= within]
+    return max(fits, default=None) if unit.factor(K) > within else None
 
 
 def _rounded_up(x: Fraction) -> Fraction:
@@ -143,4 +167,4 @@ def _theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
     return proving.proof()
 
 
-__all__ = ["of_instruction", "prove_product_bound"]
+__all__ = ["most_promoted", "of_instruction", "prove_product_bound"]

@@ -127,6 +127,15 @@ class Unit(ShortRepr):
             power *= _power(1 + stage.U, instructions * (k // stage.products if stage.products else 1))
         return power - 1
 
+    def promoted_factor(self, K: int, every: int) -> Fraction:
+        """The same where after `every` instructions the accumulator is added to a total in fp32, and is +0 again.
+
+        Relative to the weights of all terms, and the least normal number once for each such sum.
+        """
+        sums = -(-max(-(-K // self.instruction.k), 1) // every)
+        one = self.factor(min(every * self.instruction.k, K))
+        return (1 + one) * _power(1 + Fraction(1, 1 << 24), sums) - 1
+
     def absolute(self, K: int) -> Fraction:
         """What tiny results that are put to zero may add to the error of K products, K padded to whole instructions."""
         if self.flushing is None:

@@ -99,6 +99,19 @@ def prove_join(proving: Composing) -> None:
     proving.conclude(text, z3.Implies(z3.And(known, errors), claim))
 
 
+def prove_beside(proving: Composing) -> None:
+    """Of sums that are made one by one and added outside: that the errors of the total and of the next sum are together
+    within Q − 1 of all that was added, if the total's is, and the sum's of its own.  Raises NotProvedError."""
+    sigma, P, E, inner, Q, R = z3.Reals("sigma P E inner Q R")
+    known = z3.And(sigma >= 0, P >= 0, R >= 1, Q >= R)
+    errors = z3.And((Q - 1) * sigma >= E, inner <= (R - 1) * P)
+    text = "the errors of a total and of a sum that is added to it are together within the larger factor"
+    product = proving.claim("signs", "products of what is not negative are not", (Q - R) * P >= 0, [known])
+    claim = proving.claim("beside", text, E + inner <= (Q - 1) * (sigma + P), [known, errors, product])
+    proving.rests_on(STEPS)
+    proving.conclude(text, z3.Implies(z3.And(known, errors), claim))
+
+
 def prove_apart(proving: Composing) -> None:
     """That two results are no further apart than both are off.  Raises NotProvedError."""
     d, other, exact, A, B, sigma = z3.Reals("d other exact A B sigma")
@@ -205,6 +218,7 @@ __all__ = [
     "STEPS",
     "is_nearest",
     "prove_apart",
+    "prove_beside",
     "prove_growth",
     "prove_join",
     "prove_largest_exponent",

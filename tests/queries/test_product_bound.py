@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import z3
 
-from mmaformal import ARCHITECTURES, ampere
+from mmaformal import ARCHITECTURES, ampere, hopper, matmul
 from mmaformal.analysis.units import Unit
 from mmaformal.cli import main
 from mmaformal.facts import product_bound
-from mmaformal.facts.product_bound import prove_apart, prove_growth, prove_join, prove_largest_exponent
+from mmaformal.facts.product_bound import (
+    prove_apart,
+    prove_beside,
+    prove_growth,
+    prove_join,
+    prove_largest_exponent,
+)
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import product_bound as query
-from mmaformal.queries.product_bound import prove_product_bound
+from mmaformal.queries.product_bound import most_promoted, prove_product_bound
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
@@ -36,7 +43,7 @@ def proof_of(claims: Callable[[Composing], None]) -> Proof | None:
         return proving.proof()
 
 
-@pytest.mark.parametrize("claims", [prove_growth, prove_join, prove_apart])
+@pytest.mark.parametrize("claims", [prove_growth, prove_join, prove_beside, prove_apart])
 def test_real_numbers(claims: Callable[[Composing], None]) -> None:
     proof = proof_of(claims)
     assert proof is not None
@@ -117,6 +124,31 @@ def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(query.Unit, "of", smaller)
     with pytest.raises(WitnessError, match="the proved n is"):
         prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+
+
+def test_promotion() -> None:
+    """What DeepSeek-V3 does on hopper, and that it is as often as has to be for 2%."""
+    i, one = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"], Fraction(1, 1 << 24)
+    unit = Unit.of(i)
+    U = unit.stages[0].U
+    assert 0 <= unit.promoted_factor(4096, 4) - ((1 + U) ** 4 * (1 + one) ** 32 - 1) < one / 2**60
+    assert unit.promoted_factor(128, 4) == (1 + unit.factor(128)) * (1 + one) - 1
+    assert most_promoted(i, 4096, 0.02) == 4
+    assert most_promoted(i, 4096, 0.001) is None
+    assert most_promoted(ampere["HMMA.16816.F32"], 4096, 0.02) is None
+    with pytest.raises(ValueError, match="of results of fp32"):
+        prove_product_bound(ampere["HMMA.16816.F16"], 64, promote_every=2)
+
+
+def test_promoted_products_are_within_their_bound() -> None:
+    i, rng = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"], np.random.default_rng(0)
+    for low, high in ((0x30, 0x40), (0x38, 0x39)):  # of one sign; ones
+        A, B = (rng.integers(low, high, shape).astype(np.uint8) for shape in ((20, 1024), (1024, 20)))
+        numbers = np.array([float(i.a_format.value(code)) for code in range(0x40)])
+        exact = numbers[A] @ numbers[B]
+        for every in (1, 2, 8):
+            d = np.asarray(matmul(A, B, instruction=i, promote_every=every)).view(np.float32)
+            assert (np.abs(d - exact) <= float(Unit.of(i).promoted_factor(1024, every)) * exact).all()
 
 
 def test_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:
