@@ -1,9 +1,9 @@
 """What block scales cost: by how much a number may be changed, relative to the largest one of its block.
 
 With m the largest magnitude of a block, s its scale and x one of its numbers, t = m/s is in a range that the rule of
-the scale gives (`mmaformal.quantise`): of powers of two (MX) from 2^e to below 2^(e + 1), e the exponent of the format's
-largest number; of ue4m3 (NVFP4) that number's 17/18 to 17/16, since a scale is off m over that number by as much as
-rounding to four bits is.  x/s is rounded to nearest, and what is above the largest number becomes that.
+the scale gives (`mmaformal.quantise`): of powers of two (MX) from 2^e to below 2^(e + 1), e the exponent of the
+format's largest number; of ue4m3 (NVFP4) that number's 17/18 to 17/16, since a scale is off m over that number by as
+much as rounding to four bits is.  x/s is rounded to nearest, and what is above the largest number becomes that.
 
 |x − s·q| is piecewise linear in x, with its maxima halfway between two numbers of the format and at the end, so that
 the largest |x − s·q|/m is the largest of finitely many: no search, but all there are.
