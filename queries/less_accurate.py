@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import z3
@@ -215,6 +215,7 @@ class _Smallest(Search):
     ) -> None:
         super().__init__(x.spec, asker, {"c": 0}, False, progress)
         self.x, self.y, self.most = x, y, min(products, x.k)
+        self._best: Found | None = None
         some = "one nonzero product" if self.most == 1 else f"at most {self.most} nonzero products"
         self.question = f"{x.label} is never farther from the exact sum than {y.label}, with {some} and c = 0"
 
@@ -231,6 +232,13 @@ class _Smallest(Search):
         pairs = [(inputs.a[k], inputs.b[k]) for k in places]
         codes = [*results, *(code for pair in pairs for code in pair)]
         return [*(is_finite(code, fp32) for code in codes), farther(results[0], results[1], pairs)], results
+
+    def note(self, found: Found) -> None:
+        """The answer from now on, if the time is up before a smaller case is found."""
+        if self._best is None or self.size(found) < self.size(self._best):
+            self.minimality = self.nothing_proved(found, "the time given was used up")
+            best, self._best = self._fails(found), found
+            self.asker.best = lambda: replace(best, seconds=self.asker.elapsed)
 
     def made_smaller(self, codes: Codes) -> Codes:
         return shrink(self.spec, codes, self._seen)

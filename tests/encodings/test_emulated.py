@@ -261,6 +261,14 @@ def test_products_of_a_block_may_change_places(name: str) -> None:
     assert isinstance(prove("order-independence", emulation[name], timeout=200), Holds)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["promoted(volta HMMA.884.F32.F32, k=8)", "markidis(volta HMMA.884.F32.F32)"]
+)
+def test_signs_of_all_products_and_c_change_that_of_d(name: str) -> None:
+    assert isinstance(prove("sign-symmetry", emulation[name], timeout=200), Holds)
+
+
 def test_a_zero_product_may_be_a_nan() -> None:
     """2^16 is infinite in fp16: its product with 0 is none of a number."""
     i = emulation["ootomo(volta HMMA.884.F32.F32)"]

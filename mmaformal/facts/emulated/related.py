@@ -1,7 +1,8 @@
-"""Why a step of an emulation gives the same code in two runs whose products are in another order.
+"""Why a step of an emulation has related results in two runs on related inputs.
 
-A word is made of one factor alone, so the words of a product that has moved are the same terms, at another place of its
-block: what is left is the unit's own argument, of each product of words, and that equal sums are added alike.
+A word is made of one factor alone.  So the words of a product that has moved are the same terms, at another place of
+its block; and those of a negated factor are what the unit's own argument derives of its operands, from the factor's
+code.  What is left is that argument, of each product of words, and that related sums are added up to related ones.
 """
 
 from __future__ import annotations
@@ -33,12 +34,22 @@ def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
                     "inputs", "both runs begin at zero", step.kind.code(zero, zero, fp32), []
                 )
             for block, x, y in zip(blocks, left.chain, right.chain, strict=True):
-                runs = Runs(step.kind, p.unit, p.unit, x.steps, y.steps, match=_within(step, p, block))
+                runs = Runs(
+                    step.kind,
+                    p.unit,
+                    p.unit,
+                    left=x.steps,
+                    right=y.steps,
+                    match=_within(step, p, block),
+                    nans_keep_sign=p.rounding is not None,  # a word has one NaN
+                )
                 partial = chain(argument, in_order(runs), partial)
             total = partial
             if part.every:
                 link = step.kind.code(left.result, right.result, fp32)
-                total = step.derive("accumulate", "equal sums are added alike", link, [before, partial])
+                total = step.derive(
+                    "accumulate", "sums of related numbers are related", link, [before, partial]
+                )
             done += 1
     return total
 
