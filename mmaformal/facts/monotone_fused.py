@@ -1,4 +1,4 @@
-"""d grows with c, of a step of fda or gdfs: sums with neighbouring c are in order, and so is what they are rounded to.
+"""d grows with c, of fda, gdfs or gfda: sums with neighbouring c are in order, and so is what they are rounded to.
 
 With c' > c, neighbours, e_max stays or rises by r, and a term loses less than 2^r finer units more; c' is larger than c
 by what `covered` terms can lose.  So the sums S of c and S' of c', in finer units, are in order (S ≤ S' for c ≥ 0; else
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs, Rounding
+from mmaformal.algorithms import DotAdd, Fda, Gdfs, Gfda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import fda, gdfs
+from mmaformal.encodings.smt import fda, gdfs, gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest, prove_total
 from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
@@ -30,20 +30,20 @@ from mmaformal.proof.rules import Theory
 
 
 def products_allowed(spec: DotAdd) -> int:
-    """The most products (or groups) that a step of fda or gdfs may have to be monotone in c.
+    """The most products (or groups) that a step of fda, gdfs or gfda may have to be monotone in c.
 
     c gains what 2^(F − M) of them can lose, at least one; with one more, all of them losing, the sum falls by less than
     one unit of the coarser grid, from above a number that it has: nothing that is cut toward zero shows.
     """
     p = spec.parameters
-    assert isinstance(p, (Fda, Gdfs))
+    assert isinstance(p, (Fda, Gdfs, Gfda))
     return covered(spec) + (p.rho.rounding is Rounding.RZ and p.rho.fraction_bits <= p.F)
 
 
 def covered(spec: DotAdd) -> int:
     """The number of products of which c gains what they can lose."""
     p = spec.parameters
-    assert isinstance(p, (Fda, Gdfs))
+    assert isinstance(p, (Fda, Gdfs, Gfda))
     return int(1 << max(0, p.F - spec.c_format.fraction_bits))
 
 
@@ -80,10 +80,10 @@ class Rise:
 
 @dataclass(frozen=True)
 class Pair:
-    """Both runs of a step of fda or gdfs, with neighbouring codes of c."""
+    """Both runs of a step of fda, gdfs or gfda, with neighbouring codes of c."""
 
     spec: DotAdd
-    runs: Neighbours[fda.Step | gdfs.Step]
+    runs: Neighbours[fda.Step | gdfs.Step | gfda.Step]
     x: Fused  #: with the code of smaller magnitude
     y: Fused
 
@@ -159,10 +159,10 @@ class Pair:
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
-    """That a model of fda or gdfs is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
+    """That a model of fda, gdfs or gfda is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
 
-    def step(c: z3.BitVecRef) -> fda.Step | gdfs.Step:
+    def step(c: z3.BitVecRef) -> fda.Step | gdfs.Step | gfda.Step:
         return fused_step(spec, replace(inputs, c=c)).step
 
     one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
@@ -170,7 +170,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours[fda.Step | gdfs.Step]) -> None:
+def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours[fda.Step | gdfs.Step | gfda.Step]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)

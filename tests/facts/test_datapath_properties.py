@@ -19,7 +19,7 @@ from mmaformal.encodings.smt import gfda, muladd
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.solver.answers import Holds, Unknown
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.witness import WitnessError
 
 GROUPS = ("gfda(k=4,group=2,frac_bits=9,a=e4m3,rho=RZ-FP32)", "gfda(k=6,group=3,frac_bits=20,a=bf16,cut=RO)")
@@ -128,3 +128,22 @@ def test_codes_that_are_said_to_round_once_do(point: Instruction) -> None:
             found.append(d == reference.convert(exact, RNE_FP16) or (d == 0x8000 and exact == 0))
     assert all(found)
     assert 20 < len(found) < 1500
+
+
+TWO_GROUPS = datapaths.named("gfda(k=4,group=2,frac_bits=12,a=e4m3,rho=RNE-FP16)")
+
+
+def test_two_groups_follow_c_but_not_products() -> None:
+    assert isinstance(settled(PROPERTIES["monotonicity-in-c"], TWO_GROUPS), Holds)
+    assert isinstance(settled(PROPERTIES["monotonicity-in-a-product"], TWO_GROUPS), Fails)
+
+
+def test_more_groups_than_c_gains_what_they_lose_are_not_proved_to_follow_c() -> None:
+    i = datapaths.named("gfda(k=8,group=2,frac_bits=10,a=e4m3,rho=RNE-FP16)")
+    assert isinstance(settled(PROPERTIES["monotonicity-in-c"], i, timeout=20), Unknown)
+
+
+def test_broken_groups_do_not_follow_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = gfda.align
+    monkeypatch.setattr(gfda, "align", lambda *given: real(*given) ^ 1)
+    assert isinstance(settled(PROPERTIES["monotonicity-in-c"], TWO_GROUPS, timeout=20), Unknown)

@@ -7,14 +7,17 @@ from typing import TypeAlias
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import gfda as smt_gfda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.gfda import equal, exactness, related
+from mmaformal.facts.gfda import equal, exactness, monotonicity, related
 from mmaformal.facts.protocol import Facts
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
 
 Step: TypeAlias = smt_gfda.Step
 
@@ -31,6 +34,12 @@ class GfdaFacts(Facts[Step]):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.in_c(instruction, theory)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
 
 
 FACTS = GfdaFacts("gfda")
