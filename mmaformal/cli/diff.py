@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import click
@@ -87,7 +86,7 @@ def diff(
                 backends=solvers or None,
             )
         except IncomparableError as error:
-            raise UsageError(_comparable(left, right) or str(error)) from None
+            raise UsageError(options.made_comparable(left, right) or str(error)) from None
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
     code = answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
     for file, kind in ((cuda, "CUDA"), (c_file, "C")):
@@ -101,17 +100,6 @@ def diff(
     if smtlib is not None:
         answer.write_smtlib(smtlib)
     return code
-
-
-def _comparable(x: Instruction, y: Instruction) -> str | None:
-    """How to make two instructions comparable that differ in K alone."""
-    same = x.spec.types == y.spec.types and x.spec.scale_block == y.spec.scale_block
-    if x.k == y.k or not same:
-        return None
-    return (
-        f"{x.label} has K = {x.k}, {y.label} K = {y.k}: "
-        f"--chain {math.lcm(x.k, y.k)} chains both to equally many products"
-    )
 
 
 def _check_cuda(x: Instruction, y: Instruction) -> None:

@@ -56,7 +56,9 @@ def max_difference(
     with options.remembering(evidence, no_cache):
         try:
             found = query(left, right, where=where, seconds=seconds, prove=proving, timeout=timeout)
-        except (IncomparableError, ValueError) as error:
+        except IncomparableError as error:
+            raise UsageError(options.made_comparable(left, right) or str(error)) from None
+        except ValueError as error:
             raise UsageError(str(error)) from None
     text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
     return answered(text, UNKNOWN if isinstance(found.proof, Unknown) else SETTLED)

@@ -375,3 +375,14 @@ def remembering(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore
         return
     with store, recording(store):
         yield store
+
+
+def made_comparable(x: Instruction, y: Instruction) -> str | None:
+    """How to make two instructions comparable that differ in K alone."""
+    same = x.spec.types == y.spec.types and x.spec.scale_block == y.spec.scale_block
+    if x.k == y.k or not same:
+        return None
+    return (
+        f"{x.label} has K = {x.k}, {y.label} K = {y.k}: "
+        f"--chain {math.lcm(x.k, y.k)} chains both to equally many products"
+    )
