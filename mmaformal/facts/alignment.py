@@ -426,7 +426,7 @@ def _operands(x: Fused, k: int) -> list[Operand]:
     step = x.step
     if k == -1:
         return [step.c]
-    scales = [side[k] for side in (step.scale_a, step.scale_b) if side]
+    scales = [side[k] for side in x.scales if side]
     return scales if x.summands[k].name == "group" else [step.a[k], step.b[k], *scales]
 
 
@@ -462,5 +462,6 @@ def scale_exponents(spec: DotAdd, x: Fused, k: int, bits: int) -> z3.BitVecRef:
     """The sum of the exponents of the k-th term's scales, 0 without them."""
     if spec.scale_format is None:
         return z3.BitVecVal(0, bits)
-    fields = fit(x.step.scale_a[k].field, bits) + fit(x.step.scale_b[k].field, bits)
+    a, b = x.scales
+    fields = fit(a[k].field, bits) + fit(b[k].field, bits)
     return fields - 2 * spec.scale_format.bias

@@ -10,7 +10,7 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt import fda, gdfs, gfda
-from mmaformal.encodings.smt.blocks import ExponentRange, Term, exponent_range
+from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponent_range
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -54,6 +54,12 @@ class Aligned:
     total: z3.BitVecRef
     exponents: ExponentRange
     F: int
+
+    @property
+    def scales(self) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+        """Of a and of b, one for each product or group; gfda has none."""
+        step = self.step
+        return ((), ()) if isinstance(step, gfda.Step) else (step.scale_a, step.scale_b)
 
 
 def one_step(spec: DotAdd) -> DotAdd:

@@ -178,7 +178,7 @@ def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int
         scales: list[list[Factor]] = [[] for _ in step.a]
         if spec.scale_format is not None:
             of = spec.scale_format
-            scales = [[(s, of), (t, of)] for s, t in zip(step.scale_a, step.scale_b, strict=True)]
+            scales = [[(s, of), (t, of)] for s, t in zip(*fused.scales, strict=True)]
         if isinstance(p, Gdfs):  # of a group's products, numbers of e2m1, w is at least 1
             return scales, step.c, step.e_max, fused.exponents.low
         own = _pairs(spec, step.a, step.b)
