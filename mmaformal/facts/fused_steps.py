@@ -32,6 +32,12 @@ class Fused:
     bounds: tuple[int, ...]  #: of each aligned magnitude
 
     @property
+    def scales(self) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+        """Of a and of b, one for each product or group; gfda has none."""
+        step = self.step
+        return ((), ()) if isinstance(step, gfda.Step) else (step.scale_a, step.scale_b)
+
+    @property
     def whole(self) -> Aligned:
         """All of its terms, and their sum."""
         return Aligned(
@@ -54,12 +60,6 @@ class Aligned:
     total: z3.BitVecRef
     exponents: ExponentRange
     F: int
-
-    @property
-    def scales(self) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-        """Of a and of b, one for each product or group; gfda has none."""
-        step = self.step
-        return ((), ()) if isinstance(step, gfda.Step) else (step.scale_a, step.scale_b)
 
 
 def one_step(spec: DotAdd) -> DotAdd:
