@@ -37,6 +37,10 @@ def zeros(name: str) -> tuple[str, ...]:
     return (f"tests/kernels/test_kernels.py::test_kernel_is_the_executable_on_zeros[{name}]",)
 
 
+def emulated(name: str) -> tuple[str, ...]:
+    return (f"tests/encodings/test_emulated.py::test_kernel_and_rows_are_the_executable[{name}]",)
+
+
 def kernels(test: str) -> tuple[str, ...]:
     return (f"tests/kernels/test_kernels.py::{test}",)
 
@@ -325,6 +329,42 @@ MUTANTS: tuple[Mutant, ...] = (
         "partial = np.zeros_like(d)",
         "partial = d.copy()",
         near(_LOWERED),
+    ),
+    # ---- emulated
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "corrections are added as they are",
+        "np.float32(2.0**-shift)",
+        "np.float32(1)",
+        emulated("ootomo(volta HMMA.884.F32.F32)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "every program of a chain takes the first one's products",
+        "first = program * p.blocks",
+        "first = start * programs * p.blocks",
+        emulated("ootomo(volta HMMA.884.F32.F32)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "the words of B are the first ones",
+        "self._word(b, j)",
+        "self._word(b, 0)",
+        emulated("bf16x9(ampere HMMA.1688.F32.BF16)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "sums that are added to the total begin there",
+        "partial = np.zeros_like(d) if part.every else d",
+        "partial = d.copy() if part.every else d",
+        emulated("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/rows/emulated.py",
+        "every block has the products of the first",
+        "slice(start + at * p.unit.k, start + (at + 1) * p.unit.k)",
+        "slice(start, start + p.unit.k)",
+        emulated("ootomo(volta HMMA.884.F32.F32, k=12)"),
     ),
     Mutant(
         "mmaformal/kernels/plain.py",

@@ -13,11 +13,18 @@ from mmaformal.formats import Format, fp32
 from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
 
+#: Codes whose words are made at a time: their lanes stay in the cache.
+_CHUNK = 1 << 13
+
 
 def words(codes: Codes, p: Emulated, fmt: Format) -> list[Codes]:
     """The words of each code, in words of their format `fmt`."""
-    found = words_of(codes.astype(np.int64), p, fmt).codes
-    return [each.astype(fmt.word) for each in found]
+    flat = codes.reshape(-1)
+    found = np.empty((p.words, flat.size), fmt.word)
+    for start in range(0, flat.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        found[:, part] = words_of(flat[part].astype(np.int64), p, fmt).codes
+    return [each.reshape(codes.shape) for each in found]
 
 
 def add_to(total: Codes, partial: Codes, shift: int) -> Codes:
