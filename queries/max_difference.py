@@ -4,9 +4,10 @@
     print(max_difference(ampere, hopper, "HMMA.16816.F32"))
 
 `mmaformal max-difference` is the command.  Measured relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least
-normal number), which is |c| + Σ|a·b| where nothing is subnormal.  Each of the two is off the exact sum by at most its
-own factor times σ (`analysis/units`), so their results are no further apart than both factors together, where all are
-finite.  With `prove` both factors are proved (`queries/product_bound`), and that their sum is a bound.
+normal number), which is |c| + Σ|a·b| where no operand is subnormal or zero; where one is, it may be far more.  Each of
+the two is off the exact sum by at most its own factor times σ (`analysis/units`), so their results are no further apart
+than both factors together, where all are finite.  With `prove` both factors are proved (`queries/product_bound`), and
+that their sum is a bound.
 
 Of one fused step the same is told in units u = 2^(e_max − F) of the coarser alignment: what both align is off by
 n + n'·2^(F − F'), and rounding adds its share of the largest sum there is, of all terms of exponent e_max.  In ulps of
@@ -49,7 +50,7 @@ from mmaformal.queries.unit_table import KINDS, operands_of, scales_of
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
-from mmaformal.witness import Witness
+from mmaformal.witness import Witness, WitnessError
 
 #: Cases of each round of the search, and how many of the best are kept for the next.
 _ROUND, _KEPT = 4096, 64
@@ -82,11 +83,12 @@ class Apart(HtmlText):
         proved = "" if self.proof is None else f"\n{self.proof}"
         if self.witness is None:
             return (
-                f"at most {float(self.bound) * unit:.4g} · 2^-24 of |c| + Σ|a·b|; no input was found that differs"
+                f"at most {float(self.bound) * unit:.4g} · 2^-24 of σ; no input was found that differs"
                 f"{proved}"
             )
         lines = [
-            f"{self.witness.x.label} and {self.witness.y.label}: |d - d'| / (|c| + Σ|a·b|)",
+            f"{self.witness.x.label} and {self.witness.y.label}: |d - d'| / σ, σ = w(c) + Σ w(a)·w(b), "
+            "w(x) = max(|x|, the least normal number)",
             f"  at most  {float(self.bound) * unit:.4g} · 2^-24, from the bounds of their steps",
             f"  found    {float(self.found) * unit:.4g} · 2^-24, {self.ulps:.4g} ulp of d: the bound is "
             f"{self.gap:.2g} times that",
@@ -183,7 +185,7 @@ def max_difference(
     prove: bool = False,
     timeout: float = 600.0,
 ) -> Apart:
-    """The largest difference of results, relative to |c| + Σ|a·b|: a bound, and the largest that a search found.
+    """The largest difference of results, relative to σ: a bound, and the largest that a search found.
 
     x, y, instruction, where: as `find_difference` takes them; the bound is that of all inputs.  `seconds` at most for
     the search; with `prove`, `timeout` seconds more for each of the two bounds.
@@ -206,6 +208,8 @@ def max_difference(
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
     one, other = (left.d_format.value(code) for code in witness.results)
     apart = abs(one - other)
+    if apart > bound * _sigma(left, best):
+        raise WitnessError(f"{left.label} and {right.label} are farther apart than their bound, on {witness}")
     exponent = math.frexp(float(max(abs(one), abs(other))))[1] - 1
     place = Fraction(2) ** (max(exponent, left.d_format.min_exponent) - left.d_format.fraction_bits)
     return Apart(
@@ -257,7 +261,11 @@ def _units(units: tuple[Unit, Unit], codes: Codes, apart: Fraction) -> Units | N
     if i.spec.scale_format is not None:
         return None
     pairs = zip(codes.a, codes.b, strict=True)
-    exponents = [_exponent(a, i.a_format) + _exponent(b, i.b_format) for a, b in pairs if a and b]
+    exponents = [
+        _exponent(a, i.a_format) + _exponent(b, i.b_format)
+        for a, b in pairs
+        if i.a_format.value(a) and i.b_format.value(b)
+    ]
     e_max = max([*exponents, _exponent(codes.c, i.c_format)])
     return Units(F, float(bound), float(apart / Fraction(2) ** (e_max - F)))
 

@@ -17,7 +17,7 @@ import z3
 from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings.smt import ma_e9s12
 from mmaformal.explain import code_text, number_text
-from mmaformal.facts.multi_addition import argue
+from mmaformal.facts.multi_addition import argue, codes_of
 from mmaformal.facts.multi_addition_claims import prove_near, prove_rounded, prove_two, spread
 from mmaformal.formats import fp32
 from mmaformal.lanes import LaneError
@@ -97,12 +97,22 @@ def _holds(
         if not isinstance(equal, Holds):
             return equal
         try:
-            proving.conclude_all(claims(proving, operator))
+            given = claims(proving, operator)
+            _check_given(operator, given)
+            proving.conclude_all(given)
         except NotProvedError as error:
             return Unknown(operator.name, str(error), proving.obligations, asker.elapsed)
         return Holds(operator.name, together(equal.proof, proving.proof()), asker.elapsed)
 
     return settle
+
+
+def _check_given(operator: MultiAddition, given: z3.BoolRef) -> None:
+    """That what is assumed of the terms holds of ones: nothing is proved of no terms at all.  Raises WitnessError."""
+    one = z3.BitVecVal(operator.fmt.code("1"), operator.fmt.storage_bits)
+    pairs = [(code, one) for code in codes_of(operator)]
+    if not z3.is_true(z3.simplify(z3.substitute(given, *pairs))):
+        raise WitnessError(f"{operator}: what is assumed of the terms does not hold of ones")
 
 
 # ---- what fails --------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from mmaformal.algorithms import Lowered
+from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
 from mmaformal.analysis.units import Stage, Unit
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -71,8 +71,13 @@ def of_instruction(
             f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
         )
     spec = instruction.spec
-    if spec.d_format.min_exponent > spec.c_format.min_exponent:
-        raise ValueError(f"{instruction.label}: results are subnormal that are normal as c")
+    for stage in unit.stages:
+        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ):
+            raise ValueError(f"{instruction.label}: {stage.rho} is neither to nearest even nor toward zero")
+    if spec.c_format != spec.d_format and k > instruction.k * (promote_every or 1):
+        raise ValueError(
+            f"{instruction.label}: d of {spec.d_format} is no c of {spec.c_format}, so it has no chain"
+        )
     if promote_every is not None and (promote_every < 1 or spec.d_format != fp32):
         raise ValueError(f"{instruction.label}: promoted every n ≥ 1 instructions, of results of fp32")
     promoted = f" promoted every {promote_every} instructions" if promote_every else ""
@@ -80,8 +85,8 @@ def of_instruction(
     if promote_every:
         weights += ", once more for each sum"
     question = (
-        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ, σ = {weights}, for finite results of all "
-        "steps"
+        f"{instruction.label}, K = {k}{promoted}: |d − (c + Σ a·b)| ≤ f · σ, σ = {weights}, where no step's sum is "
+        "above the largest number"
     )
     asker = Asker(portfolio, checked_timeout(timeout))
 
@@ -104,8 +109,7 @@ def _settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) 
         assert isinstance(step, Unknown)
         return Unknown(question, f"of a step: {step.why}", step.obligations, asker.elapsed)
     most = max(Fraction(x.value) for x in step.numbers)
-    if most > unit.stages[0].n:
-        raise WitnessError(f"{unit.instruction.label}: the proved n is {most}, not {unit.stages[0].n}")
+    _check(unit, most, K)
     proofs = [step.proof, *(_rounding(stage, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if unit.stages[0].n:
@@ -126,6 +130,41 @@ def _settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) 
         name = f"U_{i}" if len(unit.stages) > 1 else "U"
         numbers.append(Number(name, _rounded_up(stage.U), _meaning(stage)))
     return Holds(question, by_rule(_text(), *proofs), asker.elapsed, tuple(numbers))
+
+
+def _check(unit: Unit, n: Fraction, K: int) -> None:
+    """That `analysis/units` speaks of the steps of which n was proved, and takes no root.  Raises WitnessError."""
+    spec, p, label = unit.instruction.spec, unit.instruction.spec.parameters, unit.instruction.label
+    steps = spec.k // p.step_products
+    proved = [(n, _places(spec) if n else 0, p.last_rounding, steps)]
+    if isinstance(p, Lowered):
+        proved = [(n, p.F, p.rho, steps * len(p.order) // p.L), (Fraction(0), p.F, p.addition, steps)]
+    told = [
+        (stage.n, stage.F if stage.n else 0, stage.rho, spec.k // stage.products if stage.products else steps)
+        for stage in unit.stages
+    ]
+    proved = [(n, F if n else 0, rho, count) for n, F, rho, count in proved]
+    for mine, other in zip(proved, told, strict=True):
+        if mine[0] > other[0]:
+            raise WitnessError(f"{label}: the proved n is {mine[0]}, not {other[0]}")
+        if mine[1:] != other[1:]:
+            raise WitnessError(f"{label}: the proved steps are {mine}, not {other}")
+    instructions = max(-(-K // spec.k), 1)
+    exact = Fraction(1)
+    for (_, _, _, count), stage in zip(proved, unit.stages, strict=True):
+        exact *= (1 + stage.U) ** (count * min(instructions, _EXACTLY))
+    if unit.factor(min(instructions, _EXACTLY) * spec.k) < exact - 1:
+        raise WitnessError(f"{label}: the factor is below the power that it stands for")
+
+
+#: Instructions in a row for which the power is compared exactly; of more, `Unit.factor` rounds up the same way.
+_EXACTLY = 64
+
+
+def _places(spec: DotAdd) -> int:
+    """F, of the algorithm's own parameters."""
+    p = spec.parameters
+    return p.L - 3 - p.carries(spec) if isinstance(p, DpaE9s12) else int(str(p["F"]))
 
 
 def most_promoted(instruction: Instruction, K: int, within: float) -> int | None:

@@ -112,7 +112,17 @@ class Unit(ShortRepr):
 
     @classmethod
     def of(cls, instruction: Instruction) -> Unit:
-        """Raises ValueError for an algorithm of which no bound is known."""
+        """Raises ValueError for an algorithm of which no bound is known, or whose parameters allow none."""
+        spec, e_zero = instruction.spec, getattr(instruction.spec.parameters, "e_zero", None)
+        least = spec.c_format.min_exponent
+        if spec.d_format.min_exponent > least:
+            raise ValueError(
+                f"{instruction.label} has no bound relative to its terms: d is subnormal where c is not"
+            )
+        if isinstance(e_zero, int) and e_zero > least:
+            raise ValueError(
+                f"{instruction.label} has no bound relative to its terms: zeros count as 2^{e_zero}"
+            )
         return cls(instruction, _stages(instruction.spec), _flushing(instruction.spec))
 
     def factor(self, K: int) -> Fraction:
@@ -155,9 +165,11 @@ class Unit(ShortRepr):
     ) -> Floats:
         """At most so far each element of `matmul(A, B, C)` is from the exact C + A·B, if it is finite.
 
-        Operands as `matmul` takes them.  Raises as it does.
+        Operands as `matmul` takes them, K at least 1.  Raises as it does, and ValueError for K = 0.
         """
         i, spec = self.instruction, self.instruction.spec
+        if not np.shape(A)[1]:
+            raise ValueError("no products, of which there is no bound: K = 0")
         if self.flushing is not None:
             return self._flushed_bound(A, B, C)
         a, b = weights(A, i.a_format, "A"), weights(B, i.b_format, "B")

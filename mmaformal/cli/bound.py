@@ -65,6 +65,8 @@ def bound(
     from mmaformal.solver.portfolio import Relay
 
     instruction = options.instruction_of(arch, name, changes, None)
+    if within is not None and promote_every is not None:
+        raise UsageError("--within says how often to promote: leave out either it or --promote-every")
     if within is not None:
         products = K or instruction.k
         try:

@@ -42,8 +42,9 @@ def max_difference(
 ) -> int:
     """How far apart two instructions' results are: at most, and on the input found.
 
-    Relative to |c| + Σ|a·b|. A second INSTRUCTION is that of the second ARCH, if it has another there; --chain is about
-    both, --replace about the second. --where is about the inputs that are searched.
+    Relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number). A second INSTRUCTION is that of the
+    second ARCH, if it has another there; --chain is about both, --replace about the second. --where is about the inputs
+    that are searched.
 
     Exit status: 0 an answer, 3 if the bound was to be proved and is not, 2 wrong use.
     """

@@ -266,11 +266,15 @@ def prove_two(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
     x.prove_all()
     near = x.apart(most)
     x.prove_exact(near, most)
+    cases = [z3.And(near)]
     for large in range(2):
         pair = _Apart(x, large)
-        pair.prove_far()
-        for n in range(most + 1, FAR):
-            pair.prove_between(n)
+        cases.append(pair.prove_far())
+        cases += [pair.prove_between(n) for n in range(most + 1, FAR)]
+    flags = [flag for each in x.step.x for flag in (each.infinite, each.nan)]
+    cut = [*(part for each in x.step.x for part in (each.field, each.significand)), *flags]
+    text = "these are all cases that there are"
+    proving.claim("cases", text, z3.Implies(x.numbers, z3.Or(cases)), (), cut)
     return x.numbers
 
 
@@ -332,9 +336,9 @@ class _Apart:
         whole = fit(self.u.significand, bits) << shift
         return z3.If(self.u.sign == 1, -whole, whole)
 
-    def prove_far(self) -> None:
+    def prove_far(self) -> z3.BoolRef:
         """That d is u where v's field is lower by `FAR` or more; and that ρ of all that is less than an eighth of u's
-        last place from u is u, as the exact sum is."""
+        last place from u is u, as the exact sum is.  Returns that it is lower by so much."""
         x, far, ulp = self.x, self.apart(FAR), self.x.F - fp32.fraction_bits
         top, bits = self.prove_top(far), self.x.operator.L + 6
         signed = self.signed(ulp, bits)
@@ -378,9 +382,13 @@ class _Apart:
         )
         text = "as the exact sum is"
         x.proving.claim("smaller term", text, z3.Implies(far, small), (), self.cut)
+        return far
 
-    def prove_between(self, n: int) -> None:
-        """That where v's field is n lower, d is u + v, rounded: what is cut of v decides nothing."""
+    def prove_between(self, n: int) -> z3.BoolRef:
+        """That where v's field is n lower, d is u + v, rounded: what is cut of v decides nothing.
+
+        Returns that it is n lower.
+        """
         x, given, cut_bits = self.x, self.apart(n, n), n - spread(self.x.operator)
         top, bits = self.prove_top(given), x.operator.L + 6
         v = fit(self.v.significand, bits)
@@ -409,3 +417,4 @@ class _Apart:
         text = "and is rounded as the exact one is"
         claim, cut = z3.Implies(z3.And(given, none), rounded), [*self.cut, x.S, x.e_max, *x.step.special]
         x.proving.claim("between", text, claim, known, cut)
+        return given

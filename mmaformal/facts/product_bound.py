@@ -179,7 +179,9 @@ def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int
         if spec.scale_format is not None:
             of = spec.scale_format
             scales = [[(s, of), (t, of)] for s, t in zip(*fused.scales, strict=True)]
-        if isinstance(p, Gdfs):  # of a group's products, numbers of e2m1, w is at least 1
+        if isinstance(p, Gdfs):  # of a group's products w is at least 1
+            assert spec.a_format.min_exponent >= 0
+            assert spec.b_format.min_exponent >= 0
             return scales, step.c, step.e_max, fused.exponents.low
         own = _pairs(spec, step.a, step.b)
         return [x + y for x, y in zip(own, scales, strict=True)], step.c, step.e_max, fused.exponents.low

@@ -97,7 +97,7 @@ class Composing(Theorem):
     def conclude_all(self, given: z3.BoolRef) -> None:
         """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
         claims = z3.And([claim for _, claim in self.steps.values()])
-        self.conclude("where every input is a number, each claim holds", z3.Implies(given, claims))
+        self.conclude("where what is given of the inputs holds, each claim does", z3.Implies(given, claims))
 
     def proof(self) -> Proof:
         """The proof of the conclusion, with the rules that it rests on.  Raises ArgumentError if there is none."""

@@ -30,6 +30,7 @@ from mmaformal.queries.multi_addition import SUMS, least_exact, least_two, run_b
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.witness import WitnessError
 
 REFUTED = ("sum-rounded-narrower", "sum-near-wider", "sum-of-two-narrower", "sum-faithful")
 _TWO = OPERATORS["MA2.FP32"]
@@ -163,6 +164,23 @@ def test_a_wider_spread_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     right = claims.spread
     monkeypatch.setattr(claims, "spread", lambda operator: right(operator) + 1)
     assert not proved(prove_near, replace(OPERATORS["MA16.BF16"], D=3, N=3))
+
+
+@pytest.mark.slow
+def test_a_case_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With L = 45 exponents 19 to 26 apart are neither near nor far."""
+    monkeypatch.setattr(claims._Apart, "prove_between", lambda pair, n: z3.BoolVal(False))
+    assert not proved(prove_two, replace(_TWO, L=45))
+
+
+def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims.Adding, "apart", lambda x, most: [z3.BoolVal(False)])
+    monkeypatch.setattr(
+        "mmaformal.queries.multi_addition._both", lambda operator, asker: Holds("", None, 0.0)
+    )  # type: ignore[arg-type]
+    monkeypatch.setitem(OPERATORS, "MA8.FP32", replace(OPERATORS["MA8.FP32"], D=2, N=2, L=40))
+    with E9s12Prover() as prover, pytest.raises(WitnessError, match="does not hold of ones"):
+        prover.prove("sum-near", "MA8.FP32", 60.0)
 
 
 def test_zeros_that_count_are_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:

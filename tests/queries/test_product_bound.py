@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import ARCHITECTURES, ampere, hopper, matmul
+from mmaformal import ARCHITECTURES, ampere, hopper, matmul, volta
+from mmaformal.algorithms import CONVERSIONS
 from mmaformal.analysis.units import Unit
+from mmaformal.architectures import datapaths
 from mmaformal.cli import main
 from mmaformal.facts import product_bound
 from mmaformal.facts.product_bound import (
@@ -124,6 +126,44 @@ def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(query.Unit, "of", smaller)
     with pytest.raises(WitnessError, match="the proved n is"):
         prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+
+
+@pytest.mark.parametrize(
+    "change", [{"F": 44}, {"products": 16}, {"rho": "IEEE-FP32"}], ids=["F", "products", "ρ"]
+)
+def test_other_steps_than_those_proved_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
+) -> None:
+    right = query.Unit.of
+
+    def other(instruction: object) -> Unit:
+        unit = right(instruction)  # type: ignore[arg-type]
+        (stage,) = unit.stages
+        fields = {"F": stage.F, "products": stage.products, "rho": stage.rho} | {
+            name: CONVERSIONS[value] if isinstance(value, str) else value for name, value in change.items()
+        }
+        return Unit(unit.instruction, (type(stage)(stage.n, **fields),))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(query.Unit, "of", other)
+    with pytest.raises(WitnessError, match="the proved steps are"):
+        prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+
+
+def test_roundings_and_chains_without_a_theorem() -> None:
+    up = datapaths.fda(k=2, frac_bits=20, a="e4m3", rho="RU-FP16")
+    with pytest.raises(ValueError, match="neither to nearest even nor toward zero"):
+        prove_product_bound(up)
+    with pytest.raises(ValueError, match="has no chain"):
+        prove_product_bound(volta["HMMA.884.F32.F16"], 4096)
+
+
+def test_parameters_that_allow_no_bound() -> None:
+    for point in (
+        datapaths.fda(k=16, frac_bits=25, c="fp32", rho="RU-FP16"),
+        datapaths.fda(k=16, frac_bits=20, c="fp32", rho="RZ-FP32", e_zero=10),
+    ):
+        with pytest.raises(ValueError, match="no bound relative to its terms"):
+            Unit.of(point)
 
 
 def test_promotion() -> None:
