@@ -28,8 +28,8 @@ Weights: TypeAlias = dict[str, NDArray[np.float32]]
 LOOKS = 4
 
 
-@dataclass(frozen=True)
-class Schedule:
+@dataclass(frozen=True, repr=False)
+class Schedule(ShortRepr):
     """How a network is trained: Adam, whose rate falls linearly to a twentieth."""
 
     epochs: int
@@ -40,8 +40,8 @@ class Schedule:
 SCHEDULES = {"transformer": Schedule(12, 128, 0.015), "convolutional": Schedule(8, 64, 0.004)}
 
 
-@dataclass(frozen=True)
-class Unit:
+@dataclass(frozen=True, repr=False)
+class Unit(ShortRepr):
     """An instruction of the registry, with some parameters changed, and how `matmul` uses it; as text and numbers."""
 
     architecture: str
@@ -61,8 +61,8 @@ class Unit:
         return " ".join([self.architecture, self.instruction, *told])
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, repr=False)
+class Job(ShortRepr):
     """A training; without a unit, torch's own in fp32."""
 
     network: str

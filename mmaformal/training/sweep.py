@@ -43,8 +43,8 @@ FP4 = {
 }
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, repr=False)
+class Setting(ShortRepr):
     """A point of the study: where it stands in which figure, and the unit."""
 
     part: str
