@@ -226,7 +226,8 @@ def max_difference(
 def _proved(x: Instruction, y: Instruction, bound: Fraction, timeout: float) -> Answer:
     """That both bounds hold, and so their sum."""
     question = (
-        f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), for finite results"
+        f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), where no step's sum is "
+        "above the largest number"
     )
     with Relay(None, DEFAULT_MEMORY) as portfolio:
         proofs = []

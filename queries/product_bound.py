@@ -15,6 +15,7 @@ steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It re
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -171,9 +172,12 @@ def most_promoted(instruction: Instruction, K: int, within: float) -> int | None
     """After how many instructions the accumulator is to be promoted, at most, for K products to be off by no more than
     `within` of the weights of all terms, by the bound; None if even 1 is too many, or all of K need none."""
     unit = Unit.of(instruction)
+    if unit.factor(K) <= within:
+        return None
+    # One sum alone grows with n, and the total is off by more than that: no n above the last that fits will do.
     whole = -(-K // instruction.k)
-    fits = [n for n in range(1, whole) if unit.promoted_factor(K, n) <= within]
-    return max(fits, default=None) if unit.factor(K) > within else None
+    above = bisect_right(range(1, whole), within, key=lambda n: unit.factor(n * instruction.k))
+    return next((n for n in range(above, 0, -1) if unit.promoted_factor(K, n) <= within), None)
 
 
 def _rounded_up(x: Fraction) -> Fraction:
