@@ -24,6 +24,7 @@ from mmaformal.cases.codes import is_finite
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, decode, resize
+from mmaformal.encodings.smt.ieee import convert
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp16, fp32
@@ -129,8 +130,6 @@ def condition(a: BitVec, b: BitVec, first: BitVec, of_b: BitVec) -> Bool:
 
 def is_word(code: BitVec, word: BitVec) -> Bool:
     """That a code of fp32 and a finite one of fp16 are the same number."""
-    from mmaformal.encodings.smt.ieee import convert
-
     return z3.And(is_finite(word, fp16), convert(word, fp16, fp32) == code)
 
 
