@@ -15,7 +15,7 @@ steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It re
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -176,8 +176,8 @@ def most_promoted(instruction: Instruction, K: int, within: float) -> int | None
         return None
     # One sum alone grows with n, and the total is off by more than that: no n above the last that fits will do.
     whole = -(-K // instruction.k)
-    above = bisect_right(range(1, whole), within, key=lambda n: unit.factor(n * instruction.k))
-    return next((n for n in range(above, 0, -1) if unit.promoted_factor(K, n) <= within), None)
+    last = bisect_left(range(1, whole), True, key=lambda n: unit.factor(n * instruction.k) > within)
+    return next((n for n in range(last, 0, -1) if unit.promoted_factor(K, n) <= within), None)
 
 
 def _rounded_up(x: Fraction) -> Fraction:
