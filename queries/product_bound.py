@@ -66,15 +66,8 @@ def of_instruction(
     timeout: float = 600.0,
 ) -> Answer:
     """The same with solvers that are there."""
-    unit, k = Unit.of(instruction), K or instruction.k
-    if unit.flushing is not None:
-        raise ValueError(
-            f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
-        )
+    unit, k = provable(instruction), K or instruction.k
     spec = instruction.spec
-    for stage in unit.stages:
-        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ):
-            raise ValueError(f"{instruction.label}: {stage.rho} is neither to nearest even nor toward zero")
     if spec.c_format != spec.d_format and k > instruction.k * (promote_every or 1):
         raise ValueError(
             f"{instruction.label}: d of {spec.d_format} is no c of {spec.c_format}, so it has no chain"
@@ -94,7 +87,7 @@ def of_instruction(
     def settled() -> Answer:
         answer: Answer
         try:
-            answer = _settle(question, unit, k, promote_every, asker)
+            answer = settle(question, unit, k, promote_every, asker)
         except (NotProvedError, NoArgumentError) as error:
             answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
         if isinstance(answer, Holds):
@@ -104,7 +97,21 @@ def of_instruction(
     return asker.within(question, settled)
 
 
-def _settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -> Holds | Unknown:
+def provable(instruction: Instruction) -> Unit:
+    """Raises ValueError for an instruction of which no bound is proved."""
+    unit = Unit.of(instruction)
+    if unit.flushing is not None:
+        raise ValueError(
+            f"{instruction.label} takes subnormal numbers for zero: its bound is argued, not proved"
+        )
+    for stage in unit.stages:
+        if stage.rho.rounding not in (Rounding.RNE, Rounding.RZ):
+            raise ValueError(f"{instruction.label}: {stage.rho} is neither to nearest even nor toward zero")
+    return unit
+
+
+def settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -> Holds | Unknown:
+    """The answer of the SMT encoding's terms; `every` is how often it is promoted.  Raises NotProvedError."""
     step = error_bound.settle(unit.instruction, asker)
     if not isinstance(step, Holds):
         assert isinstance(step, Unknown)
@@ -116,20 +123,20 @@ def _settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) 
     if unit.stages[0].n:
         p = spec.parameters
         inner = p.inner_dot_add(spec) if isinstance(p, Lowered) else spec
-        proofs.append(_theorem(lambda proving: product_bound.prove_largest_exponent(proving, inner), asker))
-    proofs.append(_theorem(product_bound.prove_growth, asker))
+        proofs.append(theorem(lambda proving: product_bound.prove_largest_exponent(proving, inner), asker))
+    proofs.append(theorem(product_bound.prove_growth, asker))
     if isinstance(spec.parameters, Lowered):
-        proofs.append(_theorem(product_bound.prove_join, asker))
+        proofs.append(theorem(product_bound.prove_join, asker))
     factor = unit.factor(K)
     if every is not None:
-        proofs += [_theorem(product_bound.prove_beside, asker), prove(asker, rounding_model.argue(fp32))]
+        proofs += [theorem(product_bound.prove_beside, asker), prove(asker, rounding_model.argue(fp32))]
         factor = unit.promoted_factor(K, every)
     numbers = [
-        Number("f", _rounded_up(factor), "what d is off at most, relative to all terms' weights; rounded up")
+        Number("f", rounded_up(factor), "what d is off at most, relative to all terms' weights; rounded up")
     ]
     for i, stage in enumerate(unit.stages, 1):
         name = f"U_{i}" if len(unit.stages) > 1 else "U"
-        numbers.append(Number(name, _rounded_up(stage.U), _meaning(stage)))
+        numbers.append(Number(name, rounded_up(stage.U), _meaning(stage)))
     return Holds(question, by_rule(_text(), *proofs), asker.elapsed, tuple(numbers))
 
 
@@ -180,7 +187,7 @@ def most_promoted(instruction: Instruction, K: int, within: float) -> int | None
     return next((n for n in range(last, 0, -1) if unit.promoted_factor(K, n) <= within), None)
 
 
-def _rounded_up(x: Fraction) -> Fraction:
+def rounded_up(x: Fraction) -> Fraction:
     """Not below x, of 24 bits, so that it can be read."""
     if not x:
         return x
@@ -204,10 +211,19 @@ def _rounding(stage: Stage, asker: Asker) -> Proof:
     return prove(asker, rounding_model.argue(fmt, nearest=product_bound.is_nearest(stage.rho)))
 
 
-def _theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
+def theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
+    """The proof of claims that end with a conclusion.  Raises NotProvedError."""
     proving = Composing(asker)
     claims(proving)
     return proving.proof()
 
 
-__all__ = ["most_promoted", "of_instruction", "prove_product_bound"]
+__all__ = [
+    "most_promoted",
+    "of_instruction",
+    "provable",
+    "prove_product_bound",
+    "rounded_up",
+    "settle",
+    "theorem",
+]

@@ -132,9 +132,9 @@ class Unit(ShortRepr):
         """
         k = self.instruction.k
         instructions = max(-(-K // k), 1)
-        power = Fraction(1) if self.flushing is None else _power(1 + self.stages[0].U, self.flushing.first)
+        power = Fraction(1) if self.flushing is None else raised(1 + self.stages[0].U, self.flushing.first)
         for stage in self.stages:
-            power *= _power(1 + stage.U, instructions * (k // stage.products if stage.products else 1))
+            power *= raised(1 + stage.U, instructions * (k // stage.products if stage.products else 1))
         return power - 1
 
     def promoted_factor(self, K: int, every: int) -> Fraction:
@@ -144,7 +144,7 @@ class Unit(ShortRepr):
         """
         sums = -(-max(-(-K // self.instruction.k), 1) // every)
         one = self.factor(min(every * self.instruction.k, K))
-        return (1 + one) * _power(1 + Fraction(1, 1 << 24), sums) - 1
+        return (1 + one) * raised(1 + Fraction(1, 1 << 24), sums) - 1
 
     def absolute(self, K: int) -> Fraction:
         """What tiny results that are put to zero may add to the error of K products, K padded to whole instructions."""
@@ -203,11 +203,11 @@ class Unit(ShortRepr):
 
 def weights(x: Matrix, fmt: Format, name: str) -> Floats:
     """w of each element: its magnitude, or the least normal number of its format if that is larger."""
-    found: Floats = np.maximum(_magnitudes(x, fmt, name), 2.0**fmt.min_exponent)
+    found: Floats = np.maximum(magnitudes(x, fmt, name), 2.0**fmt.min_exponent)
     return found
 
 
-def _magnitudes(x: Matrix, fmt: Format, name: str) -> Floats:
+def magnitudes(x: Matrix, fmt: Format, name: str) -> Floats:
     """|x| of each element; infinite of what is no number."""
     operand = decode(as_operand(x, fmt, name).codes.astype(np.int64), fmt.layout)
     if fmt.has_zero:
@@ -219,7 +219,7 @@ def _magnitudes(x: Matrix, fmt: Format, name: str) -> Floats:
 
 def _left(x: Matrix, fmt: Format, name: str) -> tuple[Floats, Floats]:
     """Magnitudes of what is left of each element where subnormal numbers are zero, and of what is lost."""
-    magnitude = _magnitudes(x, fmt, name)
+    magnitude = magnitudes(x, fmt, name)
     normal = magnitude >= 2.0**fmt.min_exponent
     return np.where(normal, magnitude, 0.0), np.where(normal, 0.0, magnitude)
 
@@ -278,16 +278,16 @@ def _flushing(spec: DotAdd) -> Flushing | None:
 _BITS = 96
 
 
-def _power(x: Fraction, m: int) -> Fraction:
+def raised(x: Fraction, m: int) -> Fraction:
     """x^m, rounded up where it is long."""
     found = Fraction(1)
     while m:
         if m & 1:
-            found = _up(found * x)
-        x, m = _up(x * x), m >> 1
+            found = up(found * x)
+        x, m = up(x * x), m >> 1
     return found
 
 
-def _up(x: Fraction) -> Fraction:
+def up(x: Fraction) -> Fraction:
     scale = 1 << _BITS
     return Fraction(-((-x.numerator * scale) // x.denominator), scale)

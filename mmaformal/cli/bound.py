@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from mmaformal.algorithms import Emulated
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
+from mmaformal.instruction import Instruction
 
 
 @click.command()
@@ -24,6 +26,9 @@ from mmaformal.cli.terminal import Status, told
 )
 @click.option(
     "--within", type=click.FloatRange(0, min_open=True), metavar="F", help="Say how often to promote."
+)
+@click.option(
+    "--least", type=int, metavar="E", help="Of programs: factors count as 2^E at least (default: its own E)."
 )
 @options.replace
 @options.timeout(600.0)
@@ -39,6 +44,7 @@ def bound(
     K: int | None,
     promote_every: int | None,
     within: float | None,
+    least: int | None,
     changes: tuple[options.Change, ...],
     timeout: float,
     memory: int,
@@ -56,26 +62,26 @@ def bound(
     With --within F: after how many instructions an accumulator is to be added to a total in fp32 at most, for the bound
     to be F or less, and that bound.
 
+    Of a program (`mmaformal bound emulation 'ootomo(hopper HMMA.16816.F32)'`), from the bound of its unit and of words:
+    α · Σ w(a)·w(b) + β · w(c) + γ, w(a) = max(|a|, 2^E).
+
     Exit status: 0 Holds, 3 Unknown, 2 wrong use.
     """
-    from mmaformal.analysis.units import Unit
-    from mmaformal.queries.product_bound import most_promoted, of_instruction
+    from mmaformal.queries import product_bound, program_bound
     from mmaformal.solver.answers import Holds
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import Relay
 
     instruction = options.instruction_of(arch, name, changes, None)
-    if within is not None and promote_every is not None:
-        raise UsageError("--within says how often to promote: leave out either it or --promote-every")
+    of_program = isinstance(instruction.parameters, Emulated)
+    if of_program and (promote_every or within is not None):
+        raise UsageError(
+            f"{instruction.label} says itself where its sums go: `promoted(…, every=N)` is a program"
+        )
+    if least is not None and not of_program:
+        raise UsageError(f"{instruction.label} is no program, so it cuts no words")
     if within is not None:
-        products = K or instruction.k
-        try:
-            promote_every = most_promoted(instruction, products, within)
-            alone = Unit.of(instruction).factor(products) <= within
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        if promote_every is None and not alone:
-            raise UsageError(f"{instruction.label}: no promotion keeps {products} products within {within:g}")
+        promote_every = _promotion(instruction, K or instruction.k, within, promote_every)
     with (
         options.remembering(evidence, no_cache),
         Relay(solvers or None, memory) as portfolio,
@@ -83,10 +89,32 @@ def bound(
         watching(status.show),
     ):
         try:
-            answer = of_instruction(instruction, portfolio, K, promote_every=promote_every, timeout=timeout)
+            if of_program:
+                answer = program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
+            else:
+                answer = product_bound.of_instruction(
+                    instruction, portfolio, K, promote_every=promote_every, timeout=timeout
+                )
         except ValueError as error:
             raise UsageError(str(error)) from None
     if smtlib is not None:
         answer.write_smtlib(smtlib)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
     return answered(text, SETTLED if isinstance(answer, Holds) else UNKNOWN)
+
+
+def _promotion(instruction: Instruction, K: int, within: float, promote_every: int | None) -> int | None:
+    """How often to promote, at most; None for never."""
+    from mmaformal.analysis.units import Unit
+    from mmaformal.queries.product_bound import most_promoted
+
+    if promote_every is not None:
+        raise UsageError("--within says how often to promote: leave out either it or --promote-every")
+    try:
+        every = most_promoted(instruction, K, within)
+        alone = Unit.of(instruction).factor(K) <= within
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if every is None and not alone:
+        raise UsageError(f"{instruction.label}: no promotion keeps {K} products within {within:g}")
+    return every

@@ -1,0 +1,155 @@
+"""The bound of a whole product by a program over instructions, of any K, proved from its unit's and of its words.
+
+    from mmaformal.queries.program_bound import prove_program_bound
+    print(prove_program_bound(emulation["ootomo(hopper HMMA.16816.F32)"], 4096))
+
+`mmaformal bound emulation '…'` is the command.  `analysis/programs` states the bound:
+
+    |d − (c + Σ a·b)| ≤ α · Σ w(a)·w(b) + β · w(c) + γ,     w(a) = max(|a|, 2^least),  w(c) = max(|c|, 2^−126),
+
+where every factor's first word is finite and nothing overflows.  It rests on
+
+- what a product on the unit is off, as `queries/product_bound` proves it of the unit itself;
+- how much of a factor its words are, and how large they are (`facts/emulated/words`);
+- what products of words are off of the product, and how errors grow with each sum (`facts/emulated/sums`);
+- what scalings and additions in fp32 are off (`facts/emulated/sums`, `facts/rounding_model`);
+- that the program's terms are these sums, which is seen of the terms, and one rule: one sum follows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+
+from mmaformal.algorithms import Part
+from mmaformal.analysis.programs import Program
+from mmaformal.facts import rounding_model
+from mmaformal.facts.both_encodings import of_both_encodings
+from mmaformal.facts.emulated import sums, words
+from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.failure import with_failure
+from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, prove
+from mmaformal.queries import product_bound
+from mmaformal.queries.product_bound import rounded_up, theorem
+from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+
+
+def prove_program_bound(
+    instruction: Instruction,
+    K: int | None = None,
+    *,
+    least: int | None = None,
+    timeout: float = 600.0,
+    backends: Sequence[str] | None = None,
+    memory: int = DEFAULT_MEMORY,
+) -> Answer:
+    """`Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
+
+    `least`: another exponent than the program's own from which factors count as they are.  `timeout` in seconds.
+
+    Raises ValueError for an instruction without such a bound (`Program.of`), NoSolverError if no solver of `backends`
+    is installed.
+    """
+    with Relay(backends, memory) as portfolio:
+        return of_program(instruction, portfolio, K, least=least, timeout=timeout)
+
+
+def of_program(
+    instruction: Instruction,
+    portfolio: Portfolio,
+    K: int | None = None,
+    *,
+    least: int | None = None,
+    timeout: float = 600.0,
+) -> Answer:
+    """The same with solvers that are there."""
+    program, k = Program.of(instruction, least), K or instruction.k
+    product_bound.provable(program.unit.instruction)
+    question = _question(program, k)
+    asker = Asker(portfolio, checked_timeout(timeout))
+
+    def settled() -> Answer:
+        answer: Answer
+        try:
+            answer = _settle(question, program, k, asker)
+        except (NotProvedError, NoArgumentError, ArgumentError) as error:
+            answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
+        if isinstance(answer, Holds):
+            answer = of_both_encodings(answer, instruction, [instruction.spec], asker)
+        return with_failure(answer, asker)
+
+    return asker.within(question, settled)
+
+
+def _question(program: Program, K: int) -> str:
+    weights = [f"w({x}) = max(|{x}|, 2^{cut.least})" for x, cut in (("a", program.a), ("b", program.b))]
+    where = "no sum is above the largest number"
+    if program.parameters.rounding is not None:
+        where = f"every factor's first word is a finite {program.a.format} and {where}"
+    k = program.instruction.k
+    padded = f", padded with zeros to {-(-K // k) * k}" if K % k else ""
+    return (
+        f"{program.instruction.label}, K = {K}{padded}: |d − (c + Σ a·b)| ≤ α · Σ w(a)·w(b) + β · w(c) + γ, "
+        f"{', '.join(weights)}, w(c) = max(|c|, 2^{fp32.min_exponent}), where {where}"
+    )
+
+
+def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Unknown:
+    p, unit = program.parameters, program.unit
+    longest = max([p.unit.k, *(program.chain(part) for part in p.parts)])
+    of_unit = product_bound.settle(question, unit, longest, None, asker)
+    if not isinstance(of_unit, Holds):
+        why = f"of its unit, {unit.instruction.label}: {of_unit.why}"
+        return Unknown(question, why, of_unit.obligations, asker.elapsed)
+    sums.check_flow(program.instruction.spec)
+    proofs = [of_unit.proof, *_of_words(program, asker)]
+    proofs.append(theorem(sums.Products(p, program.a, program.b).prove, asker))
+    proofs += [_of_part(part, asker) for part in p.parts]
+    proofs.append(theorem(sums.prove_together, asker))
+    found = program.constants(K)
+    numbers = (
+        _number("α", found.alpha, "what d is off at most, relative to the weights of products"),
+        _number("β", found.beta, "and relative to that of c"),
+        _number("γ", found.gamma, "and what sums from zero and scalings add"),
+        _number("ε", found.epsilon, "of that α, what products of words are off"),
+        _number(
+            "f", unit.factor(p.unit.k), "what the unit is off at most, relative to the weights of its terms"
+        ),
+    )
+    rule = f"{sums.PROGRAM.name}: {sums.PROGRAM.statement}"
+    return Holds(question, by_rule(rule, *proofs), asker.elapsed, numbers)
+
+
+def _number(name: str, x: Fraction, meaning: str) -> Number:
+    return Number(name, rounded_up(x), f"{meaning}; rounded up")
+
+
+def _of_words(program: Program, asker: Asker) -> list[Proof]:
+    """What words leave of both factors."""
+    p = program.parameters
+    both = {(p.unit.a_format, program.a): None, (p.unit.b_format, program.b): None}
+    claims = [partial(words.prove, p=p, fmt=fmt, cut=cut) for fmt, cut in both if cut.places]
+    return [theorem(each, asker) for each in claims]
+
+
+def _of_part(part: Part, asker: Asker) -> Proof:
+    """How the errors of a part's sums make the total's grow."""
+    if not part.every:
+        return theorem(sums.prove_chain, asker)
+    proofs = [
+        theorem(sums.prove_outside, asker),
+        theorem(sums.prove_addition, asker),
+        prove(asker, rounding_model.argue(fp32)),
+    ]
+    if part.shift:
+        proofs.append(theorem(partial(sums.prove_scaling, shift=part.shift), asker))
+    return by_rule(f"{sums.PROGRAM.name}: {sums.PROGRAM.statement}", *proofs)
+
+
+__all__ = ["of_program", "prove_program_bound"]
