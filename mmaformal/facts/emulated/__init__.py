@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.smt import emulated as smt_emulated
@@ -10,6 +10,11 @@ from mmaformal.facts.emulated import equal, related
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
+
+if TYPE_CHECKING:
+    from mmaformal.instruction import Instruction
+    from mmaformal.proof.composition import Composing
+    from mmaformal.solver.answers import Answer
 
 Step: TypeAlias = smt_emulated.Step
 
@@ -22,6 +27,11 @@ class EmulatedFacts(Facts[Step]):
         if step.dropped:
             self.lack("why a product less has related results")
         return related.derive(step, step.argument)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        self.lack(
+            "what each of its sums is off; all of them together: `mmaformal bound`, queries/program_bound"
+        )
 
 
 FACTS = EmulatedFacts("emulated")
