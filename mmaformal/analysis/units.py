@@ -42,6 +42,7 @@ from mmaformal.algorithms import (
     DotAdd,
     DpaE9s12,
     Efda,
+    Emulated,
     Fda,
     Fdrda,
     Ffma,
@@ -260,6 +261,10 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
         return (Stage(Fraction(0), 0, rho, L),)
     if isinstance(p, (Gps, Pfma, Ffma, Oddsum)):
         return (Stage(Fraction(0), 0, rho, L),)
+    if isinstance(p, Emulated):
+        raise ValueError(
+            "a program over instructions has another bound: `mmaformal bound`, analysis/programs"
+        )
     raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
 
 

@@ -97,6 +97,26 @@ def test_what_words_leave_is_reached(name: str) -> None:
         assert found >= Fraction(2) ** -places * Fraction(9, 10) or places == 26
 
 
+@pytest.mark.parametrize("name", [*CUTS, PROMOTED])
+def test_what_is_known_of_words_is_true_of_them(name: str) -> None:
+    """The premises about real numbers, of numbers of factors of all sizes whose first words are finite."""
+    (p, cut), rng = cut_of(name), np.random.default_rng(1)
+    x, fmt = sums.Words.of("a", p.words), emulation[name].a_format
+    known = x.known(p, cut)
+    for code in rng.integers(0, fmt.codes, 60).tolist():
+        if not fmt.is_finite(code) or abs(fmt.value(code)) >= 65520:
+            continue
+        value, found = fmt.value(code), words_of(p, cut, code)
+        normal = Fraction(2) ** cut.format.min_exponent
+        numbers = {x.x: value, x.weight: max(abs(value), Fraction(2) ** cut.least)}
+        numbers |= dict(zip(x.words, found, strict=True))
+        numbers |= {weight: max(abs(word), normal) for weight, word in zip(x.weights, found, strict=True)}
+        told = z3.substitute(
+            known, *((term, z3.Q(n.numerator, n.denominator)) for term, n in numbers.items())
+        )
+        assert z3.is_true(z3.simplify(told)), code
+
+
 def words_of(p: Emulated, cut: Cut, code: int) -> list[Fraction]:
     """Of the executable encoding."""
     from mmaformal.encodings.executable import emulated as executable
@@ -313,6 +333,10 @@ def test_a_unit_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="another bound"):
+        Unit.of(emulation[PROMOTED])
+    with pytest.raises(ValueError, match="no program"):
+        Program.of(of(PROMOTED).unit.instruction)
     assert main(["bound", "emulation", "ootomo(cdna2 f32_16x16x16f16)"]) == 2
     assert "takes subnormal numbers for zero" in capsys.readouterr().err
     assert main(["bound", "emulation", f"ootomo({VOLTA})", "--promote-every", "4"]) == 2

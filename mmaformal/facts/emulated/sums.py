@@ -131,9 +131,8 @@ class Products:
         self.p, self.a, self.b = p, a, b
         self.x, self.y = Words.of("a", p.words), Words.of("b", p.words)
         self.both = self.x.weight * self.y.weight
-        self.shares: dict[
-            int, tuple[z3.ArithRef, Fraction]
-        ] = {}  #: by the id of what has it: whose weight, and how much
+        #: by the id of what has it: whose weight, and how much
+        self.shares: dict[int, tuple[z3.ArithRef, Fraction]] = {}
         self.known = z3.And(self.x.known(p, a), self.y.known(p, b))
 
     def prove(self, proving: Composing) -> None:
