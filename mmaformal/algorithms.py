@@ -1119,6 +1119,7 @@ class Emulated(Parameters):
 
     fp32 factors become `words` words each, of the unit's formats: the first is φ(x), each later one φ(2^shift·rest),
     the rest being what the word before left, by an IEEE subtraction.  Without φ, a and b are the unit's, one word.
+    With `common`, all a of a step have an exponent in common, and all b: words are integers of at most 2^common.
 
     The total starts as c.  Each of `parts` in turn takes the K products block by block, as many as one instruction
     of the unit has: of each block it gives the unit its products of words, each result being the next one's c.  A
@@ -1134,6 +1135,7 @@ class Emulated(Parameters):
     rounding: Conversion | None = None  #: φ, of a and b, which are fp32 then; None: they are the unit's
     words: int = 1  #: of each factor
     shift: int = 0  #: each word stands for 2^-shift of the one before
+    common: int = 0  #: bits of the first word below an exponent in common; 0: each factor has its own
 
     algorithm: ClassVar[str] = "emulated"
     summary: ClassVar[str] = (
@@ -1146,6 +1148,7 @@ class Emulated(Parameters):
         "rounding": "how a word is rounded",
         "words": "of each factor",
         "shift": "each word stands for 2^-shift of the one before",
+        "common": "bits of a word below the exponent that all a of a step, or all b, have in common; 0: they have none",
     }
 
     def __post_init__(self) -> None:
@@ -1163,6 +1166,13 @@ class Emulated(Parameters):
             used = max(max(pair) for pair in part.products)
             self._needs(used < self.words, f"words up to {used}, of which there are {self.words}")
             self._needs(part.every <= self.blocks, f"a sum of {self.blocks} blocks, not every {part.every}")
+        if self.common:
+            most = 0 if self.rounding is None else self.rounding.fraction_bits + 1
+            self._needs(0 < self.common <= most, f"words of 1 to {most} bits, not {self.common}")
+            self._needs(
+                self.shift == self.common + 1, f"a word {self.common + 1} places below the one before"
+            )
+            self._needs(all(part.every for part in self.parts), "sums of their own, which are scaled last")
 
     @property
     def step_products(self) -> int:

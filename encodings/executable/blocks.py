@@ -399,7 +399,7 @@ def ieee_add(x_code: Lane, y_code: Lane, rho: Conversion, nan: int) -> Addition:
     return Addition(x, y, special, total, rounded, select_special(special, encode(rounded, rho), rho, nan))
 
 
-def convert(code: Lane, source: Format, rho: Conversion, shift: int = 0) -> Lane:
+def convert(code: Lane, source: Format, rho: Conversion, shift: Lane = 0) -> Lane:
     """The code of 2^shift times the number that a code of `source` is, rounded with ρ; a NaN is `quiet_nan`.
 
     |significand| < 2^(M+1) of `source`; exponents may be any, since `normalise_and_round` brings its shifts in range.

@@ -100,7 +100,14 @@ def convert(code: BitVec, source: Format, target: Format) -> BitVec:
     return select_special(special, value, target, quiet_nan(target))
 
 
-def rescale(code: BitVec, source: Format, rho: Conversion, shift: int = 0) -> BitVec:
+class Amount(NamedTuple):
+    """An exponent that is computed: the number `low + term`, the term being unsigned."""
+
+    term: BitVec
+    low: int
+
+
+def rescale(code: BitVec, source: Format, rho: Conversion, shift: int | Amount = 0) -> BitVec:
     """The code of 2^shift times the number of a code of `source`, rounded once with ρ; a NaN is `quiet_nan`.
 
     Two places are kept below the significand, the last one sticky.  What is below the least normal number is shifted
@@ -109,9 +116,13 @@ def rescale(code: BitVec, source: Format, rho: Conversion, shift: int = 0) -> Bi
     """
     x, least = decode(code, source), rho.format.min_exponent
     # How far the leading place lies above the least normal exponent, in two's complement.
-    lowest, highest = source.min_exponent + shift - least, source.max_exponent + 1 + shift - least
+    given, low = ([shift.term], shift.low) if isinstance(shift, Amount) else ([], shift)
+    lowest = source.min_exponent + low - least
+    highest = source.max_exponent + 1 + low - least + sum((1 << each.size()) - 1 for each in given)
     bits = max(abs(lowest), abs(highest)).bit_length() + 1
     above = resize(x.field, bits) + z3.BitVecVal((lowest - 1) % (1 << bits), bits)
+    for each in given:
+        above = above + resize(each, bits)
     negative = z3.Extract(bits - 1, bits - 1, above) == 1
     zero = z3.BitVecVal(0, bits)
     width = max(source.fraction_bits, rho.fraction_bits) + 3

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from mmaformal.algorithms import Conversion, DotAdd, Emulated, Part
 from mmaformal.architectures.base import Architecture
@@ -35,6 +36,7 @@ _SCALED = 11
 _SOURCES = {
     "markidis": "Markidis et al. §V (refinement by two residuals)",
     "ootomo": "Ootomo and Yokota §4.4",
+    "ozaki": "Ozaki et al. §3; Mukunoki et al. §3",
     "promoted": "DeepSeek-V3 §3.3.2",
 }
 
@@ -85,6 +87,27 @@ def tf32x3(unit: Instruction, *, k: int | None = None) -> Instruction:
     return _program(tf32x3, unit, k, 2, 0, Part(((1, 0), (0, 1), (0, 0))), only="tf32")
 
 
+def ozaki(unit: Instruction, *, k: int | None = None, words: int | None = None) -> Instruction:
+    """Ozaki's splitting: words are integers below an exponent that all a of the program have in common, and all b.
+
+    A word has so few bits that the sum of k products of words is exact in fp32; each product of words has a sum of its
+    own.  Those of words i + j ≥ `words` are left out.  Without `words` there are as many as the largest factors need
+    for all their 24 bits.  Raises ValueError for a k whose sums would not be exact.
+    """
+    blocks, fmt = _blocks(unit, k), unit.a_format
+    room = fp32.fraction_bits + 1 - (blocks * unit.k - 1).bit_length()
+    bits = min(room // 2, fmt.fraction_bits + 1)
+    if bits < 1:
+        raise ValueError(f"sums of {blocks * unit.k} products of words are not exact in fp32")
+    least = -(-(fp32.fraction_bits + 2) // (bits + 1))
+    count = least if words is None else words
+    pairs = sorted(
+        ((i, j) for i in range(count) for j in range(count - i)), key=lambda pair: (-sum(pair), pair)
+    )
+    parts = [Part((pair,), blocks, (bits + 1) * sum(pair)) for pair in pairs]
+    return _program(ozaki, unit, k, count, bits + 1, *parts, common=bits, told={"words": words})
+
+
 def promoted(unit: Instruction, *, k: int | None = None, every: int = 1) -> Instruction:
     """One word, the factor itself: after `every` blocks the unit's sum is added to the total, outside of the unit.
 
@@ -92,14 +115,15 @@ def promoted(unit: Instruction, *, k: int | None = None, every: int = 1) -> Inst
     """
     spec, blocks = unit.spec, _blocks(unit, k)
     parameters = Emulated(spec, (Part(((0, 0),), every),), blocks)
-    name = _spelled(promoted, unit, k, every=every)
+    name = _spelled(promoted, unit, k, {"every": None if every == 1 else every})
     dot_add = DotAdd(blocks * spec.k, spec.a_format, spec.b_format, spec.c_format, spec.d_format, parameters)
     return _instruction(promoted, name, unit, dot_add)
 
 
 #: The schemes, by name.
 SCHEMES: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, promoted)
+    each.__name__: each
+    for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, ozaki, promoted)
 }
 
 
@@ -122,6 +146,8 @@ def _program(
     shift: int,
     *parts: Part,
     only: str = "",
+    common: int = 0,
+    told: Mapping[str, int | None] = MappingProxyType({}),
 ) -> Instruction:
     """fp32 factors in words of the unit's format.  Raises ValueError for a unit of other ones."""
     fmt = unit.a_format
@@ -130,18 +156,17 @@ def _program(
             f"{scheme.__name__} takes a unit of {only or ', '.join(_WORDS)}, not of {unit.spec.types}"
         )
     blocks = _blocks(unit, k)
-    parameters = Emulated(unit.spec, parts, blocks, Conversion.named(_WORDS[fmt.name]), words, shift)
+    parameters = Emulated(unit.spec, parts, blocks, Conversion.named(_WORDS[fmt.name]), words, shift, common)
     spec = DotAdd(blocks * unit.k, fp32, fp32, fp32, fp32, parameters)
-    return _instruction(scheme, _spelled(scheme, unit, k), unit, spec)
+    return _instruction(scheme, _spelled(scheme, unit, k, told), unit, spec)
 
 
-def _spelled(scheme: Callable[..., Instruction], unit: Instruction, k: int | None, every: int = 1) -> str:
-    told = [
-        unit.label,
-        *([f"k={k}"] if k not in (None, unit.k) else []),
-        *([f"every={every}"] if every != 1 else []),
-    ]
-    return f"{scheme.__name__}({', '.join(told)})"
+def _spelled(
+    scheme: Callable[..., Instruction], unit: Instruction, k: int | None, more: Mapping[str, int | None]
+) -> str:
+    given = {"k": None if k == unit.k else k, **more}
+    told = [f"{name}={value}" for name, value in given.items() if value is not None]
+    return f"{scheme.__name__}({', '.join([unit.label, *told])})"
 
 
 def _instruction(
@@ -224,6 +249,7 @@ _EXAMPLES = (
     "bf16x6(ampere HMMA.16816.F32.BF16)",
     "bf16x9(ampere HMMA.16816.F32.BF16)",
     "tf32x3(ampere HMMA.1688.F32.TF32)",
+    "ozaki(hopper HMMA.16816.F32, k=64)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)",
 )
 
@@ -244,6 +270,7 @@ __all__ = [
     "markidis",
     "named",
     "ootomo",
+    "ozaki",
     "promoted",
     "spelling",
     "tf32x3",

@@ -1,7 +1,12 @@
 """The kernel of emulations: words by the executable on NumPy's lanes, their products by the unit's kernel, and the sums
-outside of it by the processor's fp32."""
+outside of it by the processor's fp32.
+
+Exponents in common are a plane more: the largest exponent field of each row, or column, in each program.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +22,37 @@ from mmaformal.kernels.kernel import Codes, Kernel, Planes
 _CHUNK = 1 << 13
 
 
-def words(codes: Codes, p: Emulated, fmt: Format) -> list[Codes]:
-    """The words of each code, in words of their format `fmt`."""
+def words(codes: Codes, p: Emulated, fmt: Format, largest: Codes | None = None) -> list[Codes]:
+    """The words of each code, in words of their format `fmt`; `largest` is the field of its exponent in common."""
     flat = codes.reshape(-1)
+    tops = None if largest is None else np.broadcast_to(largest, codes.shape).reshape(-1)
     found = np.empty((p.words, flat.size), fmt.word)
     for start in range(0, flat.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        found[:, part] = words_of(flat[part].astype(np.int64), p, fmt).codes
+        top = None if tops is None else tops[part]
+        found[:, part] = words_of(flat[part].astype(np.int64), p, fmt, top).codes
     return [each.reshape(codes.shape) for each in found]
 
 
-def add_to(total: Codes, partial: Codes, shift: int) -> Codes:
+def largest_fields(codes: Codes, p: Emulated) -> Codes:
+    """(m, K) codes of fp32 → (m, K / products of a program): the largest exponent field of each program's."""
+    parts = codes.reshape(len(codes), -1, p.step_products)
+    fields: Codes = (parts.astype(np.int64) >> fp32.fraction_bits & ((1 << fp32.exponent_bits) - 1)).max(2)
+    return fields
+
+
+def add_to(total: Codes, partial: Codes, shift: int | Codes) -> Codes:
     """The codes of total + partial / 2^shift, each rounded as IEEE 754 has it; a NaN is the unit's."""
     with np.errstate(all="ignore"):
-        scaled = partial.astype(np.uint32).view(np.float32) * np.float32(2.0**-shift)
-        sums: NDArray[np.float32] = total.astype(np.uint32).view(np.float32) + scaled
+        # exact in fp64, whose exponents suffice, so that it is rounded once
+        wide = np.ldexp(partial.astype(np.uint32).view(np.float32).astype(np.float64), np.negative(shift))
+        sums: NDArray[np.float32] = total.astype(np.uint32).view(np.float32) + wide.astype(np.float32)
     return np.where(np.isnan(sums), np.uint32(canonical_nan(fp32)), sums.view(np.uint32))
+
+
+def taken(part: Part, p: Emulated, of_a: Codes, of_b: Codes) -> Codes:
+    """What a part's sum is to be divided by, as an exponent, from the largest exponent fields of a and b."""
+    return part.shift + 2 * (p.common + fp32.bias - 1) - (of_a + of_b)
 
 
 class EmulatedKernel(Kernel):
@@ -52,15 +72,24 @@ class EmulatedKernel(Kernel):
         self.task = self.unit.task
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        parts = words(codes, self.p, self.p.unit.a_format)
-        return tuple(plane for part in parts for plane in self.unit.rows(part))
+        if not self.p.common:
+            return self._planes(words(codes, self.p, self.p.unit.a_format), self.unit.rows)
+        tops = largest_fields(codes, self.p)
+        parts = words(codes, self.p, self.p.unit.a_format, np.repeat(tops, self.p.step_products, 1))
+        return *self._planes(parts, self.unit.rows), tops
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        parts = words(codes, self.p, self.p.unit.b_format)
-        return tuple(plane for part in parts for plane in self.unit.columns(part))
+        if not self.p.common:
+            return self._planes(words(codes, self.p, self.p.unit.b_format), self.unit.columns)
+        tops = largest_fields(codes.T, self.p)
+        parts = words(codes.T, self.p, self.p.unit.b_format, np.repeat(tops, self.p.step_products, 1))
+        return *self._planes([each.T for each in parts], self.unit.columns), tops
+
+    def _planes(self, parts: Sequence[Codes], made: Callable[[Codes], Planes]) -> Planes:
+        return tuple(plane for part in parts for plane in made(part))
 
     def _word(self, planes: Planes, i: int) -> Planes:
-        each = len(planes) // self.p.words
+        each = len(planes) // self.p.words  # one more may be left
         return planes[i * each : (i + 1) * each]
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
@@ -70,16 +99,19 @@ class EmulatedKernel(Kernel):
         for program in range(start * programs, stop * programs):
             first = program * p.blocks
             for part in p.parts:
+                shift: int | Codes = part.shift
+                if p.common:
+                    shift = taken(part, p, a[-1][:, program, None], b[-1][: d.shape[1], program])
                 each = part.every or p.blocks
                 for block in range(0, p.blocks, each):
                     last = min(block + each, p.blocks)
-                    self._sum(part, a, b, d, range(first + block, first + last))
+                    self._sum(part, a, b, d, range(first + block, first + last), shift)
 
-    def _sum(self, part: Part, a: Planes, b: Planes, d: Codes, blocks: range) -> None:
+    def _sum(self, part: Part, a: Planes, b: Planes, d: Codes, blocks: range, shift: int | Codes) -> None:
         """One sum of a part, onto the total d."""
         partial = np.zeros_like(d) if part.every else d
         for block in blocks:
             for i, j in part.products:
                 self.unit.run(self._word(a, i), self._word(b, j), partial, block, block + 1)
         if part.every:
-            d[...] = add_to(d, partial, part.shift)
+            d[...] = add_to(d, partial, shift)

@@ -21,7 +21,7 @@ from mmaformal.encodings.smt import emulated as smt_emulated
 from mmaformal.facts.registry import facts_of
 from mmaformal.lanes import Lane
 from mmaformal.proof.encoding_links import CodeLinks, InnerTraces, add_codes, inputs, same_code
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Argument, Link, number
 
 
 def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
@@ -31,12 +31,20 @@ def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
     size = p.step_products
     for n, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
         assert isinstance(executable, executable_emulated.Step)
+        some = slice(n * size, (n + 1) * size)
+        tops = [
+            common_exponent(argument, links[some], mine, other)
+            for links, mine, other in zip((a, b), executable.commons, smt.commons, strict=False)
+        ]
         x, y = (
             [
-                words(argument, p, link, mine, other)
-                for link, mine, other in zip(links[n * size : (n + 1) * size], *both, strict=True)
+                words(argument, p, [link, *top], mine, other)
+                for link, mine, other in zip(links[some], *both, strict=True)
             ]
-            for links, both in ((a, (executable.a, smt.a)), (b, (executable.b, smt.b)))
+            for links, both, top in (
+                (a, (executable.a, smt.a), tops[:1]),
+                (b, (executable.b, smt.b), tops[1:]),
+            )
         )
         done = 0
         for part in p.parts:
@@ -44,25 +52,44 @@ def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
             for first in range(0, p.blocks, each):
                 blocks = range(first, min(first + each, p.blocks))
                 pairs = [(block, *pair) for block in blocks for pair in part.products]
-                c = run(argument, traces, pairs, (x, y), c, executable.runs[done], smt.runs[done])
+                c = run(argument, traces, pairs, (x, y), c, tops, executable.runs[done], smt.runs[done])
                 done += 1
 
 
-def _converted(argument: Argument, what: str, lane: Lane, code: z3.BitVecRef, given: Link) -> Link:
-    """The link of a code that is made of another one alone."""
-    return argument.derive("words", what, [same_code(lane, code)], [given])[0]
+def common_exponent(
+    argument: Argument,
+    codes: Sequence[Link],
+    executable: executable_emulated.Common,
+    smt: smt_emulated.Common,
+) -> Link:
+    """The link of the largest exponent field."""
+    links = []
+    for code, lane, field in zip(codes, executable.fields, smt.fields, strict=True):
+        text = "exponent fields of equal codes are equal"
+        links += argument.derive("common", text, [number(lane, field)], [code])
+    largest, _ = argument.largest("common", "exponent fields", executable.largest, smt.largest, links, 0)
+    return largest
+
+
+def _converted(argument: Argument, what: str, lane: Lane, code: z3.BitVecRef, *given: Link) -> Link:
+    """The link of a code that is made of another one, and maybe an exponent."""
+    return argument.derive("words", what, [same_code(lane, code)], given)[0]
 
 
 def words(
     argument: Argument,
     p: Emulated,
-    factor: Link,
+    factor: Sequence[Link],
     executable: executable_emulated.Words,
     smt: smt_emulated.Words,
 ) -> list[Link]:
-    """The links of a factor's words."""
+    """The links of a factor's words, from its own, and that of the exponent in common if there is one."""
+    left, *common = factor
     if p.rounding is None:
-        return [factor]
+        return [left]
+    if smt.aligned is not None:
+        text = "factors are scaled by the exponent in common alike"
+        left = _converted(argument, text, executable.aligned, smt.aligned, left, *common)
     what = f"{p.rounding}: words of equal codes are equal"
     links: list[Link] = []
     for n, (mine, other) in enumerate(zip(executable.codes, smt.codes, strict=True)):
@@ -71,12 +98,15 @@ def words(
             minus = _converted(
                 argument, "words are widened and negated alike", rest.minus, same.minus, links[-1]
             )
-            left = add_codes(argument, [factor, minus], rest.subtraction, same.subtraction, IEEE_FP32)
-            factor = left
+            left = add_codes(argument, [left, minus], rest.subtraction, same.subtraction, IEEE_FP32)
             if p.shift:
                 text = f"what is left is scaled by 2^{p.shift} alike"
-                factor = _converted(argument, text, rest.scaled, same.scaled, left)
-        links.append(_converted(argument, what, mine, other, factor))
+                left = _converted(argument, text, rest.scaled, same.scaled, left)
+        integer = left
+        for each, alike in zip(executable.wholes[n : n + 1], smt.wholes[n : n + 1], strict=True):
+            integer = add_codes(argument, [integer], each.up, alike.up, IEEE_FP32)
+            integer = add_codes(argument, [integer], each.down, alike.down, IEEE_FP32)
+        links.append(_converted(argument, what, mine, other, integer))
     return links
 
 
@@ -86,6 +116,7 @@ def run(
     pairs: Sequence[tuple[int, int, int]],
     factors: tuple[Sequence[Sequence[Link]], Sequence[Sequence[Link]]],
     total: Link,
+    tops: Sequence[Link],
     executable: executable_emulated.Run,
     smt: smt_emulated.Run,
 ) -> Link:
@@ -102,7 +133,7 @@ def run(
         return partial
     assert smt.addition is not None
     if executable.scaled is not executable.chain[-1].result:
-        partial = _converted(argument, "sums are scaled alike", executable.scaled, smt.scaled, partial)
+        partial = _converted(argument, "sums are scaled alike", executable.scaled, smt.scaled, partial, *tops)
     return add_codes(argument, [total, partial], executable.addition, smt.addition, IEEE_FP32)
 
 

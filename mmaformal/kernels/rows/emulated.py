@@ -6,8 +6,9 @@ import numpy as np
 
 from mmaformal.algorithms import DotAdd, Emulated
 from mmaformal.kernels import rows as units
-from mmaformal.kernels.emulated import add_to, words
+from mmaformal.kernels.emulated import add_to, largest_fields, taken, words
 from mmaformal.kernels.ieee import check_processor
+from mmaformal.kernels.kernel import Codes
 from mmaformal.kernels.rows.batch import Batch
 
 
@@ -15,10 +16,16 @@ def run(spec: DotAdd, rows: Batch) -> None:
     p = spec.parameters
     assert isinstance(p, Emulated)
     check_processor()
-    a, b = words(rows.a, p, p.unit.a_format), words(rows.b, p, p.unit.b_format)
+    sides = (rows.a, p.unit.a_format), (rows.b, p.unit.b_format)
+    tops = [largest_fields(codes, p) for codes, _ in sides] if p.common else []
+    spread = [np.repeat(top, p.step_products, 1) for top in tops] or [None, None]
+    a, b = (words(codes, p, fmt, top) for (codes, fmt), top in zip(sides, spread, strict=True))
     total = rows.c.astype(np.uint32)
     for start in range(0, spec.k, p.step_products):
         for part in p.parts:
+            shift: int | Codes = part.shift
+            if tops:
+                shift = taken(part, p, *(top[:, start // p.step_products] for top in tops))
             each = part.every or p.blocks
             for block in range(0, p.blocks, each):
                 partial = np.zeros_like(total) if part.every else total
@@ -26,5 +33,5 @@ def run(spec: DotAdd, rows: Batch) -> None:
                     some = slice(start + at * p.unit.k, start + (at + 1) * p.unit.k)
                     for i, j in part.products:
                         partial = units.dot_add(p.unit, a[i][:, some], b[j][:, some], partial)
-                total = add_to(total, partial, part.shift) if part.every else partial
+                total = add_to(total, partial, shift) if part.every else partial
     rows.d[:] = total
