@@ -356,17 +356,29 @@ def emulated(spec, p: Emulated, a, b, c, scale_a, scale_b) -> int:
             return special_code(special, fp32, canonical(fp32))
         return convert(u.value + v.value, IEEE_FP32, u.negative and v.negative)
 
-    def words(code: int, fmt: Format) -> list[int]:
+    def whole(code: int) -> int:
+        x = read(code, fp32)
+        return code if x.special else convert(Fraction(round(x.value)), IEEE_FP32, False)
+
+    def places(codes: Sequence[int]) -> int:
+        """By how many places factors are moved: the largest is below 2^common then."""
+        return p.common + 126 - max(code >> 23 & 255 for code in codes) if p.common else 0
+
+    def words(code: int, fmt: Format, moved: int) -> list[int]:
         if p.rounding is None:
             return [code]
-        found, left = [], code
+        found, left = [], rounded(code, fp32, IEEE_FP32, moved)
         for _ in range(p.words):
-            found.append(rounded(left, fp32, p.rounding))
+            found.append(rounded(whole(left) if p.common else left, fp32, p.rounding))
             left = plus(left, rounded(found[-1], fmt, IEEE_FP32) ^ fp32.sign_mask)
             left = rounded(left, fp32, IEEE_FP32, p.shift)
         return found
 
-    u, v = [words(x, p.unit.a_format) for x in a], [words(y, p.unit.b_format) for y in b]
+    u, v = (
+        [words(x, p.unit.a_format, places(a)) for x in a],
+        [words(y, p.unit.b_format, places(b)) for y in b],
+    )
+    back = -places(a) - places(b)
     total, k = c, p.unit.k
     for part in p.parts:
         sum_ = 0 if part.every else total
@@ -375,7 +387,7 @@ def emulated(spec, p: Emulated, a, b, c, scale_a, scale_b) -> int:
             for i, j in part.products:
                 sum_ = dot_add(p.unit, [x[i] for x in u[some]], [y[j] for y in v[some]], sum_)
             if part.every and ((block + 1) % part.every == 0 or block + 1 == p.blocks):
-                total, sum_ = plus(total, rounded(sum_, fp32, IEEE_FP32, -part.shift)), 0
+                total, sum_ = plus(total, rounded(sum_, fp32, IEEE_FP32, back - part.shift)), 0
         total = total if part.every else sum_
     return total
 

@@ -32,6 +32,7 @@ _GPS = "cdna2 v_mfma_f32_32x32x4f16"  # G = 4
 _GPS_BF16 = "cdna2 v_mfma_f32_32x32x2bf16"  # G = 2
 _EMULATED = "emulation ootomo(volta HMMA.884.F32.F32)"
 _BF16X9 = "emulation bf16x9(ampere HMMA.1688.F32.BF16)"
+_OZAKI = "emulation ozaki(datapath fda(k=2,frac_bits=24), words=2)"
 _PROMOTED = "emulation promoted(volta HMMA.884.F32.F32, k=16, every=2)"
 _SFMA = "cdna1 v_mfma_f32_32x32x2f32"
 _SFMA_FP64 = "ampere DMMA.884"  # in two limbs
@@ -818,7 +819,63 @@ MUTANTS: tuple[Mutant, ...] = (
         "some = slice(block * p.unit.k, (block + 1) * p.unit.k)",
         "some = slice(0, p.unit.k)",
     ),
+    Mutant(
+        "executable/emulated.py",
+        "the exponent in common is that of the first factor",
+        _OZAKI,
+        "return Common(fields, reduce(maximum, fields))",
+        "return Common(fields, fields[0])",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "2^23 makes an integer, of negative numbers too",
+        _OZAKI,
+        "_INTEGERS = 0x4B400000",
+        "_INTEGERS = 0x4B000000",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "a word is no integer",
+        _OZAKI,
+        "convert(wholes[-1].down.result if wholes else x, fp32, p.rounding)",
+        "convert(x, fp32, p.rounding)",
+    ),
+    Mutant(
+        "executable/emulated.py",
+        "a sum is scaled as if a were b",
+        _OZAKI,
+        "scale = commons[0].largest + commons[1].largest",
+        "scale = commons[1].largest + commons[1].largest",
+    ),
     # ---- SMT: emulated
+    Mutant(
+        "smt/emulated.py",
+        "the exponent in common is that of the last factor",
+        _OZAKI,
+        "return Common(fields, maximum(fields))",
+        "return Common(fields, fields[-1])",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "factors are scaled up by the exponent in common",
+        _OZAKI,
+        "Amount(~common.largest, low)",
+        "Amount(common.largest, low)",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "every word is the integer of the factor",
+        _OZAKI,
+        "wholes += (whole(left),)",
+        "wholes += (whole(aligned if aligned is not None else left),)",
+    ),
+    Mutant(
+        "smt/emulated.py",
+        "a computed exponent is one too high",
+        _OZAKI,
+        "-part.shift - 2 * (parameters.common + fp32.bias - 1)",
+        "-part.shift - 2 * (parameters.common + fp32.bias - 1) + 1",
+    ),
     Mutant(
         "smt/emulated.py",
         "a word is not taken from what it was made of, but added to it",

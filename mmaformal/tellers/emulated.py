@@ -31,8 +31,11 @@ def _words(p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
     a, b = p.unit.a_format, p.unit.b_format
     if p.rounding is None:
         return
+    for side, common in zip(("a", "b"), step.commons, strict=False):
+        shift = p.common + fp32.bias - 1 - common.largest
+        yield Row("split", f"every {side}", f"times 2^{shift}: below 2^{p.common}")
     for k, (x, y) in enumerate(zip(step.a, step.b, strict=True)):
-        if _is_zero(x.codes[0], a) and _is_zero(y.codes[0], b):
+        if all(_is_zero(code, fmt) for words, fmt in ((x, a), (y, b)) for code in words.codes):
             continue
         for side, words, fmt in (("a", x, a), ("b", y, b)):
             for i, code in enumerate(words.codes):
@@ -54,6 +57,7 @@ def _runs(p: Emulated, step: emulated.Step, total: int) -> Iterator[Row]:
                 yield Row("unit", label, code_text(code_of(trace.result, fp32), fp32))
             if run.addition is not None:
                 scaled = code_of(run.scaled, fp32)
-                what = f"total + sum / 2^{part.shift}" if part.shift else "total + sum"
+                places = part.shift + sum(p.common + fp32.bias - 1 - each.largest for each in step.commons)
+                what = f"total + sum · 2^{-places}" if places else "total + sum"
                 yield Row("add", what, sum_text(total, scaled, code_of(run.result, fp32)))
             total, done = code_of(run.result, fp32), done + 1

@@ -19,7 +19,8 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.encodings.smt import emulated as smt_emulated
 from mmaformal.encodings.smt import ieee
-from mmaformal.formats import fp32
+from mmaformal.formats import fp16, fp32
+from mmaformal.kernels import emulated as kernels
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.queries.prove_encodings import prove_encodings
@@ -40,6 +41,10 @@ PROGRAMS = [
     "ootomo(cdna2 f32_4x4x4f16)",
     "ootomo(cdna3 f32_4x4x4_16b_f16)",
     "markidis(datapath fda(k=2,frac_bits=24))",
+    "ozaki(volta HMMA.884.F32.F32, k=8)",
+    "ozaki(ampere HMMA.1684.F32.TF32, words=2)",
+    "ozaki(ampere HMMA.1688.F32.BF16, k=24, words=4)",
+    "ozaki(cdna2 f32_4x4x4f16, words=1)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)",
     "promoted(volta HMMA.884.F32.F32, k=12, every=2)",
 ]
@@ -134,6 +139,46 @@ def test_corrections_help() -> None:
     assert error("ootomo(ampere HMMA.16816.F32)") < nine * 2 < three < single
 
 
+@pytest.mark.parametrize("unit", ["volta HMMA.884.F32.F32", "cdna3 f32_4x4x4_16b_f16", "cdna1 f32_4x4x4f16"])
+def test_ozaki_s_sums_of_words_are_exact(unit: str) -> None:
+    """Of the largest words, and of any: each sum of the unit is that of integers; so d is the same on all units."""
+    rng, i = np.random.default_rng(5), emulation[f"ozaki({unit}, k=64)"]
+    a, b = near_one(rng, (30, 64)), near_one(rng, (30, 64))
+    a[:3], b[:3] = 1.0 - 2.0**-24, 1.0 - 2.0**-24  # words of 2^9
+    p = i.parameters
+    assert isinstance(p, Emulated)
+    x, y = (
+        np.array(
+            [[[float(fp16.value(int(code))) for code in word] for word in each.T] for each in _words(side, p)]
+        )
+        for side in (a, b)
+    )
+    assert (x % 1 == 0).all()
+    assert (abs(x) <= 512).all()
+    d = np.zeros(30, np.float32)
+    tops = [np.frexp(abs(side).max(1))[1] - p.common for side in (a, b)]
+    for part in p.parts:
+        ((n, m),) = part.products
+        sums = (x[:, :, n] * y[:, :, m]).sum(1)
+        d = d + np.ldexp(sums, (tops[0] + tops[1] - part.shift).astype(np.int32)).astype(np.float32)
+    assert (i.dot_add(a, b, np.zeros(30, np.float32)) == d).all()
+
+
+def _words(side: NDArray[np.float32], p: Emulated) -> list[NDArray[Any]]:
+    codes = side.view(np.uint32)
+    top = kernels.largest_fields(codes, p)
+    return list(np.moveaxis(np.array(kernels.words(codes, p, fp16, top)), 1, 0))
+
+
+def test_ozaki_s_product_is_nearly_rounded_once() -> None:
+    rng = np.random.default_rng(6)
+    A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((20, 256), (256, 20)))
+    sums = A.astype(np.float64) @ B
+    d = matmul(A, B, instruction=emulation["ozaki(hopper HMMA.16816.F32, k=256)"])
+    assert abs(d - sums).max() <= np.spacing(np.float32(abs(sums).max()))
+    assert abs(d - sums).max() * 2 < abs(A @ B - sums).max()
+
+
 # ---- names and what is refused ---------------------------------------------------------------------------------------
 
 
@@ -156,8 +201,8 @@ def test_the_space_is_found_and_not_listed() -> None:
     ("name", "told"),
     [
         (
-            "ozaki(hopper HMMA.16816.F32)",
-            "no emulation 'ozaki(hopper HMMA.16816.F32)': it is one of markidis(",
+            "ozimmu(hopper HMMA.16816.F32)",
+            "no emulation 'ozimmu(hopper HMMA.16816.F32)': it is one of markidis(",
         ),
         ("ootomo(hopper HMMA.16816.F32, k=20)", "20 is not a multiple of it"),
         ("ootomo(hopper HMMA.16816.F32, unit=2)", "'unit=2' is no argument of ootomo("),
@@ -165,6 +210,8 @@ def test_the_space_is_found_and_not_listed() -> None:
         ("ootomo(hopper QGMMA.64x8x32.F32.E4M3.E4M3)", "takes a unit of fp16, bf16, tf32"),
         ("bf16x3(hopper HMMA.16816.F32)", "takes a unit of bf16"),
         ("ootomo(hopper HMMA.32)", "hopper has no instruction 'HMMA.32'"),
+        ("ozaki(volta HMMA.884.F32.F32, k=8388608)", "8388608 products of words are not exact"),
+        ("ozaki(hopper HMMA.16816.F32, words=0)", "words ≥ 1, not 0"),
         ("promoted(hopper HMMA.16816.F32, every=2)", "a sum of 1 blocks, not every 2"),
     ],
 )
@@ -187,6 +234,14 @@ def test_what_is_no_program_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=told):
             i.replace(**change)
+    ozaki = emulation["ozaki(volta HMMA.884.F32.F32)"]
+    for change, told in (
+        ({"common": 12, "shift": 13}, "words of 1 to 11 bits, not 12"),
+        ({"shift": 11}, "a word 12 places below"),
+        ({"parts": (Part(((0, 0),)),)}, "sums of their own"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            ozaki.replace(**change)
     with pytest.raises(TypeError):
         i.replace(parts=(((0, 0),),))
     with pytest.raises(ValueError, match="products of two words"):
@@ -209,6 +264,8 @@ def test_what_is_no_program_is_refused() -> None:
         pytest.param("fp16x2(hopper HMMA.16816.F32)", marks=pytest.mark.slow),
         pytest.param("bf16x3(ampere HMMA.16816.F32.BF16)", marks=pytest.mark.slow),
         pytest.param("bf16x9(ampere HMMA.16816.F32.BF16)", marks=pytest.mark.slow),
+        pytest.param("ozaki(volta HMMA.884.F32.F32)", marks=pytest.mark.slow),
+        pytest.param("ozaki(hopper HMMA.16816.F32, k=64)", marks=pytest.mark.slow),
         pytest.param("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)", marks=pytest.mark.slow),
     ],
 )

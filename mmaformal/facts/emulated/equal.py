@@ -63,7 +63,7 @@ def common_exponent(
     smt: smt_emulated.Common,
 ) -> Link:
     """The link of the largest exponent field."""
-    links = []
+    links: list[Link] = []
     for code, lane, field in zip(codes, executable.fields, smt.fields, strict=True):
         text = "exponent fields of equal codes are equal"
         links += argument.derive("common", text, [number(lane, field)], [code])

@@ -19,9 +19,11 @@ from mmaformal.proof.related_runs import Pairing, Runs, Step
 
 
 def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
-    """Raises ArgumentError where products change from one block to another."""
+    """Raises ArgumentError where products change from one block to another, or words have an exponent in common."""
     p, done, total = step.runs.left_spec.parameters, 0, step.c
     assert isinstance(p, Emulated)
+    if p.common:
+        raise ArgumentError("no argument is known where words have an exponent in common")
     zero = z3.BitVecVal(0, fp32.storage_bits)
     for part in p.parts:
         each = part.every or p.blocks
