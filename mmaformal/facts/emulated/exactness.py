@@ -75,13 +75,14 @@ def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     assert isinstance(p, Emulated)
     if not p.common:
         raise NoArgumentError(p.algorithm, "when d is the exact sum")
-    sides = [prove_words(proving, p, fmt) for fmt in dict.fromkeys((p.unit.a_format, p.unit.b_format))]
-    claims = [claim for words in sides for claim in words]
-    claims += [prove_step(proving, p.unit, p.common), *_prove_chains(proving, spec)]
+    claims = _prove_chains(proving, spec)
+    for fmt in dict.fromkeys((p.unit.a_format, p.unit.b_format)):
+        claims += prove_words(proving, p, fmt)
+    claims.append(prove_step(proving, p.unit, p.common))
     proving.rests_on(EACH)
     text = (
-        f"of each part the sum on the unit is exact, that of the integers w · v of its words, |w|, |v| ≤ 2^{p.common},"
-        f" and at most 2^{_MOST}: d is c and {len(p.parts)} such sums, each scaled by powers of two, added in fp32"
+        f"each sum on the unit is exact, that of products w · v of words, integers with |w|, |v| ≤ 2^{p.common}, and at"
+        f" most 2^{_MOST}; d is c and {len(p.parts)} such sums, each times a power of two, added in fp32"
     )
     return Exact(z3.BoolVal(True), z3.BoolVal(True), z3.And(claims), tuple(claims), text, _chain)
 
