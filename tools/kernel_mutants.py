@@ -334,8 +334,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "mmaformal/kernels/emulated.py",
         "corrections are added as they are",
-        "np.float32(2.0**-shift)",
-        "np.float32(1)",
+        "if np.any(shift):",
+        "if False:",
         emulated("ootomo(volta HMMA.884.F32.F32)"),
     ),
     Mutant(
@@ -358,6 +358,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "partial = np.zeros_like(d) if part.every else d",
         "partial = d.copy() if part.every else d",
         emulated("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "a sum is scaled as if b were a",
+        "- (of_a + of_b)",
+        "- (of_a + of_a)",
+        emulated("ozaki(volta HMMA.884.F32.F32, k=8)"),
+    ),
+    Mutant(
+        "mmaformal/kernels/emulated.py",
+        "every program of a chain has the first one's exponent in common",
+        "a[-1][:, program, None]",
+        "a[-1][:, 0, None]",
+        emulated("ozaki(volta HMMA.884.F32.F32, k=8)"),
     ),
     Mutant(
         "mmaformal/kernels/rows/emulated.py",

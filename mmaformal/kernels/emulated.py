@@ -43,10 +43,11 @@ def largest_fields(codes: Codes, p: Emulated) -> Codes:
 
 def add_to(total: Codes, partial: Codes, shift: int | Codes) -> Codes:
     """The codes of total + partial / 2^shift, each rounded as IEEE 754 has it; a NaN is the unit's."""
+    scaled = partial.astype(np.uint32).view(np.float32)
     with np.errstate(all="ignore"):
-        # exact in fp64, whose exponents suffice, so that it is rounded once
-        wide = np.ldexp(partial.astype(np.uint32).view(np.float32).astype(np.float64), np.negative(shift))
-        sums: NDArray[np.float32] = total.astype(np.uint32).view(np.float32) + wide.astype(np.float32)
+        if np.any(shift):  # exact in fp64, whose exponents suffice, so that it is rounded once
+            scaled = np.ldexp(scaled.astype(np.float64), np.negative(shift)).astype(np.float32)
+        sums: NDArray[np.float32] = total.astype(np.uint32).view(np.float32) + scaled
     return np.where(np.isnan(sums), np.uint32(canonical_nan(fp32)), sums.view(np.uint32))
 
 
