@@ -93,7 +93,7 @@ def whole(x: BitVec) -> Whole:
     return Whole(up, add(up.result, minus, IEEE_FP32, canonical_nan(fp32)))
 
 
-def words(factor: BitVec, parameters: Emulated, fmt: Format, common: Common | None) -> Words:
+def words(factor: BitVec, parameters: Emulated, fmt: Format, common: Common | None = None) -> Words:
     rounding = parameters.rounding
     if rounding is None:
         return Words((factor,), ())
