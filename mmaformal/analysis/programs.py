@@ -66,7 +66,7 @@ class Program(ShortRepr):
             raise ValueError(f"{instruction.label} is no program over another instruction")
         if p.rounding is None and least is not None:
             raise ValueError(f"{instruction.label} cuts no words: no exponent is chosen")
-        if any(name == "common" and p[name] for name in p):
+        if p.common:
             raise ValueError(
                 f"{instruction.label} cuts words by an exponent in common: no bound of those is known"
             )

@@ -12,19 +12,25 @@ import z3
 from numpy.typing import NDArray
 from random_cases import cases
 
-from mmaformal import ARCHITECTURES, emulation, hopper, matmul, prove
+from mmaformal import ARCHITECTURES, emulation, find_difference, hopper, matmul, prove
 from mmaformal.algorithms import Emulated, Part
 from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.encodings.smt import emulated as smt_emulated
+from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.encodings.smt import ieee
+from mmaformal.facts.emulated import portable
 from mmaformal.formats import fp16, fp32
 from mmaformal.kernels import emulated as kernels
 from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.plain import PlainKernel
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.prove_encodings import prove_encodings
-from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.solver.answers import Equal, Fails, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Portfolio
 
 #: a program of each scheme, over units of several algorithms
 PROGRAMS = [
@@ -358,6 +364,44 @@ def test_sums_that_are_not_exact_are_not_proved_so(monkeypatch: pytest.MonkeyPat
     assert "why sums of integers are exact" in _unsettled("ozaki(datapath fda(k=2,frac_bits=22))")
     monkeypatch.setattr(smt_emulated, "_INTEGERS", 0x4B000000)
     assert "makes an integer" in _unsettled("ozaki(datapath fda(k=2,frac_bits=23))")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ("ozaki(datapath fda(k=2,frac_bits=23))", "ozaki(datapath fda(k=1,frac_bits=30), k=2)"),
+        ("ozaki(volta HMMA.884.F32.F32, k=16)", "ozaki(turing HMMA.1688.F32, k=16)"),
+    ],
+)
+def test_ozaki_s_product_is_the_same_on_two_units(x: str, y: str) -> None:
+    assert isinstance(find_difference(emulation[x], emulation[y], timeout=300), Equal)
+
+
+def test_programs_that_differ_by_more_than_their_units() -> None:
+    x, *others = (
+        emulation[name].spec
+        for name in (
+            "ozaki(datapath fda(k=2,frac_bits=23), k=4)",
+            "ozaki(datapath fda(k=2,frac_bits=23), k=8)",
+            "ozaki(datapath fda(k=2,frac_bits=23), k=4, words=2)",
+            "ozaki(datapath fda(k=2,a=bf16,b=bf16,frac_bits=23), k=4)",
+            "ootomo(datapath fda(k=2,frac_bits=23), k=4)",
+        )
+    )
+    assert portable.applies(x, emulation["ozaki(datapath fda(k=4,frac_bits=30))"].spec)
+    assert not any(portable.applies(x, y) or portable.applies(y, x) for y in others)
+    one = emulation["ozaki(datapath fda(k=2,frac_bits=23), words=1)"].spec
+    assert not portable.applies(one, one)  # an infinity may stay one
+
+
+def test_a_unit_that_forgets_nans_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = emulation["ozaki(datapath fda(k=2,frac_bits=23))"].spec
+    assert isinstance(x.parameters, Emulated)
+    with Portfolio() as portfolio:
+        monkeypatch.setattr(smt_fda, "select_special", lambda special, code, fmt, nan: code)
+        with pytest.raises(NotProvedError, match="a step with a NaN gives a NaN"):
+            portable._nan_is_kept(Composing(Asker(portfolio, 60)), x.parameters.unit)
 
 
 # ---- two runs --------------------------------------------------------------------------------------------------------

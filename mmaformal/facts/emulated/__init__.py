@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.smt import emulated as smt_emulated
-from mmaformal.facts.emulated import equal, exactness, related
+from mmaformal.facts.emulated import equal, exactness, portable, related
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.composition import Composing
@@ -15,8 +15,10 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 
 if TYPE_CHECKING:
+    from mmaformal.cases.inputs import Inputs
     from mmaformal.instruction import Instruction
-    from mmaformal.solver.answers import Answer
+    from mmaformal.solver.answers import Answer, Proof
+    from mmaformal.solver.asking import Asker
 
 Step: TypeAlias = smt_emulated.Step
 
@@ -34,6 +36,12 @@ class EmulatedFacts(Facts[Step]):
         self.lack(
             "what each of its sums is off; all of them together: `mmaformal bound`, queries/program_bound"
         )
+
+    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+        return portable.applies(x, y)
+
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+        return portable.prove_same(asker, x, y)
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_program(proving, spec)
