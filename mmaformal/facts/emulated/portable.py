@@ -3,8 +3,8 @@
 1. *exact*:    of both programs, that each sum of words of numbers is exact (`exactness`);
 2. *code*:     an integer of at most 2^24 that is not −0 has one code in fp32;
 3. *same*:     from the same sums both programs make the same d;
-4. *special*:  word 1 of an infinite factor, or of a NaN, is a NaN, which steps, scalings and additions keep: d is the one
-               NaN in both.
+4. *special*:  word 1 of an infinite factor, or of a NaN, is a NaN, which steps, scalings and additions keep: d is
+               the one NaN in both.
 """
 
 from __future__ import annotations
