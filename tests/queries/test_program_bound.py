@@ -339,6 +339,8 @@ def test_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:
         Program.of(of(PROMOTED).unit.instruction)
     assert main(["bound", "emulation", "ootomo(cdna2 f32_16x16x16f16)"]) == 2
     assert "takes subnormal numbers for zero" in capsys.readouterr().err
+    assert main(["bound", "emulation", f"ozaki({VOLTA})"]) == 2
+    assert "an exponent in common" in capsys.readouterr().err
     assert main(["bound", "emulation", f"ootomo({VOLTA})", "--promote-every", "4"]) == 2
     assert "says itself where its sums go" in capsys.readouterr().err
     assert main(["bound", "emulation", f"ootomo({VOLTA})", "--least", "20"]) == 2
