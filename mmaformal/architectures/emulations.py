@@ -36,7 +36,7 @@ _SCALED = 11
 _SOURCES = {
     "markidis": "Markidis et al. §V (refinement by two residuals)",
     "ootomo": "Ootomo and Yokota §4.4",
-    "ozaki": "Ozaki et al. §3; Mukunoki et al. §3",
+    "ozaki": "Ozaki et al. (2012); Mukunoki et al. (2020)",
     "promoted": "DeepSeek-V3 §3.3.2",
 }
 

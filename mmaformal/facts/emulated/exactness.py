@@ -1,4 +1,4 @@
-"""Sums of words that have an exponent in common are exact: sums of integers, each of at most 2^24 (Ozaki et al. §3).
+"""Sums of words that have an exponent in common are exact: sums of integers, each of at most 2^24 (Ozaki et al., 2012).
 
 Of one factor x, whose exponent field is at most the largest, which is that of a number:
 
