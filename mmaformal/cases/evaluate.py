@@ -23,16 +23,27 @@ def evaluate(term: z3.ExprRef, values: Mapping[str, Column]) -> Column:
 def evaluate_all(terms: Sequence[z3.ExprRef], values: Mapping[str, Column]) -> dict[int, Column]:
     """The same of several terms and of everything in them, by its id."""
     done: dict[int, Column] = {}
+    waiting: dict[int, list[int]] = {}  #: terms, and what for
     stack = list(terms)
     while stack:
         t = stack[-1]
-        todo = [x for x in t.children() if x.get_id() not in done]
-        if todo:
-            stack += todo
-            continue
+        name = t.get_id()
+        if name not in done and name not in waiting:
+            waiting[name] = _operands(t)
+            if todo := [t.arg(i) for i, x in enumerate(waiting[name]) if x not in done]:
+                stack += todo
+                continue
         stack.pop()
-        done[t.get_id()] = _apply(t, [done[x.get_id()] for x in t.children()], values)
+        if name not in done:
+            done[name] = _apply(t, [done[x] for x in waiting.pop(name)], values)
     return done
+
+
+def _operands(term: z3.ExprRef) -> list[int]:
+    """The ids of a term's operands: what most of the time went to, where each was made an object for that."""
+    context, ast = term.ctx_ref(), term.as_ast()
+    parts = (z3.Z3_get_app_arg(context, ast, i) for i in range(z3.Z3_get_app_num_args(context, ast)))
+    return [z3.Z3_get_ast_id(context, part) for part in parts]
 
 
 def _apply(term: z3.ExprRef, operands: list[Column], values: Mapping[str, Column]) -> Column:
