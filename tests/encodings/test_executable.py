@@ -150,10 +150,12 @@ def shown(spec: DotAdd, code: int) -> str:
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=LABEL)
-def test_agrees_with_exact_arithmetic(instruction: Instruction) -> None:
+@pytest.mark.parametrize("products", [1000, pytest.param(5000, marks=pytest.mark.slow)])
+def test_agrees_with_exact_arithmetic(instruction: Instruction, products: int) -> None:
+    """On as many cases as have so many products, but no fewer than a twentieth as many."""
     spec = instruction.spec
     rng = random.Random(instruction.label)
-    cases = [case(spec, rng) for _ in range(max(2500 // spec.k, 120))]
+    cases = [case(spec, rng) for _ in range(max(products // spec.k, products // 20))]
     columns = [np.array(column, np.uint64) for column in zip(*cases, strict=True)]
     a, b, c, *scales = columns
     d = instruction.dot_add(a, b, c, *(scales if spec.scale_format else ()))
@@ -246,11 +248,12 @@ def lanes(codes: list[int], fmt: Format) -> list[Checked]:
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=LABEL)
-def test_no_operation_leaves_the_64_bit_range(instruction: Instruction) -> None:
+@pytest.mark.parametrize("products", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_operation_leaves_the_64_bit_range(instruction: Instruction, products: int) -> None:
     """And Python ints give what NumPy's rows do."""
     spec = instruction.spec
     rng = random.Random(f"{instruction.label} in 64 bits")
-    for _ in range(max(500 // spec.k, 25)):
+    for _ in range(max(products // spec.k, products // 20)):
         a, b, c, scale_a, scale_b = case(spec, rng)
         trace = executable.dot_add(
             spec,

@@ -11,9 +11,6 @@ from golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load,
 from mmaformal import ARCHITECTURES
 from mmaformal.witness import results_differ
 
-#: Cases per output that the SMT wing evaluates here; tests/golden/check_smt.py takes more.
-SMT_CASES = 4
-
 
 def test_there_are_golden_vectors_for_every_behaviour_mmasim_has() -> None:
     """It does not have lowered PTX, nor processors, nor designs."""
@@ -43,12 +40,14 @@ def test_executable(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_smt(path: Path) -> None:
+@pytest.mark.parametrize("cases", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_smt(path: Path, cases: int) -> None:
+    """So many cases of each output; tests/golden/check_smt.py takes more."""
     arrays, meta = load(path)
     rng = np.random.default_rng(list(path.stem.encode()))
     for output in meta["outputs"]:
         i = instruction_of(output["instructions"][0])
-        for row in rng.choice(np.flatnonzero(kept_rows(meta, output)), SMT_CASES, replace=False):
+        for row in rng.choice(np.flatnonzero(kept_rows(meta, output)), cases, replace=False):
             expected = int(arrays[output["key"]][row])
             result = evaluate_smt(i.spec, arrays, int(row))
             assert not results_differ(i.spec, i.spec, result, expected), f"{i.label}: row {row}"

@@ -215,7 +215,6 @@ HOLDS = {
 #: the least of a kind, of which each takes a second or two
 QUICK = {
     ("commutativity", "VDPBF16PS"),
-    ("sign-symmetry", "VFMADD231PH"),
     ("monotonicity-in-a-product", "BFDOT"),
     ("error-bound", "VDPBF16PS"),
     ("correct-rounding", "BFDOT"),

@@ -28,6 +28,7 @@ ORDER = (0, 2, 1, 3)
 BLOCK = Fda(F=12, L=2, rho="RZ-FP32", e_zero=-133)
 SPEC = DotAdd(8, fp16, fp16, fp32, fp32, BLOCK, product_order=ORDER)
 SMALL = DotAdd(4, e5m2, e5m2, fp32, fp32, BLOCK, product_order=ORDER)
+HALVES = DotAdd(4, e5m2, e5m2, fp16, fp16, Fda(F=5, L=2, rho="RNE-FP16", e_zero=-40), product_order=ORDER)
 
 
 def unit(spec: DotAdd, name: str = "X") -> Instruction:
@@ -108,11 +109,12 @@ def test_properties_are_those_of_the_products_as_they_are_taken(name: str) -> No
     assert "numbered as they are taken" in answers[0].question
 
 
-def test_orders_differ_by_the_smallest_input() -> None:
-    answer = find_difference(unit(SMALL, "Y"), unit(SMALL.in_order))
+@pytest.mark.parametrize("spec", slow([HALVES, SMALL], [SMALL]), ids=lambda spec: spec.d_format.name)
+def test_orders_differ_by_the_smallest_input(spec: DotAdd) -> None:
+    answer = find_difference(unit(spec, "Y"), unit(spec.in_order))
     assert isinstance(answer, Different), answer
     assert "proved minimal" in answer.minimality[0]
-    same = find_difference(unit(SMALL), unit(SMALL.replace(product_order=(2, 0, 3, 1)), "Y"))
+    same = find_difference(unit(spec), unit(spec.replace(product_order=(2, 0, 3, 1)), "Y"))
     assert isinstance(same, Equal), same
 
 

@@ -111,7 +111,7 @@ def test_a_long_chain_is_proved_by_a_rule_that_is_told(monkeypatch: pytest.Monke
 
 LONG = [
     ("hopper", "HMMA.16816.F32", 4096),
-    ("blackwell", "UTCQMMA.SF.F32.E4M3.E4M3.E8", 8192),
+    pytest.param("blackwell", "UTCQMMA.SF.F32.E4M3.E4M3.E8", 8192, marks=pytest.mark.slow),
     ("blackwell", "UTCOMMA.F32.E2M1.E2M1.E8", 8192),
     ("cdna1", "v_mfma_f32_16x16x4f32", 512),
     ("cdna1", "v_mfma_f32_32x32x8f16", 512),

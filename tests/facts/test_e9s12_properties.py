@@ -61,7 +61,9 @@ def test_what_holds(name: str, of: str) -> None:
     assert isinstance(settled(name, e9s12[of]), Holds)
 
 
-@pytest.mark.parametrize(("name", "of"), FAIL)
+@pytest.mark.parametrize(
+    ("name", "of"), [pytest.param(*each, marks=pytest.mark.slow if each == FAIL[1] else ()) for each in FAIL]
+)
 def test_what_fails(name: str, of: str) -> None:
     assert isinstance(settled(name, e9s12[of], 20.0), Fails)
 

@@ -270,6 +270,11 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
 
 
 SLOW = [
+    "fda: a weaker condition",
+    "fda: that operands are numbers is left out",
+    "fdrda: that c is cut exactly is left out",
+    "fdrda: another sum is rounded",
+    "pfma: a place less in the frame",
     "gps: additions without a sticky bit",
     "gps: numbers may be subnormal",
     "gps: that a sum is its number is left out",

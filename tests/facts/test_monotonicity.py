@@ -580,7 +580,11 @@ def test_c_of_a_format_without_infinities_has_no_argument() -> None:
 # ---- fdrda, gps, lowered ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spec", slow([FDRDA, CDNA3.spec], [CDNA3.spec]), ids=lambda spec: f"K={spec.k}")
+@pytest.mark.parametrize(
+    "spec",
+    slow([FDRDA.replace(dot_bits=24, sum_bits=24), FDRDA, CDNA3.spec], [FDRDA, CDNA3.spec]),
+    ids=["fewer bits", "K=2", "K=4"],
+)
 def test_fdrda_is_monotone_in_c(spec: DotAdd, theory: Theory) -> None:
     of_fdrda.prove_in_c(theory, spec)
     assert theory.proves(two_runs(spec).statement)

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 from mmaformal import ARCHITECTURES, cli, volta
 from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
@@ -33,7 +34,7 @@ def small(*defines: str, timeout: float = 120.0) -> Holds | Fails | Unknown:
     return signoff(UNIT, SMALL, top="fda", defines=defines, parameters=SMALL_PARAMETERS, timeout=timeout)
 
 
-@pytest.mark.parametrize("bug", ["STICKY", "SPECIAL"])
+@pytest.mark.parametrize("bug", slow(["STICKY", "SPECIAL"], ["STICKY"]))
 def test_a_bug_is_found_with_one_product(bug: str) -> None:
     answer = signoff(UNIT, SMALL, top="fda", defines=[f"BUG_{bug}"], parameters=SMALL_PARAMETERS, timeout=90)
     assert isinstance(answer, Fails), answer

@@ -28,8 +28,8 @@ def test_what_is_measured() -> None:
 @yosys
 def test_more_bits_and_products_are_more_gates(tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    chosen = points(kinds=["fda"], groups=(2,), frac_bits=(), a="e4m3")
-    chosen += points(kinds=["fda"], groups=(4,), frac_bits=(), a="e4m3")
+    chosen = points(kinds=["fda"], groups=(2,), frac_bits=(), a="e2m1")
+    chosen += points(kinds=["fda"], groups=(4,), frac_bits=(), a="e2m1")
     rows = list(measure(chosen, out))
     assert [row.k for row in rows] == [2, 4]
     assert 0 < rows[0].cells < rows[1].cells

@@ -87,8 +87,8 @@ def found(source: str) -> dict[str, list[int]]:
 def test_any_stands_only_where_a_library_has_no_types() -> None:
     places = {}
     for path in FILES:
-        file = path.relative_to(ROOT).as_posix()
-        for name, lines in found(path.read_text(encoding="utf-8")).items():
+        file, source = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        for name, lines in found(source).items() if "Any" in source else ():
             places[file, name] = lines
     assert {place: lines for place, lines in places.items() if place not in ALLOWED} == {}
     assert [place for place in ALLOWED if place not in places] == [], "no longer needed"

@@ -43,6 +43,9 @@ module = importlib.import_module("mmaformal.queries.classes")
 
 RD_FP32 = Conversion.named("RD-FP32")
 
+#: F and e_zero of units: two of one function, and one that keeps less
+KINDS = [(20, -60), (20, -61), (4, -60)]
+
 
 def recording(
     folder: Path, spec: DotAdd, rows: int = 900, moods: Sequence[Mood] = (*MOODS, "edge"), **changes: Any
@@ -87,9 +90,10 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", slow(MADE, {*MADE} - {"gps", "sfma", "pfma", "efda"}))
-def test_what_made_the_rows_is_found(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("timeout", slow([0, 20], [20]))  # for what is equal and what tells apart
+def test_what_made_the_rows_is_found(name: str, timeout: float, tmp_path: Path) -> None:
     spec = MADE[name]
-    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=20)
+    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=timeout)
     assert spec in [each for one in found.classes for each in one.members]
     assert len(found.families) == 1
 
@@ -167,8 +171,21 @@ def test_the_tests_tell_all_classes_apart(open_ones: Diagnosis) -> None:
         assert tuple(int(results(each.model, codes)[0]) for each in open_ones.classes) == test.gives
 
 
+def test_a_class_is_split_by_an_input_that_a_solver_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No random case does: there is one, and its product is zero."""
+    monkeypatch.setattr(module, "generate", lambda spec, *_, **__: Rows.of([zeros(spec)]))
+    specs = [made(Fda(F, 1, Conversion.named("RNE-FP16"), e_zero), 1, "e2m1", "fp16") for F, e_zero in KINDS]
+    found, tests = module.Classes([(spec, spec) for spec in specs], 40, lambda _: None).found()
+    assert [each.members for each in found] == [tuple(specs[:2]), tuple(specs[2:])]
+    assert [len(each.same) for each in found] == [1, 0]
+    (test,) = tests
+    assert [int(results(each.model, Rows.of([test.case]).codes)[0]) for each in found] == list(test.gives)
+    assert test.gives[0] != test.gives[1]
+
+
+@pytest.mark.slow
 def test_what_only_a_solver_tells_apart_is_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No random case does: there is one, and all of its products are zero."""
+    """The same of all that explains a file: no random case has a product that is not zero."""
     monkeypatch.setattr(module, "generate", lambda spec, *_, **__: Rows.of([zeros(spec)]))
     nothing = np.zeros((1, 4), np.uint16)
     c = np.array([0x3F800000], np.uint32)

@@ -793,8 +793,8 @@ def known_difference(x: Instruction, y: Instruction) -> Case:
 
 
 def test_a_known_input_is_made_the_smallest() -> None:
-    x = volta["HMMA.884.F32.F32"]
-    y = x.replace(F=24)
+    x = volta["HMMA.884.F16.F16"].replace(k=2, L=2, F=10)
+    y = x.replace(F=9)
     known = known_difference(x, y)
     answer, without = find_difference(x, y, known=known), find_difference(x, y)
     assert isinstance(answer, Different)

@@ -129,7 +129,13 @@ def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"F": 44}, {"products": 16}, {"rho": "IEEE-FP32"}], ids=["F", "products", "ρ"]
+    "change",
+    [
+        {"F": 44},
+        pytest.param({"products": 16}, marks=pytest.mark.slow),
+        pytest.param({"rho": "IEEE-FP32"}, marks=pytest.mark.slow),
+    ],
+    ids=["F", "products", "ρ"],
 )
 def test_other_steps_than_those_proved_are_noticed(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
