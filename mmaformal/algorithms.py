@@ -1085,6 +1085,10 @@ class Lowered(Parameters):
         return DotAdd(len(self.order), a, b, spec.d_format, spec.d_format, self.inner)
 
 
+#: places by which a word, or a sum, of an emulation is scaled at most
+MOST_SHIFT = 64
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of an emulated product (`Emulated`): which products of words go into one sum, and where that goes."""
@@ -1102,8 +1106,8 @@ class Part:
             object.__setattr__(self, name, integer(getattr(self, name), name))
         if not pairs or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
             raise ValueError(f"a part has products of two words each, numbered from 0, not {self.products}")
-        if self.every < 0 or not 0 <= self.shift <= 64:
-            raise ValueError(f"every ≥ 0 and 0 ≤ shift ≤ 64, not {self.every} and {self.shift}")
+        if self.every < 0 or not 0 <= self.shift <= MOST_SHIFT:
+            raise ValueError(f"every ≥ 0 and 0 ≤ shift ≤ {MOST_SHIFT}, not {self.every} and {self.shift}")
         if self.shift and not self.every:
             raise ValueError("a part that is the total itself is not scaled")
 
@@ -1155,7 +1159,7 @@ class Emulated(Parameters):
         super().__post_init__()
         self._needs(self.blocks >= 1, f"blocks ≥ 1, not {self.blocks}")
         self._needs(self.words >= 1, f"words ≥ 1, not {self.words}")
-        self._needs(0 <= self.shift <= 64, f"0 ≤ shift ≤ 64, not {self.shift}")
+        self._needs(0 <= self.shift <= MOST_SHIFT, f"0 ≤ shift ≤ {MOST_SHIFT}, not {self.shift}")
         self._needs(len(self.parts) >= 1, "a part at least")
         self._needs(not isinstance(self.unit.parameters, Emulated), "a unit that is none itself")
         if self.rounding is None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 
 from mmaformal.algorithms import Part
 from mmaformal.analysis.programs import Program
@@ -38,6 +39,7 @@ from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.witness import WitnessError
 
 
 def prove_program_bound(
@@ -96,7 +98,7 @@ def _question(program: Program, K: int) -> str:
     padded = f", padded with zeros to {-(-K // k) * k}" if K % k else ""
     return (
         f"{program.instruction.label}, K = {K}{padded}: |d − (c + Σ a·b)| ≤ α · Σ w(a)·w(b) + β · w(c) + γ, "
-        f"{', '.join(weights)}, w(c) = max(|c|, 2^{fp32.min_exponent}), where {where}"
+        f"{', '.join(weights)}, w(c) = max(|c|, 2^{fp32.min_exponent}), where c is finite, {where}"
     )
 
 
@@ -112,6 +114,7 @@ def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Un
     proofs.append(theorem(sums.Products(p, program.a, program.b).prove, asker))
     proofs += [_of_part(part, asker) for part in p.parts]
     proofs.append(theorem(sums.prove_together, asker))
+    _check(program, min(program.programs(K), _EXACTLY))
     found = program.constants(K)
     numbers = (
         _number("α", found.alpha, "what d is off at most, relative to the weights of products"),
@@ -124,6 +127,53 @@ def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Un
     )
     rule = f"{sums.PROGRAM.name}: {sums.PROGRAM.statement}"
     return Holds(question, by_rule(rule, *proofs), asker.elapsed, numbers)
+
+
+#: Programs in a row for which the constants are counted again; those of more are counted the same way.
+_EXACTLY = 3
+
+
+def _check(program: Program, programs: int) -> None:
+    """That the constants are those of the claims, counted from the first sum to the last.  Raises WitnessError."""
+    p, unit = program.parameters, program.unit
+    found = program.constants(programs * p.step_products)
+    half_place, u = (
+        Fraction(1, 1 << 150),
+        Fraction(1, 1 << 24),
+    )  # of `prove_scaling`, and of fl(x) = x·(1 + δ) + η
+
+    def counted(where: tuple[int, int] | None, below: bool = False) -> Fraction:
+        """G − σ where the weight 1 is that of a block of a program, or of c; or where there is none, with `below` that
+        of what sums from zero, and scalings, add."""
+        G = sigma = Fraction(where is None and not below)
+        for n, part in product(range(programs), p.parts):
+            each = part.every or 1
+            for first in range(0, p.blocks, each):
+                here = where is not None and where[0] == n and first <= where[1] < first + each
+                for one in sums.operations(part):
+                    P = sums.share(one, p, program.a, program.b) if here else Fraction(0)
+                    off, more = (
+                        (u, P * unit.factor(program.chain(part)))
+                        if part.every
+                        else (unit.factor(p.unit.k), P * 0)
+                    )
+                    if below and part.every:
+                        least = Fraction(2) ** (fp32.min_exponent - part.shift)
+                        more += unit.factor(program.chain(part)) * least + (half_place if part.shift else 0)
+                    G, sigma = (1 + off) * (G + P + more), sigma + P
+        return G - sigma
+
+    blocks = max(counted(where) for where in product(range(programs), range(p.blocks)))
+    for name, told, least in (
+        ("α", found.alpha - found.epsilon, blocks),
+        ("β", found.beta, counted(None)),
+        ("γ", found.gamma, counted(None, below=True)),
+        ("ε", found.epsilon, sums.lost(p, program.a, program.b)),
+    ):
+        if told < least:
+            raise WitnessError(
+                f"{program.instruction.label}: {name} = {float(told)} is less than the claims count"
+            )
 
 
 def _number(name: str, x: Fraction, meaning: str) -> Number:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from mmaformal.algorithms import Conversion, DotAdd, Emulated, Part
+from mmaformal.algorithms import MOST_SHIFT, Conversion, DotAdd, Emulated, Part
 from mmaformal.architectures.base import Architecture
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
@@ -101,6 +101,9 @@ def ozaki(unit: Instruction, *, k: int | None = None, words: int | None = None) 
         raise ValueError(f"sums of {blocks * unit.k} products of words are not exact in fp32")
     least = -(-(fp32.fraction_bits + 2) // (bits + 1))
     count = least if words is None else words
+    most = MOST_SHIFT // (bits + 1) + 1
+    if count > most:
+        raise ValueError(f"at most {most} words of {bits} bits, not {count}")
     pairs = sorted(
         ((i, j) for i in range(count) for j in range(count - i)), key=lambda pair: (-sum(pair), pair)
     )

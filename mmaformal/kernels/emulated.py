@@ -90,7 +90,7 @@ class EmulatedKernel(Kernel):
         return tuple(plane for part in parts for plane in made(part))
 
     def _word(self, planes: Planes, i: int) -> Planes:
-        each = len(planes) // self.p.words  # one more may be left
+        each = (len(planes) - bool(self.p.common)) // self.p.words
         return planes[i * each : (i + 1) * each]
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import exact
@@ -51,6 +52,7 @@ PROGRAMS = [
     "ozaki(ampere HMMA.1684.F32.TF32, words=2)",
     "ozaki(ampere HMMA.1688.F32.BF16, words=2)",
     "ozaki(cdna2 f32_4x4x4f16, words=1)",
+    "ozaki(volta HMMA.884.F32.F32, words=1)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)",
     "promoted(volta HMMA.884.F32.F32, k=12, every=2)",
 ]
@@ -218,6 +220,7 @@ def test_the_space_is_found_and_not_listed() -> None:
         ("ootomo(hopper HMMA.32)", "hopper has no instruction 'HMMA.32'"),
         ("ozaki(volta HMMA.884.F32.F32, k=8388608)", "8388608 products of words are not exact"),
         ("ozaki(hopper HMMA.16816.F32, words=0)", "words ≥ 1, not 0"),
+        ("ozaki(hopper HMMA.16816.F32, words=400)", "at most 6 words of 10 bits, not 400"),
         ("promoted(hopper HMMA.16816.F32, every=2)", "a sum of 1 blocks, not every 2"),
     ],
 )
@@ -364,6 +367,39 @@ def test_sums_that_are_not_exact_are_not_proved_so(monkeypatch: pytest.MonkeyPat
     assert "why sums of integers are exact" in _unsettled("ozaki(datapath fda(k=2,frac_bits=22))")
     monkeypatch.setattr(smt_emulated, "_INTEGERS", 0x4B000000)
     assert "makes an integer" in _unsettled("ozaki(datapath fda(k=2,frac_bits=23))")
+
+
+def _first_largest(factors: Sequence[z3.BitVecRef]) -> smt_emulated.Common:
+    return smt_emulated.Common(tuple(z3.Extract(30, 23, x) for x in factors), z3.Extract(30, 23, factors[0]))
+
+
+def _scaled_by_a(
+    sum_: z3.BitVecRef, part: Part, p: Emulated, commons: Sequence[smt_emulated.Common]
+) -> z3.BitVecRef:
+    return _DESCALED(sum_, part, p, [commons[0], commons[0]])
+
+
+_DESCALED = smt_emulated.descaled
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "told"),
+    [
+        ("common_exponent", _first_largest, "fields: the largest"),
+        ("descaled", _scaled_by_a, "the total is the one before and the sum, scaled back"),
+        ("add", lambda x, y, rho, nan: ieee.add(x, x, rho, nan), "scaled back, added in fp32"),
+    ],
+)
+def test_what_is_no_sum_of_words_of_the_factors_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch, name: str, broken: object, told: str
+) -> None:
+    monkeypatch.setattr(smt_emulated, name, broken)
+    assert told in _unsettled("ozaki(datapath fda(k=2,frac_bits=23))")
+
+
+def test_sums_of_several_products_of_words_have_no_argument() -> None:
+    parts = Part(((0, 1), (1, 0)), 1, 12), Part(((0, 0),), 1)
+    assert "several products of words" in _unsettled("ozaki(datapath fda(k=2,frac_bits=23))", parts=parts)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -19,10 +19,10 @@ from mmaformal.cli import main
 from mmaformal.encodings.smt import emulated
 from mmaformal.facts.emulated import sums, words
 from mmaformal.facts.emulated.words import Cut
-from mmaformal.formats import fp32
+from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
-from mmaformal.queries import program_table, unit_table
+from mmaformal.queries import program_bound, program_table, unit_table
 from mmaformal.queries.program_bound import prove_program_bound
 from mmaformal.queries.program_table import KINDS, measure, table
 from mmaformal.solver.answers import Holds
@@ -386,3 +386,52 @@ def test_zeros_that_a_product_is_padded_with_count() -> None:
     assert (np.abs(d) <= program.bound(a, b)).all()
     with pytest.raises(ValueError, match="no products"):
         program.bound(np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32))
+
+
+# ---- what is told of the program, and is another one -----------------------------------------------------------------
+
+
+def test_constants_that_are_too_small_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = of(f"ootomo({VOLTA})")
+    program_bound._check(program, 2)
+    whole = Program.constants
+    for name, small in (("alpha", 100), ("beta", 2), ("gamma", 2), ("epsilon", 2)):
+        monkeypatch.setattr(
+            Program,
+            "constants",
+            lambda self, K, name=name, small=small: whole(self, K)._replace(
+                **{name: getattr(whole(self, K), name) / small}
+            ),
+        )
+        with pytest.raises(WitnessError, match="is less than the claims count"):
+            program_bound._check(program, 2)
+
+
+def test_a_word_that_another_one_changes_is_seen(monkeypatch: pytest.MonkeyPatch, asker: Asker) -> None:
+    whole = emulated.words
+
+    def others(x: z3.BitVecRef, p: Emulated, *rest: object) -> emulated.Words:
+        found = whole(x, p, *rest)  # type: ignore[arg-type]
+        return found._replace(codes=(found.codes[0], found.codes[0])) if p.words == 2 else found
+
+    monkeypatch.setattr(emulated, "words", others)
+    program = of(f"markidis({VOLTA})")
+    with pytest.raises(ArgumentError, match="the others are others"):
+        words.prove(Composing(asker), program.parameters, fp16, program.a)
+
+
+def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = emulation[f"markidis({VOLTA})"].chained(8).spec
+    sums.check_flow(spec)
+    whole = emulated.step
+    start: list[z3.BitVecRef] = []
+
+    def step(
+        p: Emulated, a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef
+    ) -> emulated.Step:
+        start.append(c)
+        return whole(p, a, b, start[0])
+
+    monkeypatch.setattr(emulated, "step", step)
+    with pytest.raises(ArgumentError, match="a sum is not the unit's"):
+        sums.check_flow(spec)

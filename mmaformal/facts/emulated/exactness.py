@@ -4,7 +4,7 @@ Of one factor x, whose exponent field is at most the largest, which is that of a
 
 1. *aligned*:   x, scaled, is at most 2^common;
 2. *integer*:   what 1.5 · 2^23 makes of a number of at most 2^common is an integer of at most 2^common;
-3. *word*:      φ gives that integer, and what it leaves is, scaled, at most 2^common again.
+3. *word*:      φ gives that integer; what it leaves is, scaled, at most 2^common again, and nothing else is lost.
 
 Of one step of the unit, an fda with F ≥ 23, whose a and b are such integers, and c one of at most 2^24 − Q, where Q is
 the step's products times 2^(2 · common):
@@ -14,7 +14,9 @@ the step's products times 2^(2 · common):
 6. *sum*:       so the accumulator is N · 2^(F − e_max), N being the sum of all integers;
 7. *result*:    d is N, and never −0.
 
-Of each part: its steps are the unit's, each c the result before, the first +0; after n steps the sum is at most n · Q.
+Of the program: words are those of the factors, no factor's exponent is above that in common; a part's steps are the
+unit's, each c the result before, the first +0; after n steps the sum is at most n · Q; it is scaled back and added to
+the total, and d is the last total.
 """
 
 from __future__ import annotations
@@ -24,19 +26,20 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Emulated, Fda
+from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated, Fda
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import emulated
-from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, decode, negate_if, resize
+from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, canonical_nan, decode, negate_if, resize
+from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule, wide, within
-from mmaformal.proof.fused import Summand
+from mmaformal.proof.fused import Summand, prove_largest
 
 #: fp32 has every integer of at most 2^24; one below 2^24 has an exponent of at most 23.
 _MOST = fp32.fraction_bits + 1
@@ -75,14 +78,14 @@ def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     assert isinstance(p, Emulated)
     if not p.common:
         raise NoArgumentError(p.algorithm, "when d is the exact sum")
-    claims = _prove_chains(proving, spec)
+    claims = _prove_flow(proving, spec)
     for fmt in dict.fromkeys((p.unit.a_format, p.unit.b_format)):
         claims += prove_words(proving, p, fmt)
     claims.append(prove_step(proving, p.unit, p.common))
     proving.rests_on(EACH)
     text = (
-        f"each sum on the unit is exact, that of products w · v of words, integers with |w|, |v| ≤ 2^{p.common}, and at"
-        f" most 2^{_MOST}; d is c and {len(p.parts)} such sums, each times a power of two, added in fp32"
+        f"each sum on the unit is exact, that of products w · v of words of the factors, integers with |w|, |v| ≤"
+        f" 2^{p.common}, and at most 2^{_MOST}; d is c and {len(p.parts)} such sums, each times a power of two, in fp32"
     )
     return Exact(z3.BoolVal(True), z3.BoolVal(True), z3.And(claims), tuple(claims), text, _chain)
 
@@ -104,12 +107,13 @@ def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
     left, bits = words.aligned, p.common
     text = f"a factor, scaled, is at most 2^{bits}"
     known = proving.claim("aligned", text, z3.Implies(given, _at_most(left, bits)))
-    claims = []
+    claims = [_prove_scaled(proving, x, largest, left, bits)]
     for n, (code, whole) in enumerate(zip(words.codes, words.wholes, strict=True)):
         if n:
             text = f"what a word leaves, scaled, is at most 2^{bits}"
             after, small = words.rests[n - 1].scaled, _at_most(left, bits)
             rest = proving.claim("rest", text, z3.Implies(small, _at_most(after, bits)), (), [left])
+            claims.append(_prove_left(proving, (left, bits), words, n - 1, fmt, p.shift))
             cut = [given, small, _at_most(after, bits)]
             known = proving.claim("next", text, z3.Implies(given, _at_most(after, bits)), [known, rest], cut)
             left = after
@@ -122,6 +126,36 @@ def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
         cut = [given, small, is_whole, is_word]
         claims.append(proving.claim("words", text, z3.Implies(given, is_word), [known, exact, word], cut))
     return claims
+
+
+def _prove_scaled(proving: Composing, x: BitVec, largest: BitVec, aligned: BitVec, bits: int) -> Bool:
+    """That a factor is scaled by 2^(common − (largest − bias + 1)): exactly, where neither is subnormal."""
+    u, v = decode(x, fp32), decode(aligned, fp32)
+    field = resize(u.field, 12) + (bits + fp32.bias - 1) - resize(largest, 12)
+    normal = z3.And(z3.UGE(u.significand, 1 << fp32.fraction_bits), field > 0, z3.ULE(u.field, largest))
+    same = z3.And(v.sign == u.sign, v.significand == u.significand, resize(v.field, 12) == field)
+    text = "a factor is scaled exactly, where it is not subnormal before or after"
+    return proving.claim("scaled factor", text, z3.Implies(z3.And(normal, z3.ULT(largest, 255)), same))
+
+
+def _prove_left(
+    proving: Composing, of: tuple[BitVec, int], words: emulated.Words, n: int, fmt: Format, shift: int
+) -> Bool:
+    """That a word and what it leaves, scaled back, are what it was made of: exactly, in a fixed point."""
+    left, bits = of
+    last, after = fp32.min_exponent - fp32.fraction_bits, words.rests[n].scaled
+    width = bits - last + shift + 4
+    word = integer(words.codes[n], fmt, bits)
+    whole = negate_if(word.x.sign, resize(word.magnitude, width)) << (-last + shift)
+    claim = _placed(left, width) << shift == whole + _placed(after, width)
+    text = f"what a word is made of is the word and 2^-{shift} of what it leaves"
+    return proving.claim("left", text, z3.Implies(_at_most(left, bits), claim), (), [left])
+
+
+def _placed(code: BitVec, width: int) -> BitVec:
+    """The number of a code of fp32 in units of its least subnormal one."""
+    x = decode(code, fp32)
+    return negate_if(x.sign, resize(x.significand, width) << resize(x.field - 1, width))
 
 
 def _at_most(code: BitVec, exponent: int) -> Bool:
@@ -459,36 +493,70 @@ def _between(x: BitVec, bound: BitVec) -> Bool:
 # ---- all of a part ---------------------------------------------------------------------------------------------------
 
 
-def _prove_chains(proving: Composing, spec: DotAdd) -> list[Bool]:
-    """That a part's steps are steps of the unit, each c the result before, the first +0, on words of the factors; and
-    that no sum before the last step is above what a step's c may be."""
+def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
+    """That words are those of the factors, with exponents in common that no factor's is above; that a part's steps are
+    steps of the unit on them, each c the result before, the first +0; and what the total is after each part, and d."""
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Emulated)
-    one, size = one_step(p.unit), p.step_products
-    if spec.k != size:
+    if spec.k != p.step_products:
         raise NoArgumentError(p.algorithm, "when a chain of programs is exact")
-    (step,) = smt.dot_add(spec, x.a, x.b, x.c).steps
+    if any(len(part.products) > 1 or part.every != p.blocks for part in p.parts):
+        raise NoArgumentError(p.algorithm, "when a sum of several products of words is exact")
+    trace = smt.dot_add(spec, x.a, x.b, x.c)
+    (step,) = trace.steps
     assert isinstance(step, emulated.Step)
-    claims, text = (
-        [],
-        "a step of a part is one of the unit, on words, whose c is the result before, the first +0",
-    )
+    claims = [
+        *_prove_sides(proving, p, (x.a, step.a, p.unit.a_format, step.commons[0])),
+        *_prove_sides(proving, p, (x.b, step.b, p.unit.b_format, step.commons[1])),
+    ]
+    one, total = one_step(p.unit), x.c
     for part, run in zip(p.parts, step.runs, strict=True):
         ((i, j),), c = part.products, z3.BitVecVal(0, fp32.storage_bits)
-        results = [each.result for trace in run.chain for each in trace.steps]
+        results = [each.result for each_trace in run.chain for each in each_trace.steps]
+        text = "a step of a part is one of the unit, on words, whose c is the result before, the first +0"
         for n, result in enumerate(results):
             some = slice(n * one.k, (n + 1) * one.k)
             a, b = ([y.codes[word] for y in side[some]] for side, word in ((step.a, i), (step.b, j)))
             alone = smt.dot_add(one, a, b, c).result
             claims.append(proving.claim("step of a part", text, result == alone, (), [result]))
             c = result
-    most = _step_most(p.unit, p.common)
-    count, bits = size // one.k, 2 * _MOST
-    c, own = z3.BitVec("c", bits), z3.BitVec("own", bits)
-    n = z3.BitVec("n", bits)
-    given = z3.And(z3.ULT(n, count), _between(c, n * most), _between(own, z3.BitVecVal(most, bits)))
-    claim = z3.Implies(
-        given, z3.And(_between(c, z3.BitVecVal((1 << _MOST) - most, bits)), _between(c + own, (n + 1) * most))
+        tops = [resize(each.largest, fp32.exponent_bits + 1) for each in step.commons]
+        places = Amount(tops[0] + tops[1], -part.shift - 2 * (p.common + fp32.bias - 1))
+        after = add(total, rescale(c, fp32, IEEE_FP32, places), IEEE_FP32, canonical_nan(fp32)).result
+        text = "after a part the total is the one before and the sum, scaled back, added in fp32"
+        cut = [total, c, *(each.largest for each in step.commons)]
+        claims.append(proving.claim("total", text, run.result == after, (), cut))
+        total = run.result
+    text = "d is the last total"
+    claims.append(
+        proving.claim("last total", text, z3.And(step.result == total, trace.result == total), (), [total])
     )
+    return [*claims, _prove_growth(proving, p.unit, p.common, spec.k // one.k)]
+
+
+def _prove_sides(
+    proving: Composing,
+    p: Emulated,
+    side: tuple[Sequence[BitVec], Sequence[emulated.Words], Format, emulated.Common],
+) -> list[Bool]:
+    """Of all a, or all b: that words are a factor's, and its exponent field not above the one in common."""
+    codes, words, fmt, common = side
+    fields = [z3.Extract(30, fp32.fraction_bits, code) for code in codes]
+    at_most, _ = prove_largest(proving, "fields", common.largest, fields)
+    claims, text = list(at_most), "a factor's words are those of its code and the exponent in common"
+    for code, made in zip(codes, words, strict=True):
+        told = emulated.words(code, p, fmt, emulated.Common((), common.largest)).codes
+        same = z3.And([u == v for u, v in zip(made.codes, told, strict=True)])
+        claims.append(proving.claim("words of a factor", text, same, (), made.codes))
+    return claims
+
+
+def _prove_growth(proving: Composing, unit: DotAdd, bits: int, count: int) -> Bool:
+    """That no sum before the last of so many steps is above what a step's c may be."""
+    most, width = _step_most(unit, bits), 2 * _MOST
+    c, own, n = (z3.BitVec(name, width) for name in ("c", "own", "n"))
+    given = z3.And(z3.ULT(n, count), _between(c, n * most), _between(own, z3.BitVecVal(most, width)))
+    fits = _between(c, z3.BitVecVal((1 << _MOST) - most, width))
+    claim = z3.Implies(given, z3.And(fits, _between(c + own, (n + 1) * most)))
     text = f"after n steps a sum is at most n · {most}, and after all of them but the last at most 2^{_MOST} − {most}"
-    return [*claims, proving.claim("sums", text, claim)]
+    return proving.claim("sums", text, claim)

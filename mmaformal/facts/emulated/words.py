@@ -29,6 +29,7 @@ from mmaformal.encodings.smt.blocks import BitVec, Bool, decode, resize
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.kernel import ArgumentError
 
 _BITS = 12  #: of an exponent, in two's complement
 
@@ -98,11 +99,13 @@ class Stage:
 
 
 def prove(proving: Composing, p: Emulated, fmt: Format, cut: Cut) -> None:
-    """The claims above, of any factor whose first word is finite.  Raises NotProvedError."""
+    """The claims above, of any factor whose first word is finite.  Raises NotProvedError, ArgumentError."""
     a = z3.BitVec("a", fp32.storage_bits)
     x = decode(a, fp32)
     # One word more than there is: its rest is what the last one leaves.
     found = emulated.words(a, replace(p, words=p.words + 1), fmt)
+    if not all(u.eq(v) for u, v in zip(emulated.words(a, p, fmt).codes, found.codes, strict=False)):
+        raise ArgumentError(f"{p}: with one word more the others are others")
     field = z3.If(z3.UGE(x.field, cut.least + fp32.bias), x.field, cut.least + fp32.bias)
     exponent = fit(field, _BITS) - fp32.bias
     given = is_finite(found.codes[0], fmt)
