@@ -429,6 +429,9 @@ def test_programs_that_differ_by_more_than_their_units() -> None:
     assert not any(portable.applies(x, y) or portable.applies(y, x) for y in others)
     one = emulation["ozaki(datapath fda(k=2,frac_bits=23), words=1)"].spec
     assert not portable.applies(one, one)  # an infinity may stay one
+    parts = Part(((0, 0),), 2), Part(((1, 0),), 2, 12)
+    first = emulation["ozaki(datapath fda(k=2,frac_bits=23), k=4)"].replace(parts=parts).spec
+    assert not portable.applies(first, first)  # word 1 of b is not used
 
 
 def test_a_unit_that_forgets_nans_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

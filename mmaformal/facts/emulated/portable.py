@@ -38,6 +38,9 @@ def applies(x: DotAdd, y: DotAdd) -> bool:
     p, q = x.parameters, y.parameters
     if not (isinstance(p, Emulated) and isinstance(q, Emulated) and p.common and p.words > 1):
         return False
+    used = [pair for part in p.parts for pair in part.products]
+    if not (any(i == 1 for i, _ in used) and any(j == 1 for _, j in used)):
+        return False  # no NaN of a word 1 reaches d
     if any(spec.k != spec.parameters.step_products for spec in (x, y)):
         return False
     if x.product_order or y.product_order or p.unit.product_order or q.unit.product_order:
