@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
 from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
 from mmaformal.encodings.executable.blocks import (
     Special,
@@ -72,7 +73,7 @@ def matmul(
     B: Matrix,
     C: Matrix | None = None,
     *,
-    instruction: Instruction,
+    instruction: Instruction | str,
     scale_a: Matrix | None = None,
     scale_b: Matrix | None = None,
     promote_every: int | None = None,
@@ -87,6 +88,7 @@ def matmul(
 ) -> Matrix:
     """D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
+    instruction: one of the tables, or its name, "hopper HMMA.16816.F32".
     A, B, C: all bit patterns (unsigned integers, one code per element), or all floats of exactly the instruction's
     types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any object with
     `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S products, scale_a is
@@ -119,6 +121,7 @@ def matmul(
     `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
     754's in this process.
     """
+    instruction = instruction_meant(instruction)
     problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, threads=threads)
     _check_orders(

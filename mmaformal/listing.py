@@ -12,6 +12,7 @@ from mmaformal.algorithms import Conversion, plain_parameter
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
 from mmaformal.architectures.base import TYPE_SETS, canonical_name
 from mmaformal.architectures.papers import PAPERS
+from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS
 from mmaformal.display import columns, counted, width_to_fit
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
@@ -59,6 +60,29 @@ def matching_table(found: Sequence[Instruction]) -> str:
     return table(("instruction", "architecture", "types", "algorithm", "parameters"), rows)
 
 
+def device_table() -> str:
+    """The devices whose names stand for an architecture, with the source that says of what generation each is."""
+    rows = [(each.architecture, ", ".join(each.names), each.source) for each in PRODUCTS]
+    none = ", ".join(NOT_MODELLED)
+    return "\n\n".join(
+        [
+            wrapped(
+                "Each name stands for the architecture beside it, in any case; words that drivers write around it "
+                "(NVIDIA, SXM4, 80GB) are passed over. The models are of the devices that `mmaformal list ARCH` "
+                "names; that others of their generation compute alike is taken, not measured.",
+                "",
+            ),
+            table(("architecture", "devices", "source"), rows),
+            wrapped(f"not modelled: {none}", "", "  "),
+        ]
+    )
+
+
+def devices_as_json() -> list[dict[str, object]]:
+    """The same as plain values."""
+    return [{"architecture": x.architecture, "devices": list(x.names), "source": x.source} for x in PRODUCTS]
+
+
 def revisions(architectures: Iterable[Architecture]) -> str:
     """The revisions that architectures have, by what they are called; those of one meaning on one line."""
     named: dict[str, list[str]] = {}
@@ -101,6 +125,7 @@ def instruction_tables() -> str:
             rows.append((name, *cells))
         parts += _side_by_side(("instruction", *(a.name for a in architectures)), _collapsed(rows))
     parts.append(wrapped(_LEGEND, ""))
+    parts.append(wrapped(_DEVICES, ""))
     parts.append(revisions(ARCHITECTURES.values()))
     return "\n\n".join(parts)
 
@@ -135,6 +160,11 @@ _LEGEND = (
     "f8type is e4m3 or e5m2, f8f6f4type any of e4m3, e5m2, e2m3, e3m2 and e2m1; where a row names some "
     "of these types, or has the shorter set, the row with the longer one is about the others. "
     "`mmaformal show ARCH NAME` tells what a name does; `mmaformal list ARCH` has the types."
+)
+
+_DEVICES = (
+    "An architecture may be called by a device that has it (h100, 'RTX 4090', MI300X, graviton3, sm_80, gfx90a): "
+    "`mmaformal list --devices` has the names, each with its source."
 )
 
 

@@ -2,6 +2,7 @@
 
     find_difference(ampere, hopper, "HMMA.16816.F32")
     find_difference(hopper, sapphire_rapids, "HMMA.16816.F32.BF16", "TDPBF16PS")
+    find_difference("a100", "h100", "HMMA.16816.F32")
 
 How it is done: inputs with no, one and two nonzero products are tried first (a few solver calls of a fraction of a
 second each; `unsat` proves that more products are needed), then all inputs at once.  A witness found is then made
@@ -19,6 +20,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
+from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
@@ -54,8 +56,8 @@ class IncomparableError(ValueError):
 
 
 def find_difference(
-    x: Architecture | Instruction,
-    y: Architecture | Instruction,
+    x: Architecture | Instruction | str,
+    y: Architecture | Instruction | str,
     instruction: str | None = None,
     other: str | None = None,
     *,
@@ -68,7 +70,8 @@ def find_difference(
 ) -> Answer:
     """Do x and y compute the same function?
 
-    x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types.
+    x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types;
+    either by name, `"h100"` or `"hopper HMMA.16816.F32"`.
     other: the name of y's instruction, where that is another one; if their K differ, both are chained to the least
     that they have in common.
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
@@ -126,8 +129,8 @@ def find_difference(
 
 
 def comparable(
-    x: Architecture | Instruction,
-    y: Architecture | Instruction,
+    x: Architecture | Instruction | str,
+    y: Architecture | Instruction | str,
     instruction: str | None = None,
     other: str | None = None,
 ) -> tuple[Instruction, Instruction]:
@@ -142,7 +145,9 @@ def comparable(
     return left, right
 
 
-def _instruction(x: Architecture | Instruction, name: str | None) -> Instruction:
+def _instruction(x: Architecture | Instruction | str, name: str | None) -> Instruction:
+    if isinstance(x, str):
+        x = instruction_meant(x) if name is None else architecture_meant(x)
     if isinstance(x, Instruction):
         if name is not None and name != x.name:
             raise TypeError(f"two Instructions need no name; {x.label} was given together with {name!r}")
@@ -153,7 +158,7 @@ def _instruction(x: Architecture | Instruction, name: str | None) -> Instruction
         raise TypeError(
             f'which instruction of {x.name}? find_difference({x.name}, …, "{x.instructions[0].name}"), for example'
         )
-    return x[name]
+    return x.meant(name)
 
 
 def _check_comparable(x: Instruction, y: Instruction) -> None:

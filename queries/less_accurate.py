@@ -19,6 +19,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Licences, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
@@ -50,8 +51,8 @@ _PLACES = 2 * fp32.max_exponent + 2 - _LAST
 
 
 def less_accurate(
-    x: Instruction,
-    y: Instruction,
+    x: Instruction | str,
+    y: Instruction | str,
     *,
     products: int = 1,
     timeout: float = 600.0,
@@ -64,6 +65,7 @@ def less_accurate(
     Raises ValueError for instructions of other types than fp32, or not of one K; NoSolverError without a solver.
     """
     checked_timeout(timeout)
+    x, y = instruction_meant(x), instruction_meant(y)
     for each in (x, y):
         formats = {each.a_format, each.b_format, each.c_format, each.d_format}
         if formats != {fp32} or each.k != x.k:

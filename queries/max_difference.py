@@ -175,8 +175,8 @@ class Allowed:
 
 
 def max_difference(
-    x: Architecture | Instruction,
-    y: Architecture | Instruction,
+    x: Architecture | Instruction | str,
+    y: Architecture | Instruction | str,
     instruction: str | None = None,
     *,
     where: Constraint | str | Iterable[Constraint | str] = (),

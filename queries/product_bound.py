@@ -21,6 +21,7 @@ from fractions import Fraction
 
 from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
 from mmaformal.analysis.units import Stage, Unit
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
@@ -38,7 +39,7 @@ from mmaformal.witness import WitnessError
 
 
 def prove_product_bound(
-    instruction: Instruction,
+    instruction: Instruction | str,
     K: int | None = None,
     *,
     promote_every: int | None = None,
@@ -54,7 +55,9 @@ def prove_product_bound(
     installed.
     """
     with Relay(backends, memory) as portfolio:
-        return of_instruction(instruction, portfolio, K, promote_every=promote_every, timeout=timeout)
+        return of_instruction(
+            instruction_meant(instruction), portfolio, K, promote_every=promote_every, timeout=timeout
+        )
 
 
 def of_instruction(

@@ -25,6 +25,7 @@ from itertools import product
 
 from mmaformal.algorithms import Part
 from mmaformal.analysis.programs import Program
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.emulated import sums, words
@@ -43,7 +44,7 @@ from mmaformal.witness import WitnessError
 
 
 def prove_program_bound(
-    instruction: Instruction,
+    instruction: Instruction | str,
     K: int | None = None,
     *,
     least: int | None = None,
@@ -59,7 +60,7 @@ def prove_program_bound(
     is installed.
     """
     with Relay(backends, memory) as portfolio:
-        return of_program(instruction, portfolio, K, least=least, timeout=timeout)
+        return of_program(instruction_meant(instruction), portfolio, K, least=least, timeout=timeout)
 
 
 def of_program(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
@@ -63,7 +64,7 @@ def property_named(name: str) -> Property:
 
 def prove(
     name: str | Property,
-    instruction: Instruction,
+    instruction: Instruction | str,
     *,
     timeout: float = 120.0,
     backends: Sequence[str] | None = None,
@@ -71,14 +72,11 @@ def prove(
 ) -> Answer:
     """Whether a property holds for an instruction: `prove("order-independence", hopper["HMMA.16816.F32"])`.
 
-    `PROPERTIES` has the names.  Returns `Holds` with a proof about all inputs, `Fails` with an input, or `Unknown`
-    with the reason; `timeout` in seconds, `memory` in megabytes for each solver process.
+    `PROPERTIES` has the names; an instruction may be named too, "hopper HMMA.16816.F32".  Returns `Holds` with a proof
+    about all inputs, `Fails` with an input, or `Unknown` with the reason; `timeout` in seconds, `memory` in
+    megabytes for each solver process.
 
     Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.
     """
-    if not isinstance(instruction, Instruction):
-        raise TypeError(
-            f"prove is asked of an Instruction, such as hopper['HMMA.16816.F32'], not of a {type(instruction).__name__}"
-        )
     wanted = name if isinstance(name, Property) else property_named(name)
-    return wanted.prove(instruction, timeout=timeout, backends=backends, memory=memory)
+    return wanted.prove(instruction_meant(instruction), timeout=timeout, backends=backends, memory=memory)

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from mmaformal.architectures import ptx
+from mmaformal.architectures import products, ptx
 from mmaformal.display import ShortRepr, Tabular, counted, html_folded, html_table, html_title
+from mmaformal.formats import FORMATS
 from mmaformal.instruction import SHAPE, Instruction, respell
 
 
@@ -50,6 +51,46 @@ TYPE_SETS = {
     "f8type": frozenset({"e4m3", "e5m2"}),
     "f8f6f4type": frozenset({"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"}),
 }
+
+
+#: What people call sets of types of a and b, beside the formats by their own names.
+TYPE_WORDS = {
+    "fp8": frozenset({"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"}),
+    "fp6": frozenset({"e2m3", "e3m2"}),
+    "fp4": frozenset({"e2m1"}),
+}
+
+#: The same with block scales: the types of a and b, that of the scales, and the products that share one.
+SCALED_WORDS = {
+    "mxfp8": (TYPE_WORDS["fp8"], "ue8m0", 32),
+    "mxfp6": (TYPE_WORDS["fp6"], "ue8m0", 32),
+    "mxfp4": (TYPE_WORDS["fp4"], "ue8m0", 32),
+    "nvfp4": (TYPE_WORDS["fp4"], "ue4m3", 16),
+}
+
+
+def takes(instruction: Instruction, word: str) -> bool:
+    """Whether a and b of an instruction are of the types that a word means: `fp8`, `e4m3`, `mxfp8`, `fp16+fp32`.
+
+    What follows a plus is the type of d.  Words without `mx` or `nv` mean no block scales.
+    """
+    factors, _, result = word.strip().lower().partition("+")
+    spec = instruction.spec
+    types, scale, block = SCALED_WORDS.get(factors, (TYPE_WORDS.get(factors, frozenset({factors})), None, 0))
+    scaled = None if spec.scale_format is None else spec.scale_format.name
+    return (
+        spec.a_format.name in types
+        and spec.b_format.name in types
+        and result in ("", spec.d_format.name)
+        and scaled == scale
+        and (scale is None or spec.scale_block == block)
+    )
+
+
+def is_type_word(word: str) -> bool:
+    """Whether a word means types of a and b, on whatever architecture."""
+    factors = word.strip().lower().partition("+")[0]
+    return factors in TYPE_WORDS or factors in SCALED_WORDS or factors in FORMATS
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:
@@ -141,18 +182,43 @@ class Architecture(Tabular):
         """The instructions that a name, a pattern or the beginning of a name means, in the order of the table.
 
         A name in full means that one instruction; `*`, `?` and `[…]` are those of a shell; `f8type` and `f8f6f4type`
-        stand for any type of theirs; anything else is what a name or a PTX name starts with: `HMMA`, `mma.m16n8k16`.
+        stand for any type of theirs; a type of a and b, such as `fp8` or `e4m3+fp32`, means the instructions that take
+        it (`takes`); anything else is what a name or a PTX name starts with: `HMMA`, `mma.m16n8k16`.
         """
         exact = self._find(pattern)
         if exact is not None:
             return (exact,)
-        if of_opcode := self.of_opcode(pattern):
-            return of_opcode
+        if several := self.of_opcode(pattern) or self.of_types(pattern):
+            return several
         matcher = _matcher(pattern)
         return tuple(
             each
             for each in self.instructions
             if any(matcher.match(canonical_name(name)) for name in (each.name, *each.aliases))
+        )
+
+    def of_types(self, word: str) -> tuple[Instruction, ...]:
+        """The instructions whose a and b are of the types that a word means (`takes`); empty for every other name."""
+        return tuple(each for each in self.instructions if takes(each, word)) if is_type_word(word) else ()
+
+    def meant(self, name: str) -> Instruction:
+        """The instruction that a name means, or a type of a and b that one function of this architecture takes.
+
+        Where several instructions are that function, at one K or chained, it is the first of them in the table.  Raises
+        UnknownInstructionError; where several functions take the type, its message lists them.
+        """
+        if name in self or not is_type_word(name):
+            return self[name]
+        functions = {each.spec.replace(k=each.spec.period): each for each in reversed(self.of_types(name))}
+        if len(functions) == 1:
+            return next(iter(functions.values()))
+        if not functions:
+            takes_ = ", ".join(dict.fromkeys(str(each.a_format) for each in self.instructions))
+            raise UnknownInstructionError(f"no instruction of {self.name} takes {name}; a is one of {takes_}")
+        shown = [each.name for each in reversed(functions.values())]
+        more = f", … ({len(shown)} in all, `mmaformal list {self.name} {name}`)" if len(shown) > 4 else ""
+        raise UnknownInstructionError(
+            f"{name} means {len(shown)} functions of {self.name}: {', '.join(shown[:4])}{more}; name one of them"
         )
 
     def __contains__(self, name: object) -> bool:
@@ -266,8 +332,8 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
     """Architectures by name, in order of age; each is built when first asked for.
 
     `hopper@paper-v1` is the revision "paper-v1" of hopper; revisions are found, but not listed, and so are those that
-    are `unlisted`.  Names are taken in any case.  Raises UnknownArchitectureError or UnknownRevisionError, which are
-    KeyErrors.
+    are `unlisted`.  Names are taken in any case, and so are names of devices (`products`): `h100` is hopper.  Raises
+    UnknownArchitectureError or UnknownRevisionError, which are KeyErrors.
     """
 
     def __init__(
@@ -280,14 +346,23 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
         self._built: dict[str, Architecture] = {}
 
     def __getitem__(self, name: str) -> Architecture:
-        spelled = name.strip().lower()
+        base, _, revision = name.strip().lower().partition("@")
+        known = self.canonical(base)
+        if known is None:
+            raise UnknownArchitectureError(self.not_found(name))
+        spelled = f"{known}@{revision}" if revision else known
         if spelled not in self._built:
-            base, _, revision = spelled.partition("@")
             builders = self._builders | self._unlisted
-            if base not in builders:
-                raise UnknownArchitectureError(self.not_found(name))
-            self._built[spelled] = self[base].revision(revision) if revision else builders[base]()
+            self._built[spelled] = self[known].revision(revision) if revision else builders[known]()
         return self._built[spelled]
+
+    def canonical(self, name: str) -> str | None:
+        """The name of the architecture that a name means, without its revision; None if there is none."""
+        spelled = name.strip().lower()
+        for each in (spelled, re.sub(r"[\s-]+", "_", spelled), products.architecture_of(name)):
+            if each is not None and (each in self._builders or each in self._unlisted):
+                return each
+        return None
 
     def add(self, architecture: Architecture) -> None:
         """List one more, under its name; `models.known` takes it away again."""
@@ -302,6 +377,8 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
     def not_found(self, name: str) -> str:
         """That there is no such architecture, which there are, and which was meant; one line."""
         base = name.strip().partition("@")[0]
+        if (why := products.why_not_modelled(base)) is not None:
+            return f"no model of {base}: {why}; there are {', '.join(self._builders)}"
         near = difflib.get_close_matches(base.lower(), [*self._builders, *self._unlisted], n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"no architecture {base!r}; there are {', '.join(self._builders)}{hint}"

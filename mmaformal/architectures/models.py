@@ -72,7 +72,7 @@ def _told(path: Path, error: BaseException) -> str:
 def known(model: Architecture) -> Iterator[None]:
     """Within this block `ARCHITECTURES` has the model too.  Raises ModelError if its name is taken."""
     name = model.name.lower()
-    if name in ARCHITECTURES:
+    if ARCHITECTURES.canonical(name) == name:
         raise ModelError(f"there is a {model.name} already; call the model by another name")
     if "@" in name or not name.strip():
         raise ModelError(f"{model.name!r} is no name for an architecture: @ parts a name from a revision's")

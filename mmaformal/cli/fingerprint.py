@@ -82,9 +82,9 @@ def fingerprint(
             found = find(chosen, timeout=timeout, progress=status.show)
         if out is not None and on is not None:
             arch, name = on
-            if arch not in ARCHITECTURES:
-                raise UsageError(ARCHITECTURES.not_found(arch))
-            out.write_text(found.program(ARCHITECTURES[arch][name]).source, encoding="utf-8")
+            out.write_text(
+                found.program(options.instruction_of(ARCHITECTURES[arch], name)).source, encoding="utf-8"
+            )
         named = {str(path): found.named(path) for path in recordings}
     except (IncomparableError, RecorderError, ValueError) as error:
         raise UsageError(str(error)) from None

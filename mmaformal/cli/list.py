@@ -8,11 +8,14 @@ from functools import partial
 import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
+from mmaformal.architectures.base import is_type_word, takes
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
 from mmaformal.listing import (
     architecture_table,
     as_json_object,
+    device_table,
+    devices_as_json,
     instruction_tables,
     matching,
     matching_table,
@@ -22,24 +25,42 @@ from mmaformal.listing import (
 @click.command("list")
 @click.argument("wanted", metavar="[ARCH|PATTERN]", type=options.ARCHITECTURE_OR_INSTRUCTION, required=False)
 @click.argument("pattern", metavar="[PATTERN]", required=False)
+@click.option(
+    "--type", "kind", metavar="TYPE", help="Only those whose a and b are of TYPE: fp8, e4m3, fp16+fp32."
+)
+@click.option("--devices", is_flag=True, help="The GPUs and processors whose names stand for an ARCH.")
 @options.json
 @options.model
-def list_(wanted: str | None, pattern: str | None, as_json: bool) -> int:
-    """What instructions there are: all, those of ARCH, or those that PATTERN means.
+def list_(wanted: str | None, pattern: str | None, kind: str | None, devices: bool, as_json: bool) -> int:
+    """List the instructions: all, those of ARCH, or those that PATTERN means.
 
-    PATTERN is the beginning of a name, or a pattern as a shell has them: HMMA, 'QGMMA*', mma.m16n8k16. It is looked for
-    on ARCH, or on all architectures. ARCH may be a revision, such as hopper@paper-v1.
+    ARCH is a name of the table, a revision (hopper@paper-v1) or a device: h100, 'RTX 4090', gfx90a (--devices lists
+    them). PATTERN is the beginning of a name, a pattern as a shell has them, or a type: HMMA, 'QGMMA*',
+    mma.m16n8k16, fp8.
     """
-    if wanted is None:
+    if devices:
+        return answered(json.dumps(devices_as_json(), indent=2) if as_json else device_table(), SETTLED)
+    if kind is not None and not is_type_word(kind):
+        raise UsageError(
+            f"--type {kind}: no type of that name; fp16, bf16, e4m3, fp8, mxfp8, fp16+fp32 are some"
+        )
+    if wanted is None and kind is None:
         shown, text = [i for each in ARCHITECTURES.values() for i in each], instruction_tables
-    elif pattern is not None or wanted.partition("@")[0] in ARCHITECTURES:
+    elif wanted is None:
+        shown = [i for each in ARCHITECTURES.values() for i in each if takes(i, kind or "")]
+        text = partial(matching_table, shown)
+    elif pattern is not None or ARCHITECTURES.canonical(wanted.partition("@")[0]) is not None:
         arch = ARCHITECTURES[wanted]
         found = None if pattern is None else matching(pattern, [arch])
+        if kind is not None:
+            found = [i for i in (arch if found is None else found) if takes(i, kind)]
         shown, text = list(arch if found is None else found), partial(architecture_table, arch, found)
     else:
         try:
-            shown = matching(wanted)
+            shown = [i for i in matching(wanted) if kind is None or takes(i, kind)]
         except UnknownInstructionError as error:
             raise UsageError(f"{ARCHITECTURES.not_found(wanted)}; and {error}") from None
         text = partial(matching_table, shown)
+    if not shown:
+        raise UsageError(f"none of these instructions takes {kind}")
     return answered(json.dumps([as_json_object(i) for i in shown], indent=2) if as_json else text(), SETTLED)

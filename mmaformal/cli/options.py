@@ -15,6 +15,8 @@ from click.shell_completion import CompletionItem
 
 from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, Conversion, parameter_text
 from mmaformal.architectures import ARCHITECTURES, Architecture
+from mmaformal.architectures import products as devices
+from mmaformal.architectures.base import is_type_word
 from mmaformal.cli.running import UsageError
 from mmaformal.instruction import Instruction
 from mmaformal.solver.portfolio import BACKENDS
@@ -49,7 +51,7 @@ class _Architecture(Kind):
     ) -> Architecture | str:
         if isinstance(value, Architecture):
             return value
-        if value.partition("@")[0] not in ARCHITECTURES:
+        if ARCHITECTURES.canonical(value.partition("@")[0]) is None:
             raise UsageError(ARCHITECTURES.not_found(value), ctx)
         if value.endswith("@"):
             raise UsageError(f"{value!r} names no revision; `mmaformal list` shows those there are", ctx)
@@ -59,6 +61,10 @@ class _Architecture(Kind):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         names = {a.name: a.gpus for a in ARCHITECTURES.values()}
+        if incomplete and not any(name.startswith(incomplete.lower()) for name in names):
+            names = {
+                name.replace(" ", "-"): each.architecture for each in devices.PRODUCTS for name in each.names
+            }
         if "@" in incomplete:
             names = {
                 f"{a.name}@{r}": x.summary for a in ARCHITECTURES.values() for r, x in a.revisions.items()
@@ -338,11 +344,13 @@ def instruction_of(
     changes: tuple[Change, ...] = (),
     chain: int | None = None,
 ) -> Instruction:
-    """The instruction meant, with its parameters changed, then chained.
+    """The instruction meant, with its parameters changed, then chained; which one a type means is said on stderr.
 
     Raises UnknownInstructionError; UsageError for changes that make no sense of it.
     """
-    instruction = architecture[name]
+    instruction = architecture.meant(name)
+    if is_type_word(name) and name not in architecture:
+        click.echo(f"mmaformal: {name} of {architecture.name} is {instruction.name}", err=True)
     if changes:
         told = ", ".join(f"{key}={parameter_text(value)}" for key, value in changes)
         try:

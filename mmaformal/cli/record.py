@@ -189,7 +189,7 @@ def _required(out: Path | None) -> Path:
 def _instruction(name: str, arch: Architecture | None) -> Instruction:
     """The instruction meant, where no architecture is named that of the one that has it."""
     if arch is not None:
-        return arch[name]
+        return options.instruction_of(arch, name)
     owners = [each for each in ARCHITECTURES.values() if name in each]
     if not owners:
         raise UnknownInstructionError(

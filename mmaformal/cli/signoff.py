@@ -68,8 +68,6 @@ def signoff(
     from mmaformal.recordings.archive import RecordingError
     from mmaformal.solver.answers import Fails, Holds
 
-    if against[0] not in ARCHITECTURES:
-        raise UsageError(ARCHITECTURES.not_found(against[0]))
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
     given = _parameters(parameters)
     try:

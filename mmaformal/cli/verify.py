@@ -79,7 +79,7 @@ def verify(
         instructions = [i for each in ARCHITECTURES.values() for i in each]
     else:
         assert arch is not None
-        instructions = [arch[name]] if name else list(arch)
+        instructions = [options.instruction_of(arch, name)] if name else list(arch)
 
     from mmaformal.queries.verify import Request, run
     from mmaformal.solver.evidence import EvidenceError

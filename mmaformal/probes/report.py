@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import Format
@@ -144,7 +145,7 @@ def _sum_lines(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[str]:
 
 
 def probe(
-    unit: Instruction | Callable[..., ArrayLike],
+    unit: Instruction | str | Callable[..., ArrayLike],
     *,
     k: int | None = None,
     a_format: Format | str | None = None,
@@ -155,14 +156,16 @@ def probe(
 ) -> Probed:
     """Read the arithmetic of a unit from its answers to chosen inputs: order, accumulator, roundings, special values.
 
-    `unit`: an instruction of the registry, with scales of 1 where it has block scales; or any function of codes of a
-    and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as unsigned integers; then K and the formats
-    are needed.  Nothing else is known of it.
+    `unit`: an instruction of the registry, or its name ("hopper HMMA.16816.F32"), with scales of 1 where it has block
+    scales; or any function of codes of a and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as
+    unsigned integers; then K and the formats are needed.  Nothing else is known of it.
 
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
     """
     given = {"k": k, "a_format": a_format, "b_format": b_format, "c_format": c_format, "d_format": d_format}
+    if isinstance(unit, str):
+        unit = instruction_meant(unit)
     if isinstance(unit, Instruction):
         extra = [key for key, value in given.items() if value is not None]
         if extra:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mmaformal import __version__
 from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import unit_of
@@ -23,7 +24,7 @@ from mmaformal.recordings.write import replacing
 
 
 def record(
-    instruction: Instruction,
+    instruction: Instruction | str,
     path: str | Path,
     *,
     rows: int = 100_000,
@@ -33,10 +34,12 @@ def record(
 ) -> Recording:
     """Record what this machine's own unit gives for random cases (`mmaformal.recorder.rows.stream`), as an `.npz`.
 
-    instruction: one of the tables.  compiler: in place of those that are looked for; with options, if need be.
+    instruction: one of the tables, or its name, "sapphire_rapids VDPBF16PS".  compiler: in place of those that are
+    looked for; with options, if need be.
     The file appears when it is whole.  Raises RecorderError, a ValueError of one line, for what is missing: a program,
     a compiler, the unit.
     """
+    instruction = instruction_meant(instruction)
     check_request(rows, seed)
     path = _checked(path)
     program = program_of(instruction, compiler)

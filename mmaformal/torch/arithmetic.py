@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.formats import fp32
@@ -44,7 +45,7 @@ class Arithmetic(ShortRepr):
     @classmethod
     def of(
         cls,
-        instruction: Instruction | Arithmetic,
+        instruction: Instruction | Arithmetic | str,
         *,
         scaling: str | None = None,
         backward: str = "full",
@@ -56,8 +57,7 @@ class Arithmetic(ShortRepr):
             if scaling is not None or backward != "full" or threads is not None or division:
                 raise TypeError("options are of an instruction; an Arithmetic has its own")
             return instruction
-        if not isinstance(instruction, Instruction):
-            raise TypeError(f"an arithmetic is of an Instruction, not {instruction!r}")
+        instruction = instruction_meant(instruction)
         if backward not in get_args(Backward):
             raise ValueError(f"backward is one of {', '.join(get_args(Backward))}, not {backward!r}")
         unknown = [name for name in division if name not in DIVISIONS]

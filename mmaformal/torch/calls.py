@@ -303,7 +303,7 @@ def _convolved(
 # ---- for a user --------------------------------------------------------------------------------------------------
 
 
-def matmul(a: Tensor, b: Tensor, *, instruction: Instruction | Arithmetic, **options: Call) -> Tensor:
+def matmul(a: Tensor, b: Tensor, *, instruction: Instruction | Arithmetic | str, **options: Call) -> Tensor:
     """`torch.matmul` through an instruction; options as `arithmetic`'s."""
     return matmul_of(Arithmetic.of(instruction, **options), a, b)
 
@@ -313,7 +313,7 @@ def linear(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    instruction: Instruction | Arithmetic,
+    instruction: Instruction | Arithmetic | str,
     **options: Call,
 ) -> Tensor:
     """`torch.nn.functional.linear` through an instruction; options as `arithmetic`'s."""

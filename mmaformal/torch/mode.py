@@ -183,7 +183,7 @@ def _stack() -> list[Mode]:
 
 
 def arithmetic(
-    instruction: Instruction | Arithmetic | None,
+    instruction: Instruction | Arithmetic | str | None,
     *,
     scaling: str | None = None,
     backward: str = "full",

@@ -297,8 +297,11 @@ def test_prove_takes_a_name() -> None:
     assert type(mmaformal.prove(PROPERTIES["lossless-width"], i)) is Fails
     with pytest.raises(ValueError, match="no property 'losless-width'; there are lossless-width"):
         mmaformal.prove("losless-width", i)
-    with pytest.raises(TypeError, match=r"Instruction, such as .* not of a str"):
-        mmaformal.prove("lossless-width", "hopper HMMA")  # type: ignore[arg-type]
+    assert mmaformal.prove("lossless-width", "v100 HMMA.884.F16.F16").question == answer.question
+    with pytest.raises(KeyError, match="hopper has no instruction 'HMMA'"):
+        mmaformal.prove("lossless-width", "hopper HMMA")
+    with pytest.raises(TypeError, match=r"expected an Instruction or its name .* not int"):
+        mmaformal.prove("lossless-width", 884)  # type: ignore[arg-type]
 
 
 def test_an_answer_has_its_numbers() -> None:

@@ -1,0 +1,155 @@
+"""Architectures by the names of devices, and instructions by types, in commands and in Python."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from mmaformal import ARCHITECTURES, Equal, ada, ampere, cli, find_difference, hopper, matmul, prove, volta
+from mmaformal.architectures import Architecture, UnknownArchitectureError, UnknownInstructionError
+from mmaformal.architectures.base import takes
+from mmaformal.architectures.meant import architecture_meant, instruction_meant
+from mmaformal.architectures.models import known
+from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS, architecture_of
+
+#: what drivers, compilers and people write, and what it is
+WRITTEN = {
+    "h100": "hopper",
+    "NVIDIA H100 80GB HBM3": "hopper",
+    "GH200": "hopper",
+    "sm_90a": "hopper",
+    "NVIDIA A100-SXM4-80GB": "ampere",
+    "Tesla V100-SXM2-16GB": "volta",
+    "Tesla T4": "turing",
+    "NVIDIA GeForce RTX 3090": "ampere",
+    "rtx-4070 ti super": "ada",
+    "RTX 6000 Ada Generation": "ada",
+    "Quadro RTX 6000": "turing",
+    "L4": "ada",
+    "sm80": "ampere",
+    "gb200": "blackwell",
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx_blackwell",
+    "rtx5090": "rtx_blackwell",
+    "AMD Instinct MI300X OAM": "cdna3",
+    "mi250x": "cdna2",
+    "gfx908": "cdna1",
+    "Intel(R) Xeon(R) Platinum 8480+": "sapphire_rapids",
+    "granite-rapids": "sapphire_rapids",
+    "Graviton 3": "armv8_6",
+    "grace": "armv8_6",
+    "Apple M3 Pro": "apple_amx",
+    "RTX-Blackwell": "rtx_blackwell",
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    status = cli.main(argv)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_device_is_its_architecture(name: str) -> None:
+    assert ARCHITECTURES[name].name == WRITTEN[name]
+    assert architecture_meant(name) is ARCHITECTURES[WRITTEN[name]]
+
+
+def test_every_device_has_an_architecture_that_there_is_and_a_source() -> None:
+    for each in PRODUCTS:
+        assert each.architecture in list(ARCHITECTURES)
+        assert each.source
+        for name in each.names:
+            assert architecture_of(name) == each.architecture
+            assert ARCHITECTURES.canonical(name.upper()) == each.architecture
+    names = [name.lower() for each in PRODUCTS for name in each.names]
+    assert len(names) == len(set(names)), "a device is listed twice"
+
+
+def test_revisions_of_devices_are_those_of_their_architectures() -> None:
+    assert ARCHITECTURES["h100@paper-v1"].name == "hopper@paper-v1"
+    assert list(ARCHITECTURES)[:2] == ["volta", "turing"]  # devices are found, and not listed
+
+
+@pytest.mark.parametrize("name", NOT_MODELLED)
+def test_a_device_without_a_model_is_said_to_be_one(name: str) -> None:
+    with pytest.raises(UnknownArchitectureError, match="no model of"):
+        ARCHITECTURES[name]
+
+
+def test_a_model_of_a_user_may_be_called_like_a_device() -> None:
+    own = Architecture("a10", "of mine", ampere.instructions[:1])
+    with known(own):
+        assert ARCHITECTURES["a10"] is own
+    assert ARCHITECTURES["a10"] is ampere
+
+
+# ---- types
+
+
+def test_a_type_means_the_instructions_that_take_it() -> None:
+    assert {i.a_format.name for i in hopper.find("fp8")} == {"e4m3", "e5m2"}
+    assert all(i.d_format.name == "fp32" for i in hopper.find("e4m3+fp32"))
+    scaled = ARCHITECTURES["blackwell"].find("nvfp4")
+    assert scaled
+    assert all((i.spec.scale_format.name, i.spec.scale_block) == ("ue4m3", 16) for i in scaled)
+    assert not any(i.spec.scale_format for i in ARCHITECTURES["blackwell"].find("fp4"))
+    assert not takes(hopper["HMMA.16816.F32"], "fp8")
+
+
+def test_a_type_that_one_function_takes_is_that_function() -> None:
+    assert volta.meant("fp16+fp16") == volta["HMMA.884.F16.F16"]
+    assert hopper.meant("fp64") == hopper["DMMA.884"]  # the others are the same, chained
+    with pytest.raises(UnknownInstructionError, match=r"^fp16 means 4 functions of hopper: HMMA.1688.F32, "):
+        hopper.meant("fp16")
+    with pytest.raises(UnknownInstructionError, match="no instruction of volta takes bf16; a is one of fp16"):
+        volta.meant("bf16")
+
+
+def test_commands_take_devices_and_types(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "diff", "t4", "v100", "fp16+fp16")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "HMMA.1688.F16" in err
+    status, out, err = run(capsys, "diff", "v100", "Tesla V100-SXM2-16GB", "fp16+fp16")
+    assert status == 0
+    assert out.startswith("Equal: volta HMMA.884.F16.F16")
+    assert err == "mmaformal: fp16+fp16 of volta is HMMA.884.F16.F16\n" * 2
+    status, out, err = run(capsys, "diff", "h100", "b200", "fp8")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "fp8 means 16 functions of hopper" in err
+
+
+def test_list_takes_devices_and_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list", "h100") == run(capsys, "list", "hopper")
+    told = json.loads(run(capsys, "list", "h100", "--type", "e4m3", "--json")[1])
+    assert {(i["a_format"], i["b_format"]) for i in told} == {("e4m3", "e4m3")}
+    told = json.loads(run(capsys, "list", "--type", "mxfp4", "--json")[1])
+    assert {i["architecture"] for i in told} == {"blackwell", "rtx_blackwell"}
+    status, out, err = run(capsys, "list", "v100", "--type", "bf16")
+    assert (status, out) == (2, "")
+    assert "bf16" in err
+    status, out, _ = run(capsys, "list", "--devices")
+    assert status == 0
+    assert all(name in " ".join(out.split()) for each in PRODUCTS for name in each.names)
+
+
+# ---- Python
+
+
+def test_functions_take_names() -> None:
+    assert instruction_meant("RTX 4090 HMMA.16816.F32") is ada["HMMA.16816.F32"]
+    assert instruction_meant("emulation ootomo(hopper HMMA.16816.F32)").k == 16
+    assert isinstance(find_difference("a100", "L4", "HMMA.16816.F32"), Equal)
+    assert isinstance(find_difference("a100 HMMA.16816.F32", "ada HMMA.16816.F32"), Equal)
+    a, b = np.ones((2, 16), np.float16), np.ones((16, 3), np.float16)
+    same = matmul(a, b, instruction=hopper["HMMA.16816.F32"])
+    assert np.array_equal(matmul(a, b, instruction="h100 HMMA.16816.F32"), same)
+
+
+@pytest.mark.parametrize("name", ["hopper", "", "kepler HMMA.16816.F32", "hopper HMMA.1"])
+def test_names_of_nothing_are_refused(name: str) -> None:
+    with pytest.raises(KeyError):
+        prove("order-independence", name)
+    with pytest.raises(KeyError):
+        matmul(np.ones((1, 1), np.float16), np.ones((1, 1), np.float16), instruction=name)
