@@ -32,7 +32,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
 from mmaformal.proof.kernel import ArgumentError, Scripts, gathered, lemmas_of, name_of
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, obligation, restated
 from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
 from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
 from mmaformal.solver.pool import decide
@@ -113,7 +113,8 @@ class Goal(ShortRepr):
     """One dot product-add, and the instructions that compute it."""
 
     instructions: list[Instruction]
-    claims: list[str] | None = None  #: digests, once the argument is built
+    #: of its lemmas, once the argument is built: by digest, the name and the statement that they have in it
+    claims: dict[str, tuple[str, str]] | None = None
     open: set[str] = field(default_factory=set)  #: those not settled yet
     why: str | None = None  #: why there is no proof
     searched: bool = False  #: whether an input was looked for that shows it
@@ -182,12 +183,12 @@ class Campaign:
 
     def answer(self, goal: Goal, instruction: Instruction) -> Answer:
         proved = tuple(
-            self.obligation(sha256)
-            for sha256 in goal.claims or ()
+            restated(self.obligation(sha256), *words)
+            for sha256, words in (goal.claims or {}).items()
             if sha256 in self.outcomes and self.outcomes[sha256].verdict == "unsat"
         )
         question, seconds = question_of(instruction), sum(o.seconds for o in proved)
-        proof = gathered(goal.claims or (), proved) if goal.why is None else None
+        proof = gathered(tuple(goal.claims or ()), proved) if goal.why is None else None
         if proof is not None:
             return Holds(question, proof, seconds)
         if goal.witness is not None:
@@ -197,9 +198,8 @@ class Campaign:
 
     def obligation(self, sha256: str) -> Obligation:
         """A claim that was proved."""
-        claim, by = self.claims[sha256], self.outcomes[sha256]
-        cost = by.solver, by.version, by.seconds, by.memory
-        return Obligation(claim.name, claim.statement, claim.script, *cost)
+        claim = self.claims[sha256]
+        return obligation(claim.name, claim.statement, claim.script, self.outcomes[sha256])
 
     # ---- running
 
@@ -307,7 +307,7 @@ class Campaign:
             if goal not in self._goals_of[sha256]:
                 self._goals_of[sha256].append(goal)
         goal.open = {sha256 for sha256 in claims if sha256 not in self.outcomes}
-        goal.claims = list(claims)
+        goal.claims = {sha256: (claim.name, claim.statement) for sha256, claim in claims.items()}
         for sha256 in claims:
             if sha256 in self.outcomes:
                 self._settled(goal, sha256)

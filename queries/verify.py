@@ -329,7 +329,7 @@ def write_smtlib(campaign: Campaign, folder: Path) -> None:
             sha256: {"name": claim.name, "statement": claim.statement} for sha256, claim in claims.items()
         },
         "proofs": [
-            {"instructions": [i.label for i in goal.instructions], "obligations": goal.claims}
+            {"instructions": [i.label for i in goal.instructions], "obligations": list(goal.claims or ())}
             for goal in campaign.goals.values()
             if goal.done and goal.why is None
         ],

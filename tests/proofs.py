@@ -2,8 +2,18 @@
 
 from mmaformal.proof.kernel import direct
 from mmaformal.solver.answers import Obligation, Proof
+from mmaformal.solver.asking import obligation
+from mmaformal.solver.portfolio import Outcome
 
-NOTHING = Obligation("nothing", "true is true", "(assert false)(check-sat)", "z3", "", 0.0)
+
+def answered(
+    name: str, statement: str, script: str, solver: str = "z3", version: str = "", seconds: float = 0.0
+) -> Obligation:
+    """The obligation that there would be if the solver had answered so."""
+    return obligation(name, statement, script, Outcome("unsat", solver, version, seconds))
+
+
+NOTHING = answered("nothing", "true is true", "(assert false)(check-sat)")
 
 
 def some_proof(*obligations: Obligation) -> Proof:

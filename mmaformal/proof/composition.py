@@ -15,7 +15,6 @@ import z3
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import (
-    Cut,
     Inference,
     Lemma,
     Link,
@@ -26,7 +25,7 @@ from mmaformal.proof.kernel import (
     prove,
 )
 from mmaformal.solver.answers import Obligation, Proof
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, Cut, cut_away
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,6 @@ class Composing(Theorem):
         """What was proved so far."""
         return tuple(self._proved.values())
 
-    @staticmethod
-    def _opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        return z3.And(*premises, *map(z3.Not, claims))
-
     def _cut(
         self,
         goal: z3.BoolRef,
@@ -128,8 +123,7 @@ class Composing(Theorem):
         values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
     ) -> tuple[z3.BoolRef, Cut]:
         values = list(values)
-        pairs = [*values, *((term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(inputs))]
-        return z3.substitute(goal, *pairs) if pairs else goal, tuple(pairs[len(values) :])
+        return cut_away(z3.substitute(goal, *values) if values else goal, inputs)
 
 
 # ---- numbers of one fixed point ------------------------------------------------------------------------------------

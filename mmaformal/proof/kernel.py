@@ -28,15 +28,14 @@ import z3
 from mmaformal.lanes import Lane
 from mmaformal.proof.failure import Failure, examine, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
-from mmaformal.solver.asking import Asker, constants_of
+from mmaformal.solver.asking import Asker, Cut, constants_of, opposite, restated
+from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
+from mmaformal.solver.terms import apart
 
 _KEY = made_by(__name__)
-
-Cut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
-
 
 # ---- claims ----------------------------------------------------------------------------------------------------------
 
@@ -71,13 +70,6 @@ class Link:
         (term,) = self.free
         assert isinstance(term, z3.BitVecRef)
         return term
-
-
-def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:
-    claims = [claim for claim in claims if not z3.is_true(claim)]
-    if not claims:
-        return z3.BoolVal(True)
-    return z3.And(claims) if len(claims) > 1 else claims[0]
 
 
 # ---- lemmas ----------------------------------------------------------------------------------------------------------
@@ -206,14 +198,14 @@ class Theorem:
         """The lemmas of an inference: one, or one for each value of a term."""
         lanes = {id(lane): lane for link in given for lane in link.lanes}
         premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
-        opposite = self._opposite(premises, [link.said for link in links])
+        goal = opposite(premises, [link.said for link in links], whole=not self.simplified)
         where, inputs, lemmas = place(), list(inputs), []
         values: list[tuple[tuple[z3.ExprRef, z3.ExprRef], ...]] = [()]
         if each_value_of is not None:
             bits, alone = each_value_of.size(), True
             values = [((each_value_of, z3.BitVecVal(value, bits)),) for value in range(1 << bits)]
         for pairs in values:
-            refuted, cut = self._cut(opposite, inputs, given, pairs)
+            refuted, cut = self._cut(goal, inputs, given, pairs)
             lemmas.append(
                 self._add(
                     Lemma(
@@ -229,16 +221,6 @@ class Theorem:
             )
         return lemmas
 
-    @staticmethod
-    def _opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        return z3.Not(z3.Implies(conjunction(premises), conjunction(claims)))
-
-    @staticmethod
-    def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:
-        """What is put in the place of the n-th term that is cut."""
-        bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
-        return z3.Const(f"t{n}{bits}", term.sort())
-
     def _cut(
         self,
         goal: z3.BoolRef,
@@ -246,15 +228,17 @@ class Theorem:
         links: Sequence[Link],
         values: Iterable[tuple[z3.ExprRef, z3.ExprRef]],
     ) -> tuple[z3.BoolRef, Cut]:
-        """The goal with each free term replaced by its value, or by a constant whose name tells its place among them
-        and its sort; and those terms and constants."""
+        """The goal with each free term replaced by its value, or by a constant that it does not have, whose name tells
+        its place among them and its sort; and those terms and constants."""
         pairs = {term.get_id(): (term, value) for term, value in values}
-        cut: list[tuple[z3.ExprRef, z3.ExprRef]] = []
+        free: dict[int, z3.ExprRef] = {}
         for term in (*inputs, *(term for link in links for term in link.free)):
             if term.get_id() not in pairs and not _is_value(term):
-                constant = self._constant(len(pairs), term)
-                cut.append((term, constant))
-                pairs[term.get_id()] = term, constant
+                free.setdefault(term.get_id(), term)
+        wanted = [_constant(n, term) for n, term in enumerate(free.values(), len(pairs))]
+        determined = [value for link in links for _, value in link.defined]
+        cut = tuple(zip(free.values(), apart(wanted, [goal, *determined]), strict=True))
+        pairs |= {term.get_id(): (term, constant) for term, constant in cut}
         for link in links:
             for term, value in link.defined:
                 if term.get_id() not in pairs and not _is_value(term):
@@ -262,7 +246,7 @@ class Theorem:
                         term,
                         z3.substitute(value, *pairs.values()) if pairs else value,
                     )
-        return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)
+        return z3.substitute(goal, *pairs.values()) if pairs else goal, cut
 
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
@@ -330,6 +314,12 @@ class _Propositions:
         return said if inference.assumed else z3.Implies(premises, said)
 
 
+def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:
+    """What is put in the place of the n-th term that is cut."""
+    bits = f"_{term.size()}" if isinstance(term, z3.BitVecRef) else ""
+    return z3.Const(f"t{n}{bits}", term.sort())
+
+
 def _is_value(term: z3.ExprRef) -> bool:
     return bool(z3.is_bv_value(term) or z3.is_true(term) or z3.is_false(term))
 
@@ -364,8 +354,10 @@ class LemmaCache:
         self._by_formula: dict[int, tuple[z3.BoolRef, Obligation]] = {}  #: of those that are simplified first
 
     def settle(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
-        """The obligation of a lemma, after proving it if it is new.  Raises NotProvedError."""
-        return (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
+        """The obligation of a lemma, in its own words, after proving it if it is new.  Raises NotProvedError."""
+        known = (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
+        name = lemma.stage if lemma.simplified else name_of(lemma, known.script)
+        return restated(known, name, lemma.statement)
 
     def attempt(self, asker: Asker, lemma: Lemma, limit: float) -> Outcome:
         """Try for so many seconds to prove a lemma that is simplified first; what is proved is known from then on."""
@@ -424,12 +416,17 @@ def cache_of(asker: Asker) -> LemmaCache:
 
 
 def prove(asker: Asker, *theorems: Theorem) -> Proof:
-    """Prove every lemma of the theorems; each one's last is its conclusion.  Raises NotProvedError."""
+    """Prove every lemma of the theorems; each one's last is its conclusion.
+
+    Raises NotProvedError, and ArgumentError if there is no theorem, or one without a conclusion.
+    """
+    if not theorems:
+        raise ArgumentError("nothing is to be proved")
     cache, found = cache_of(asker), {}
     for theorem in theorems:
         for lemma in lemmas_of(theorem):
             obligation = cache.settle(asker, theorem, lemma)
-            found[obligation.digest, obligation.name] = obligation
+            found[_said(obligation)] = obligation
     return Proof(tuple(found.values()), key=_KEY)
 
 
@@ -450,6 +447,11 @@ def gathered(digests: Sequence[str], proved: Sequence[Obligation]) -> Proof | No
     return Proof(tuple(by_digest[each] for each in dict.fromkeys(digests)), key=_KEY)
 
 
+def _said(obligation: Obligation) -> tuple[str, str]:
+    """Two theorems may ask the same of a solver: they are two, by what they say."""
+    return obligation.digest, obligation.statement
+
+
 def direct(*obligations: Obligation) -> Proof:
     """Of what was refuted as a whole: the obligations are the conclusion, each of a part of it."""
     if not obligations:
@@ -458,9 +460,14 @@ def direct(*obligations: Obligation) -> Proof:
 
 
 def together(*proofs: Proof) -> Proof:
-    """That all of several hold, each obligation once; the last one's conclusion is the last."""
-    last = {each.digest for each in proofs[-1].obligations}
-    before = {o.digest: o for proof in proofs[:-1] for o in proof.obligations if o.digest not in last}
+    """That all of several hold, each obligation once; the last one's conclusion is the last.
+
+    Raises ArgumentError if there is none.
+    """
+    if not proofs:
+        raise ArgumentError("nothing was proved")
+    last = {_said(each) for each in proofs[-1].obligations}
+    before = {_said(o): o for proof in proofs[:-1] for o in proof.obligations if _said(o) not in last}
     rules = dict.fromkeys(rule for proof in proofs for rule in proof.rules)
     return Proof((*before.values(), *proofs[-1].obligations), tuple(rules), key=_KEY)
 

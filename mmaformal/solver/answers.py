@@ -36,9 +36,28 @@ if TYPE_CHECKING:
     from mmaformal.witness import Witness
 
 
+_KEYS = {"mmaformal.proof.kernel": object(), "mmaformal.solver.asking": object()}
+
+
+def made_by(module: str) -> object:
+    """The key with which a module makes what was proved: the asker obligations, the kernel proofs.
+
+    Raises TypeError for any other module.
+    """
+    if module not in _KEYS:
+        raise TypeError(
+            f"{module} proves nothing: mmaformal.solver.asking makes obligations, mmaformal.proof.kernel proofs"
+        )
+    return _KEYS[module]
+
+
 @dataclass(frozen=True)
 class Obligation:
-    """One statement that was proved: its SMT-LIB 2 script, which asserts the opposite, is unsatisfiable."""
+    """One statement that was proved: its SMT-LIB 2 script, which asserts the opposite, is unsatisfiable.
+
+    Only the asker makes one, of a solver's answer (`mmaformal.solver.asking`).  Raises TypeError for anybody else; so
+    `dataclasses.replace` does too.
+    """
 
     name: str  #: a few words, unique in its proof
     statement: str  #: what holds for all inputs, in words
@@ -47,6 +66,13 @@ class Obligation:
     version: str
     seconds: float
     memory: int = 0  #: the most that the solver's process held, in bytes; 0 if not known
+    key: InitVar[object] = None
+
+    def __post_init__(self, key: object) -> None:
+        if key is not _KEYS["mmaformal.solver.asking"]:
+            raise TypeError(
+                "obligations are made by mmaformal.solver.asking alone, of what a solver answered"
+            )
 
     @property
     def digest(self) -> str:
@@ -141,29 +167,21 @@ class Obligations(Tabular):
             return verdicts
 
 
-_KEY = object()
-
-
-def made_by(module: str) -> object:
-    """The key to `Proof`, for the kernel.  Raises TypeError for anybody else."""
-    if module != "mmaformal.proof.kernel":
-        raise TypeError(f"{module} is not the kernel: proofs are made by mmaformal.proof.kernel")
-    return _KEY
-
-
 @dataclass(frozen=True, repr=False)
 class Proof(Obligations):
     """Obligations that together give the conclusion; the last one is the conclusion itself, under the others.
 
-    Only the kernel makes one (`mmaformal.proof.kernel`).  Raises TypeError for anybody else.
+    Only the kernel makes one (`mmaformal.proof.kernel`), and of obligations.  Raises TypeError for anything else.
     """
 
     rules: tuple[str, ...] = ()  #: what was inferred by more than propositional logic, each a sentence
     key: InitVar[object] = None
 
     def __post_init__(self, key: object) -> None:
-        if key is not _KEY:
+        if key is not _KEYS["mmaformal.proof.kernel"]:
             raise TypeError("proofs are made by mmaformal.proof.kernel alone")
+        if not self.obligations or not all(isinstance(each, Obligation) for each in self.obligations):
+            raise TypeError("a proof is made of obligations, of one at least")
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *(f"  by the rule: {rule}" for rule in self.rules)])
@@ -333,6 +351,9 @@ class Equal(Answer):
     proof: Proof
     seconds: float
 
+    def __post_init__(self) -> None:
+        _demand_proof(self.proof)
+
     def to_json(self) -> dict[str, object]:
         return {
             "answer": "equal",
@@ -350,6 +371,12 @@ class Equal(Answer):
 
     def _html_lines(self) -> list[str]:
         return [_html_list(_by_rules(self.proof))] if self.proof.rules else []
+
+
+def _demand_proof(proof: object) -> None:
+    """Raises TypeError for what is no proof."""
+    if not isinstance(proof, Proof):
+        raise TypeError(f"it takes a proof to say that something holds, not {proof!r}")
 
 
 def _by_rules(proof: Proof) -> list[str]:
@@ -379,6 +406,9 @@ class Holds(Answer):
     seconds: float
     numbers: tuple[Number, ...] = ()  #: those in the statement
     notes: tuple[str, ...] = ()  #: what else was found, such as an input that reaches a bound; a line each
+
+    def __post_init__(self) -> None:
+        _demand_proof(self.proof)
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 
 import z3
 
-from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown
+from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown, made_by
 from mmaformal.solver.deadline import Deadline, check
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib as smtlib
+from mmaformal.solver.terms import apart
 from mmaformal.solver.terms import constants_of as constants_of
+
+Cut = tuple[tuple[z3.ExprRef, z3.ExprRef], ...]  #: terms, and the constants in their place
 
 #: Below this many seconds a question is not worth asking.
 _LEAST = 0.05
@@ -46,7 +48,14 @@ def watching(tell: Callable[[str], None]) -> Iterator[None]:
         _watcher.reset(token)
 
 
-def _obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
+_KEY = made_by(__name__)
+
+
+def obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
+    """What a solver's answer to a script proves.  Raises ValueError where the answer is not `unsat`, or nobody's."""
+    outcome.check()
+    if outcome.verdict != "unsat":
+        raise ValueError(f"{outcome.verdict} proves nothing: {statement}")
     return Obligation(
         name,
         statement,
@@ -55,6 +64,24 @@ def _obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obl
         version=outcome.version,
         seconds=outcome.seconds,
         memory=outcome.memory,
+        key=_KEY,
+    )
+
+
+def restated(known: Obligation, name: str, statement: str, seconds: float | None = None) -> Obligation:
+    """The evidence of an obligation for a lemma that asks the same of a solver, in that lemma's own words."""
+    if (known.name, known.statement) == (name, statement) and seconds is None:
+        return known
+    seconds = known.seconds if seconds is None else seconds
+    return Obligation(
+        name,
+        statement,
+        script=known.script,
+        solver=known.solver,
+        version=known.version,
+        seconds=seconds,
+        memory=known.memory,
+        key=_KEY,
     )
 
 
@@ -114,7 +141,7 @@ class Asker:
         form = renamed(question)
         if form.get_id() in self._known:
             known = self._known[form.get_id()][1]
-            self.proved.append(replace(known, name=name, statement=statement, seconds=0.0))
+            self.proved.append(restated(known, name, statement, 0.0))
             return Outcome("unsat", known.solver, known.version, 0.0)
         simplified = z3.simplify(question, timeout=_SIMPLIFYING)
         if z3.is_false(simplified):
@@ -144,7 +171,7 @@ class Asker:
         except ContradictionError as error:
             return Outcome("unknown", "", "", 0.0, why=str(error))
         if known is not None:
-            self.proved.append(_obligation(name, statement, script, known.outcome))
+            self.proved.append(obligation(name, statement, script, known.outcome))
             return known.outcome
         available = self.left if limit is None else min(self.left, limit)
         if available < _LEAST:
@@ -162,7 +189,7 @@ class Asker:
             except ContradictionError as error:
                 return Outcome("unknown", "", "", outcome.seconds, why=str(error))
         if outcome.verdict == "unsat":
-            self.proved.append(_obligation(name, statement, script, outcome))
+            self.proved.append(obligation(name, statement, script, outcome))
         return outcome
 
     def prove(
@@ -180,14 +207,35 @@ class Asker:
         holds for any value of a term holds for its own.  So `unsat` is a proof of the claim itself, while `sat`
         may only mean that too much was cut away.
         """
-        return self.satisfy(name, statement, [opposite(claim, using, cut)], limit=limit)
+        refuted, _ = cut_away(opposite(using, [claim]), cut)
+        return self.satisfy(name, statement, [refuted], limit=limit)
 
 
-def opposite(claim: z3.BoolRef, using: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]) -> z3.BoolRef:
-    """What `Asker.prove` has refuted: the premises without the claim, `cut{i}` in the place of the i-th term."""
-    fresh = [(term, z3.Const(f"cut{i}", term.sort())) for i, term in enumerate(cut)]
-    goal = z3.And(*using, z3.Not(claim))
-    return z3.substitute(goal, *fresh) if fresh else goal
+def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:
+    claims = [claim for claim in claims if not z3.is_true(claim)]
+    if not claims:
+        return z3.BoolVal(True)
+    return z3.And(claims) if len(claims) > 1 else claims[0]
+
+
+def opposite(premises: Sequence[z3.BoolRef], claims: Sequence[z3.BoolRef], whole: bool = False) -> z3.BoolRef:
+    """What is to be refuted, so that all of the claims follow from the premises: these hold, and one of those does not.
+
+    The `whole` implication is negated where the question is not simplified first: the scripts of such questions are
+    what files of evidence know.
+    """
+    claim = conjunction(claims)
+    if whole:
+        return z3.Not(z3.Implies(conjunction(premises), claim))
+    return z3.And(*premises, z3.Not(claim))
+
+
+def cut_away(goal: z3.BoolRef, terms: Iterable[z3.ExprRef]) -> tuple[z3.BoolRef, Cut]:
+    """The goal with a constant in the place of each term, `cut0`, `cut1`, …, none of which it has; and these pairs."""
+    terms = list(terms)
+    wanted = [z3.Const(f"cut{i}", term.sort()) for i, term in enumerate(terms)]
+    cut = tuple(zip(terms, apart(wanted, [goal]), strict=True))
+    return (z3.substitute(goal, *cut) if cut else goal), cut
 
 
 def renamed(term: z3.BoolRef) -> z3.BoolRef:

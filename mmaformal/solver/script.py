@@ -33,6 +33,11 @@ _NAMES = _CORE | _DIVISIONS | {name: name for name in (*_UNARY, *_BINARY, *_REAL
 #: z3 lets these take any number of operands, SMT-LIB 2.6 two.
 _FOLDED = frozenset((*_BINARY, *_DIVISIONS.values()))
 
+#: What these names mean is fixed.
+_RESERVED = frozenset(
+    (*_NAMES.values(), "true", "false", "/", "let", "forall", "exists", "as", "_", "!", "par")
+)
+
 #: Longer terms get a name of their own, so that lines are short and nothing is deeply nested.
 _LONG = 90
 
@@ -69,21 +74,34 @@ def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str
     said: dict[int, str] = {}
     declared: list[str] = []
     defined: list[str] = []
+    names = set(_RESERVED)
     for node in nodes:
         number, handle, operands = node
         if not operands:
             text, constant = _say_leaf(context, handle)
             if constant:
+                _name(text, names)
                 declared.append(f"(declare-fun {text} () {sorts[context, handle]})\n")
         else:
             text = _say(heads[context, handle], [said[x] for x in operands])
             if uses[number] > 1 or len(text) > _LONG:
                 name = f"{prefix}{len(defined)}"
+                _name(name, names)
                 defined.append(f"(define-fun {name} () {sorts[context, handle]} {text})\n")
                 text = name
         said[number] = text
     asserted = [f"(assert {said[term.get_id()]})\n" for term in assertions]
     return "".join(declared), "".join(defined), "".join(asserted), sorts.logic
+
+
+def _name(text: str, names: set[str]) -> None:
+    """Note a name.  Raises ValueError if it is another's already, or cannot be written."""
+    bare = text.removeprefix("|").removesuffix("|")
+    if bare in names:
+        raise ValueError(f"two things are called {bare} in one question")
+    if "|" in bare or "\\" in bare:
+        raise ValueError(f"no constant can be called {bare}")
+    names.add(bare)
 
 
 class _Sorts:

@@ -70,6 +70,25 @@ def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     ]
 
 
+def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
+    """Constants that occur in none of the terms: those wanted, each with a `!` or more behind its name if need be."""
+    marked = [(each, z3.Const(f"{each.decl().name()}!", each.sort())) for each in wanted]
+    if not marked or all(z3.substitute(term, *marked).eq(term) for term in terms):
+        return list(wanted)
+    names = {str(each.decl().name()) for each in wanted}
+    taken = {str(each.decl().name()) for term in terms for each in constants_of(term)}
+    found = []
+    for each in wanted:
+        name = str(each.decl().name())
+        while name in taken:
+            name += "!"
+            while name in names:
+                name += "!"
+        taken.add(name)
+        found.append(z3.Const(name, each.sort()))
+    return found
+
+
 def is_constant(context: z3.ContextObj, handle: Handle) -> bool:
     """Whether a term without operands is an uninterpreted constant."""
     if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:

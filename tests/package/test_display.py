@@ -17,7 +17,7 @@ from typing import Any, is_typeddict
 import numpy as np
 import pytest
 import z3
-from proofs import some_proof
+from proofs import answered, some_proof
 
 import mmaformal
 import mmaformal.queries.elimination as elimination
@@ -96,7 +96,7 @@ EASY = [fixed(a=dict.fromkeys(range(64), 0), b=dict.fromkeys(range(64), 0), c=0x
 
 
 def obligations(count: int = 20) -> tuple[Obligation, ...]:
-    return tuple(Obligation(f"o{i}", LONG, LONG, "z3", "1", 0.5) for i in range(count))
+    return tuple(answered(f"o{i}", LONG, LONG, "z3", "1", 0.5) for i in range(count))
 
 
 def samples(folder: Path) -> Iterator[Any]:

@@ -21,12 +21,12 @@ import z3
 from conftest import solver_processes, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from proofs import some_proof
+from proofs import answered, some_proof
 
 from mmaformal import Equal, ampere, blackwell, find_difference, hopper
 from mmaformal.proof.kernel import together
 from mmaformal.solver import portfolio as portfolio_module
-from mmaformal.solver.answers import Obligation, Proof
+from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker, constants_of, renamed, smtlib
 from mmaformal.solver.portfolio import NoSolverError, Outcome, Portfolio, installed_backends
 
@@ -494,9 +494,9 @@ def test_either_solver_and_any_other_confirms_a_proof(proof: Proof, backend: str
 
 
 def test_what_is_no_proof_is_not_confirmed() -> None:
-    wrong = some_proof(Obligation("wrong", "143 has no factors", EASY, "z3", "0", 0.0))
+    wrong = some_proof(answered("wrong", "143 has no factors", EASY, "z3", "0", 0.0))
     assert wrong.confirm("z3") == {"wrong": "sat"}
-    late = some_proof(Obligation("late", "…", HARD, "z3", "0", 0.0))
+    late = some_proof(answered("late", "…", HARD, "z3", "0", 0.0))
     assert late.confirm("bitwuzla", 0.2)["late"].startswith("unknown: ")
 
 
