@@ -20,14 +20,21 @@ lint: $(VENV)/tools
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# Most of the time of a fresh install is spent on byte-compiling packages: each module is compiled when it is first
+# imported instead.  The pip of $(PYTHON) installs (--python needs pip 22.3); where there is none, the environment's own.
+PIP = $$($(PYTHON) -m pip --python $(BIN)/python --version >/dev/null 2>&1 && echo $(PYTHON) -m pip --python $(BIN)/python || \
+	echo $(BIN)/python -m pip)
+INSTALL = $(PIP) install --quiet --disable-pip-version-check --no-compile
+
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --without-pip $(VENV)
+	$(PYTHON) -m pip --python $@ --version >/dev/null 2>&1 || $@ -m ensurepip
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) pip --editable .
 	touch $@
 
 $(VENV)/tools: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(INSTALL) pip --editable '.[test,lint]'
 	touch $@ $(VENV)/installed

@@ -1,7 +1,18 @@
-"""The packages: those below mmaformal/ are found, those that stand beside it are named (pyproject.toml)."""
+"""The packages of mmaformal; `encodings/` and `queries/`, which stand beside it, are parts of it by symbolic links."""
+
+from pathlib import Path
 
 from setuptools import find_packages, setup
 
-PLACED = ["mmaformal.encodings.executable", "mmaformal.encodings.smt", "mmaformal.queries"]
+LINKED = {
+    "mmaformal.encodings.executable": "encodings/executable",
+    "mmaformal.encodings.smt": "encodings/smt",
+    "mmaformal.queries": "queries",
+}
 
-setup(packages=[*find_packages(include=["mmaformal", "mmaformal.*"]), *PLACED])
+linked = Path("mmaformal/queries").is_dir()  # not where Git makes no symbolic links, as on Windows
+setup(
+    packages=sorted({*find_packages(include=["mmaformal", "mmaformal.*"]), *LINKED}),
+    # Of {"": "."} an editable install is a plain path, which type checkers and editors follow; by default it is code.
+    package_dir={"": "."} if linked else LINKED,
+)
