@@ -253,7 +253,7 @@ def name(required: bool = True) -> Callable[[Command], Command]:
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 verbose = click.option(
-    "--verbose", "-v", is_flag=True, help="Print what was proved, obligation by obligation."
+    "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
 )
 
 chain = click.option(

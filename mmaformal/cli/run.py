@@ -25,6 +25,7 @@ from mmaformal.formats import Format
 @options.chain
 @options.replace
 @options.model
+@options.verbose
 @options.json
 def run(
     arch: Architecture,
@@ -37,6 +38,7 @@ def run(
     pad: bool,
     chain: int | None,
     changes: tuple[options.Change, ...],
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Evaluate one dot product-add, c + Σ a·b, stage by stage.
@@ -64,7 +66,7 @@ def run(
     if as_json:
         told = {"instruction": i.name, "architecture": i.architecture, "d": f"{d:#x}"}
         return answered(json.dumps(told), SETTLED)
-    lines = [str(i), explain_case(i, a_codes, b_codes, c_code, *scales)]
+    lines = [str(i), explain_case(i, a_codes, b_codes, c_code, *scales, whole=verbose)]
     exact = exact_dot_add(spec, a_codes, b_codes, c_code, *scales)
     if exact is not None:
         lines.append(f"exact:  {number_text(exact)}")

@@ -183,7 +183,7 @@ def test_diff_prints_the_answer(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     cuda, smtlib = tmp_path / "case.cu", tmp_path / "proofs"
     status, out, err = run(capsys, *EASY_DIFF, "--cuda", str(cuda), "--smtlib", str(smtlib))
     assert (status, err) == (0, "")
-    assert out.startswith("Different: ampere HMMA.1688.F32 = hopper HMMA.1688.F32 where ")
+    assert out.startswith("Different: ampere HMMA.1688.F32 ≠ hopper HMMA.1688.F32 where ")
     assert "c = 0x3f800000" in out
     assert "mma.sync" in cuda.read_text()
     assert list(smtlib.glob("*.smt2"))
