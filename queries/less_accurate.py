@@ -44,6 +44,7 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.witness import WitnessError
 
 #: the last place of a product of fp32, and how far above it the highest one is
 _LAST = 2 * (fp32.min_exponent - fp32.fraction_bits)
@@ -271,7 +272,8 @@ class _Smallest(Search):
     def _fails(self, found: Found) -> Fails:
         """With the witness, which both encodings re-run."""
         codes = found.codes
-        assert self._seen([codes]) == [True]
+        if self._seen([codes]) != [True]:
+            raise WitnessError(f"a solver is wrong: the first is not farther from the exact sum on {codes}")
         runs = tuple(Run(i.name, i.spec, codes, run_both(i, codes)) for i in (self.x, self.y))
         witness = CaseWitness(self.x, runs, exact(self.spec, codes), minimality=self.minimality)
         return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)
