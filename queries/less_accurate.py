@@ -29,6 +29,7 @@ from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
+from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
@@ -63,9 +64,12 @@ def less_accurate(
 
     `Fails` with the smallest such input, as `find_difference` has it; `Holds` if there is none, of both encodings.
 
-    Raises ValueError for instructions of other types than fp32, or not of one K; NoSolverError without a solver.
+    Raises ValueError for instructions of other types than fp32, or not of one K, and unless `products` is 1 or more;
+    NoSolverError without a solver.
     """
     checked_timeout(timeout)
+    if integer(products, "products") < 1:
+        raise ValueError(f"products is {products}: inputs have 1 nonzero product at least")
     x, y = instruction_meant(x), instruction_meant(y)
     for each in (x, y):
         formats = {each.a_format, each.b_format, each.c_format, each.d_format}
