@@ -11,8 +11,8 @@ A document that has such numbers lists the phrases they stand in, in a comment a
     -->
 
 Each phrase is looked for in the text, a space being any white space, and a number any number, so that the document
-reads as if no tool had touched it.  {name} is a number in digits, {name:word} in words, {name:Word} capitalised.  A phrase that
-does not occur is an error: the sentence was rewritten, and its phrase is to be rewritten with it.
+reads as if no tool had touched it.  {name} is a number in digits, {name:word} in words, {name:Word} capitalised.  A
+phrase that does not occur is an error: the sentence was rewritten, and its phrase is to be rewritten with it.
 """
 
 from __future__ import annotations
