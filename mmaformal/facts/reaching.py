@@ -22,7 +22,6 @@ from mmaformal.facts.alignment import (
 )
 from mmaformal.facts.fused_steps import (
     Fused,
-    as_one_step,
     fused_step,
     one_step,
 )
@@ -190,7 +189,8 @@ def reach(instruction: Instruction) -> CaseWitness | None:
     codes = reaching(spec, x, case)
     if codes is None:
         return None
-    single = as_one_step(instruction)
+    block = {"scale_block": spec.scale_block} if spec.scale_block else {}
+    single = instruction.replace(k=spec.k, **block)
     value = exact(spec, codes)
     total, e_max = rounded_sum(spec, x, codes)
     if value is None or abs(total - value) != case.n * Fraction(2) ** (e_max - x.F):

@@ -138,8 +138,7 @@ def _settle(
         if found.verdict != "unsat":
             return found
     budget.cases -= 1  # that there are no others is no case
-    if budget.cases - cases < len(split):
-        raise RuntimeError(f"{len(split)} cases were to be settled, and {budget.cases - cases} were")
+    assert budget.cases - cases >= len(split)
     return budget.confirmation("unsat")
 
 

@@ -343,6 +343,5 @@ def _sorts(two: Two[AnyEfda]) -> TypeGuard[Two[efda.SortedStep]]:
 def doubled(two: Two[AnyEfda]) -> Link:
     if _in_fixed_point(two):
         return _fixed_point(two)
-    if not _sorts(two):
-        raise ArgumentError("terms are not sorted")
+    assert _sorts(two)
     return _sorted(two)
