@@ -371,6 +371,14 @@ class Parameters:
 _LANE = 1 << 61
 
 
+def most_places(products: int) -> int:
+    """The most fractional bits F with which a sum of so many aligned products and c stays within a lane.
+
+    A product is below 4 and c below 2, so that the sum is at most products · (2^(F+2) − 1) + 2^(F+1) ≤ 2^61.
+    """
+    return ((_LANE + products) // (4 * products + 2)).bit_length() - 1
+
+
 def _check_exponent(parameters: Parameters, e_zero: int | None) -> None:
     parameters._needs(e_zero is None or abs(e_zero) <= 4096, f"−4096 ≤ e_zero ≤ 4096, not {e_zero}")
 
@@ -650,10 +658,11 @@ class Fda(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
-        self._needs(1 <= self.F <= 48, f"1 ≤ F ≤ 48 (the executable's lanes have 64 bits), not {self.F}")
         _check_cut(self, self.cut)
-        most = (_LANE - (2 << self.F)) // ((4 << self.F) - 1)
-        self._needs(most >= self.L, f"L ≤ {most}, where F = {self.F} (64-bit lanes), not {self.L}")
+        most = most_places(self.L)
+        self._needs(most >= 1, f"fewer products per step, in 64-bit lanes, than L = {self.L}")
+        what = f"1 ≤ F ≤ {most} for L = {self.L} (a sum is one of the executable's 64-bit lanes)"
+        self._needs(1 <= self.F <= most, f"{what}, not F = {self.F}")
         _check_exponent(self, self.e_zero)
 
     @property
@@ -800,7 +809,7 @@ class Gfda(Parameters):
             1 <= self.G <= 64 and self.L >= 1 and self.L % self.G == 0,
             f"L = {self.L} a multiple of G = {self.G}, 1 to 64",
         )
-        self._needs(1 <= self.F <= self.W <= 48, f"1 ≤ F = {self.F} ≤ W = {self.W} ≤ 48")
+        self._needs(1 <= self.F <= self.W <= 59, f"1 ≤ F = {self.F} ≤ W = {self.W} ≤ 59")
         _check_cut(self, self.cut)
         _check_exponent(self, self.e_zero)
         most = min(_LANE // (4 << self.W), (_LANE - (2 << self.F)) // (4 << self.F) // self.L * self.G)

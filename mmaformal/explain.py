@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.brief import MOST_GROUPS, MOST_LINES, first_rows, more, places, rows_together, together
 from mmaformal.display import columns
 from mmaformal.folding import fold
 from mmaformal.formats import Format
@@ -49,25 +50,55 @@ def exact_dot_add(
     return total
 
 
+def input_lines(
+    spec: DotAdd,
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    scale_a: Sequence[int] = (),
+    scale_b: Sequence[int] = (),
+    *,
+    shown: Sequence[int],
+    width: int,
+    whole: bool = False,
+) -> list[str]:
+    """The inputs, equal ones together, of the products `shown`; names in `width` columns; c, then the scales, last."""
+
+    pairs = together((k, (a[k], b[k])) for k in shown)
+    kept = list(pairs) if whole else list(pairs)[:MOST_GROUPS]
+    named: list[tuple[str, str]] = []
+    for x, y in kept:
+        where = places(pairs[x, y], whole)
+        named += [(f"a[{where}]", code_text(x, spec.a_format)), (f"b[{where}]", code_text(y, spec.b_format))]
+    if hidden := sum(map(len, list(pairs.values())[len(kept) :])):
+        named.append((more(hidden, "product"), ""))
+    named.append(("c", code_text(c, spec.c_format)))
+    if spec.scale_format is not None:
+        for name, scales in (("scale_a", scale_a), ("scale_b", scale_b)):
+            for code, blocks in together(enumerate(scales)).items():
+                named.append((f"{name}[{places(blocks, whole)}]", code_text(code, spec.scale_format)))
+    width = max(width - 2, *(len(name) + 2 for name, text in named if text))
+    return [f"  {name:<{width}}{text}".rstrip() for name, text in named]
+
+
 # ---- telling ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class NumberedStep(ToldStep):
+class _Numbered(ToldStep):
     """A step, and which ones of the chain it tells of, from 0."""
 
     numbers: range = range(1)
 
 
-def told_steps(
+def _steps(
     instruction: Instruction,
     a: Sequence[int],
     b: Sequence[int],
     c: int,
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
-) -> list[NumberedStep]:
-    """The steps of one dot product-add of codes (Python ints), told; like ones together."""
+) -> list[_Numbered]:
     spec = instruction.spec
     # Python's integers: those of a code of 64 bits are unsigned.
     sides = [
@@ -77,9 +108,7 @@ def told_steps(
     told = teller_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
     return [
-        NumberedStep(
-            [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers
-        )
+        _Numbered([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers)
         for step, numbers in zip(told, folded.stand_for, strict=True)
     ]
 
@@ -98,23 +127,47 @@ def explain_case(
     c: int,
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
+    *,
+    whole: bool = True,
 ) -> str:
-    """One dot product-add of `instruction` on codes (Python ints), stage by stage."""
-    steps = told_steps(instruction, a, b, c, scale_a, scale_b)
-    lines = []
+    """One dot product-add of `instruction` on codes (Python ints), stage by stage.
+
+    Not the `whole`: where that is long, the first step that cuts something off, and the result.
+    """
+    steps = _steps(instruction, a, b, c, scale_a, scale_b)
     count = steps[-1].numbers.stop
-    for step in steps:
-        first, last = step.numbers.start + 1, step.numbers.stop
-        title = f"step {first} of {count}" if count > 1 else "the step"
-        if last > first:
-            title = f"steps {first} to {last} of {count}, all alike"
-        if step.idle:
-            lines.append(f"{title}: all products are zero, c passes unchanged")
-            continue
-        lines.append(f"{title}:")
-        width = max(len(row.label) for row in step.rows)
-        lines += [f"  {row.stage:<10}  {row.label:<{width}}  {row.text}" for row in step.rows]
+    told = [_step_lines(step, count, whole=True) for step in steps]
+    if whole or sum(map(len, told)) <= MOST_LINES:
+        return "\n".join(line for lines in told for line in lines)
+    shown = next((step for step in steps if not step.idle and _cuts(step)), steps[0])
+    lines = _step_lines(shown, count, whole=False)
+    if len(steps) > 1:
+        d = steps[-1].rows[-1]
+        others = count - len(shown.numbers)
+        lines += [more(others, "step"), f"  {d.stage:<10}  {d.label}, in the end  {d.text}"]
     return "\n".join(lines)
+
+
+def _step_lines(step: _Numbered, count: int, whole: bool) -> list[str]:
+    """A step, of so many of the chain."""
+    first, last = step.numbers.start + 1, step.numbers.stop
+    title = f"step {first} of {count}" if count > 1 else "the step"
+    if last > first:
+        title = f"steps {first} to {last} of {count}, all alike"
+    if step.idle:
+        return [f"{title}: all products are zero, c passes unchanged"]
+    given = [("", row.stage, row.label, row.text) for row in step.rows]
+    rows = rows_together(given, 2) if whole else first_rows(given, 2)
+    width = max(len(label) for _, _, label, text in rows if text)
+    return [
+        f"{title}:",
+        *(f"  {stage:<10}  {label:<{width}}  {text}".rstrip() for _, stage, label, text in rows),
+    ]
+
+
+def _cuts(step: _Numbered) -> bool:
+    """Whether it cuts or rounds something off."""
+    return any("(lost " in row.text or (row.stage == "round" and row.text != "nothing") for row in step.rows)
 
 
 def explain_difference(
@@ -125,39 +178,56 @@ def explain_difference(
     c: int,
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
+    *,
+    whole: bool = True,
 ) -> str:
     """Both computations side by side, the first difference named.
 
     Steps in which nothing happens are folded away; if what is left has not the same number of steps on both
-    sides, the computations are told one after the other.
+    sides, the computations are told one after the other.  Not the `whole`: where that is long, the first step that
+    differs.
     """
-    left, right = _foldable(*(told_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
+    left, right = _foldable(*(_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
     if len(left) != len(right):
         apart = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
-            + explain_case(i, a, b, c, scale_a, scale_b)
+            + explain_case(i, a, b, c, scale_a, scale_b, whole=whole)
             for i, steps in ((x, left), (y, right))
         ]
         return "where they part: they do not add the same terms in one step\n\n" + "\n\n".join(apart)
 
-    table: list[tuple[str, str, str, str, str]] = []  # mark, stage, label, left, right
+    tables: list[list[tuple[str, ...]]] = []  # of each step: mark, stage, label, left, right
     first = ""
     for number, (rows, others) in enumerate(zip(left, right, strict=True), 1):
         prefix = f"{number}: " if len(left) > 1 else ""
         ours = {(r.stage, r.label): r.text for r in rows.rows}
         theirs = {(r.stage, r.label): r.text for r in others.rows}
+        tables.append([])
         for key in _merged(list(ours), list(theirs)):
             mine, other = ours.get(key), theirs.get(key)
             mark = "≠" if mine != other and mine is not None and other is not None else " "
             if mark == "≠" and not first:
                 first = f"{prefix}{key[0]}, {key[1]}"
-            table.append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
+            tables[-1].append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
     heads = (x.label, y.label) if x.label != y.label else (x.parameters.describe(), y.parameters.describe())
+    table, rest = _shown(tables, whole)
     told = [("", "", "", *heads), *((f"  {mark}", *cells) for mark, *cells in table)]
-    return "\n".join([f"where they part: {first}", "", *columns(told, (" ", "  ", "   ", "  "))])
+    return "\n".join([f"where they part: {first}", "", *columns(told, (" ", "  ", "   ", "  ")), *rest])
 
 
-def _foldable(x: list[NumberedStep], y: list[NumberedStep]) -> tuple[list[NumberedStep], list[NumberedStep]]:
+def _shown(
+    tables: Sequence[Sequence[tuple[str, ...]]], whole: bool
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The rows of all steps, or of the first that differs where they are many; and what is said of the rest."""
+    rows = [row for table in tables for row in rows_together(table, 2)]
+    if whole or len(rows) <= MOST_LINES:
+        return rows, []
+    differing = next((table for table in tables if any(row[0] == "≠" for row in table)), tables[0])
+    rest = [f"  {more(len(tables) - 1, 'step')}"] if len(tables) > 1 else []
+    return first_rows(differing, 2), rest
+
+
+def _foldable(x: list[_Numbered], y: list[_Numbered]) -> tuple[list[_Numbered], list[_Numbered]]:
     """Both without their idle steps; where they have equally many steps, without those idle on both sides."""
     if x[-1].numbers.stop == y[-1].numbers.stop:
         mine, other = ({step.numbers.start: step for step in steps} for steps in (x, y))

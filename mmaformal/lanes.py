@@ -336,7 +336,8 @@ class Lane:
         self, tracer: Tracer, op: str, operands: tuple[Node, ...], range_: Range, term: z3.BitVecRef,
         sample: Sample, beneath: frozenset[Lane] = frozenset(), frames: tuple[FrameType, ...] = (),
     ) -> None:  # fmt: skip
-        assert term.size() == range_.bits
+        if term.size() != range_.bits:
+            raise LaneError(f"a term of {term.size()} bits for a lane in {range_}")
         self.tracer, self.op, self.operands, self.range = tracer, op, operands, range_
         self.term, self.sample = term, sample
         self.beneath = beneath  #: lanes known not to be above this one

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmaformal.algorithms import Muladd, Sfma, Wfma
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
@@ -99,7 +100,7 @@ class Structure(ShortRepr):
     def text(self) -> str:
         """In words, for a person."""
         i = self.instruction
-        chains = f"a chain of {i.label} over K, {i.k} at a time, from +0"
+        chains = f"a chain of {plain_name(i)} over K, {i.k} at a time, from +0"
         if not self.whole:
             parts = f"blocks of {self.block}" if self.block else f"{self.lanes} lanes by turns"
             if self.halved is not None:
@@ -128,8 +129,21 @@ class Structure(ShortRepr):
             "order": self.order,
             "total": self.total.name,
             "d_format": self.result.name,
+            "name": plain_name(i),
             "text": self.text,
         }
+
+
+def plain_name(instruction: Instruction) -> str:
+    """`IEEE fma` for what IEEE 754 defines, whoever has it; the label of any other instruction."""
+    p, i = instruction.parameters, instruction
+    if isinstance(p, Sfma) and p.rho.name.startswith("IEEE-"):
+        return "IEEE fma"
+    if isinstance(p, Wfma) and p.rho.name.startswith("IEEE-"):
+        return f"IEEE fma of {i.a_format} × {i.b_format} onto {i.d_format}"
+    if isinstance(p, Muladd) and {p.product.name, p.rho.name} == {f"IEEE-{i.d_format.name.upper()}"}:
+        return f"IEEE multiplication and addition in {i.d_format}"
+    return i.label
 
 
 def replay(

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, plain_parameter
+from mmaformal.brief import products_text
 from mmaformal.display import html_folded, html_text, html_title, short_text
-from mmaformal.explain import code_text, exact_dot_add, explain_difference, number_text, ulps_apart
+from mmaformal.explain import (
+    code_text,
+    exact_dot_add,
+    explain_difference,
+    input_lines,
+    number_text,
+    ulps_apart,
+)
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
@@ -168,11 +175,16 @@ class Witness:
             return f"({value})" if value.startswith("-") else value
 
         a, b, c, _, _ = self._ints
-        parts = [
-            f"{text(a[k], self.x.a_format)}·{text(b[k], self.x.b_format)}" + (f" [k={k}]" if k else "")
-            for k in range(self.x.k)
-            if (a[k], b[k]) != (0, 0)
-        ]
+        products = {k: pair for k, pair in enumerate(zip(a, b, strict=True)) if pair != (0, 0)}
+
+        def product(pair: tuple[int, int]) -> str:
+            return f"{text(pair[0], self.x.a_format)}·{text(pair[1], self.x.b_format)}"
+
+        parts = products_text(
+            products,
+            lambda where, pair: f"{product(pair)} [k={where}]",
+            lambda k, pair: product(pair) + (f" [k={k}]" if k else ""),
+        )
         if c or not parts:
             parts.append(text(c, self.x.c_format))
         return " + ".join(parts)
@@ -212,23 +224,6 @@ class Witness:
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
         return c_source(cases, self.a, self.b, self.c)
 
-    def to_npz(self, path: str | Path) -> None:
-        """Write the case as a recording of one row, which `mmaformal check` reads: its d is what x's model gives.
-
-        With the d that a machine gave in its place, `mmaformal check` says whether the machine does as the model.
-        The path may end in .parquet or .csv too.  Raises ValueError for an instruction that no recording can name.
-        """
-        from mmaformal.recordings.write import write_rows
-
-        d = np.array(self.results[0], self.x.d_format.word)
-        rows = {"a": self.a, "b": self.b, "c": self.c, "d": d}
-        if self.x.spec.scale_format is not None:
-            rows |= {"scale_a": self.scale_a, "scale_b": self.scale_b}
-        source = (
-            f"the model of {self.x.label}: no hardware was run; {self.y.label} gives {self.results[1]:#x}"
-        )
-        write_rows(self.x, {name: codes[None] for name, codes in rows.items()}, path, {"source": source})
-
     def to_json(self) -> dict[str, object]:
         """Codes as hexadecimal strings, the models with their parameters."""
 
@@ -265,7 +260,14 @@ class Witness:
         return out
 
     def __str__(self) -> str:
-        return "\n\n".join([self._inputs(), "\n".join(["results", *self._results()]), self._told()])
+        return self._text(whole=False)
+
+    def verbose(self) -> str:
+        """`str` of it, with every product and every step."""
+        return self._text(whole=True)
+
+    def _text(self, whole: bool) -> str:
+        return "\n\n".join([self._inputs(whole), "\n".join(["results", *self._results()]), self._told(whole)])
 
     def __repr__(self) -> str:
         return short_text(self, f"{self.x.label} = {self.y.label}", self.summary)
@@ -281,24 +283,17 @@ class Witness:
             ]
         )
 
-    def _told(self) -> str:
+    def _told(self, whole: bool = False) -> str:
         """Where they part, stage by stage."""
-        return explain_difference(self.x, self.y, *self._ints)
+        return explain_difference(self.x, self.y, *self._ints, whole=whole)
 
-    def _inputs(self) -> str:
+    def _inputs(self, whole: bool = False) -> str:
         a, b, c, scale_a, scale_b = self._ints
         spec = self.x.spec
         shown = [k for k in range(spec.k) if not _plain_zero(a[k], spec.a_format, b[k], spec.b_format)]
         hidden = spec.k - len(shown)
         lines = ["inputs" + (f"  ({hidden} products +0·+0 not shown)" if hidden else "")]
-        for k in shown:
-            lines.append(f"  a[{k}]".ljust(10) + code_text(a[k], spec.a_format))
-            lines.append(f"  b[{k}]".ljust(10) + code_text(b[k], spec.b_format))
-        lines.append("  c".ljust(10) + code_text(c, spec.c_format))
-        if spec.scale_format is not None:
-            for side, scales in (("a", scale_a), ("b", scale_b)):
-                for block, code in enumerate(scales):
-                    lines.append(f"  scale_{side}[{block}]".ljust(14) + code_text(code, spec.scale_format))
+        lines += input_lines(spec, a, b, c, scale_a, scale_b, shown=shown, width=10, whole=whole)
         exact = exact_dot_add(spec, a, b, c, scale_a, scale_b)
         if exact is not None:
             lines.append(f"exact c + Σ a·b: {number_text(exact)}")

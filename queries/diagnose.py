@@ -156,14 +156,21 @@ def _family_lines(classes: Sequence[Explanation]) -> list[str]:
         lines.append(
             f"that is {', '.join(known[:3])}{f' and {len(known) - 3} more' if len(known) > 3 else ''}"
         )
+    model = classes[0].model
     members = [spec for each in classes for spec in each.members]
+    own = [spec for spec in members if spec.parameters.algorithm == model.parameters.algorithm]
+    others = [spec for spec in members if spec.parameters.algorithm != model.parameters.algorithm]
     undecided = [
-        f"{name} ({values_text([spec.parameters[name] for spec in members])})"
-        for name in classes[0].model.parameters
-        if len({spec.parameters[name] for spec in members}) > 1
+        f"{name} ({values_text([spec.parameters[name] for spec in own])})"
+        for name in model.parameters
+        if len({spec.parameters[name] for spec in own}) > 1
     ]
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        lines.append(f"no input tried tells it from {others[0].text}{more}")
     if undecided:
         lines.append(f"not told by these rows: {', '.join(undecided)}")
+    if undecided or others:
         proved = sum(len(each.same) for each in classes)
         of = f"{len(members)} models" + (
             f", {proved} of them proved to be another's function" if proved else ""

@@ -5,9 +5,8 @@
     replay(A2, B2, found.structures[0])
 
 Every instruction of the registry that takes the types, in every structure of a finite space, is run on a few rows;
-those that reproduce them, on all.  Structures that explain every element are one answer where they are the same
-additions of the same instruction, of instructions proved equal, or are proved to be the same function but for results
-below the least normal number.
+those that reproduce them, on all.  Structures that explain every element are one answer where they are one function
+(`mmaformal.queries.structure_classes`).
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
+from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.display import ShortRepr, counted
-from mmaformal.facts.registry import facts_of
 from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.proof.lemmas import Relay
-from mmaformal.queries.classes import as_instruction
-from mmaformal.queries.find_difference import find_difference
-from mmaformal.solver.answers import Equal, Proof
+from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
 from mmaformal.solver.asking import Asker
-from mmaformal.structures import Codes, Merging, Structure, finished, merged, products, replay
+from mmaformal.solver.deadline import Deadline, check, checked_timeout
+from mmaformal.structures import Codes, Structure, finished, plain_name, replay
 
 #: How many chains may take the instructions of K in turn.
 LANES = (2, 4, 8, 16, 32)
 #: Of how many instructions the first half of what is left is a multiple.
 HALVED = (1, 2, 4, 8, 16)
-ORDERS: tuple[Merging, ...] = ("sequential", "pairwise", "halves")
 #: Rows that a structure has to reproduce before it is run on all.
 _FIRST_ROWS = 2
-#: How many of those that explain not all are told.
-_NEAREST = 3
+#: How many of those that explain not all are told; and of those that do, for a person.
+_NEAREST, _LISTED = 3, 8
+#: The part of the time that the search may take; what is left is for comparing what was found.
+_SEARCHING = 0.75
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,23 +59,15 @@ class Miss(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class SameAs(ShortRepr):
-    """A structure that explains every element, as another one does, and why they are one answer."""
-
-    structure: Structure
-    other: Structure
-    why: str
-    proof: Proof | None = None
-
-
-@dataclass(frozen=True, repr=False)
 class GemmDiagnosis(ShortRepr):
     """What explains a product, and what was tried."""
 
     structures: tuple[Structure, ...]  #: each explains every element; no two are known to be one function
+    not_compared: int  #: more structures that explain every element
     same: tuple[SameAs, ...]
     nearest: tuple[Miss, ...]  #: told where nothing explains it
     tried: int  #: structures
+    complete: bool  #: whether all were tried; if not, the time was up
     instructions: tuple[Instruction, ...]  #: one for each function
     shape: tuple[int, int, int]  #: M, K, N
     seconds: float
@@ -93,41 +84,56 @@ class GemmDiagnosis(ShortRepr):
     def summary(self) -> str:
         """One line."""
         if not self.structures:
-            return f"nothing tried explains all {counted(self.elements, 'element')}"
-        first = f"{self.structures[0]}"
-        return (
-            first
-            if len(self.structures) == 1
-            else f"{len(self.structures)} structures explain it: {first}; …"
-        )
+            early = "" if self.complete else "the time was up early: "
+            return f"{early}nothing tried explains all {counted(self.elements, 'element')}"
+        first, n = f"{self.structures[0]}", len(self.structures) + self.not_compared
+        return first if n == 1 else f"{n:,} structures explain it: {first}; …"
 
     def __str__(self) -> str:
         m, k, n = self.shape
-        lines = [self.summary] if len(self.structures) < 2 else ["not told apart by these elements:"]
-        if len(self.structures) > 1:
-            lines += [f"  {each}" for each in self.structures]
-        for kept in self.structures:
-            reasons = dict.fromkeys(each.why for each in self.same if each.other == kept)
-            for why in reasons:
-                alike = [each for each in self.same if (each.other, each.why) == (kept, why)]
-                more = f", and {len(alike) - 1} more" if alike[1:] else ""
-                lines.append(f"  the same: {alike[0].structure}{more}\n    ({why})")
+        several = len(self.structures) + self.not_compared > 1
+        lines = ["not told apart by these elements:"] if several else [self.summary]
+        if several:
+            lines += [f"  {each}" for each in self.structures[:_LISTED]]
+            if (more := len(self.structures) + self.not_compared - _LISTED) > 0:
+                lines.append(
+                    f"  and {more:,} more: a product tells more if it is larger, and if its terms cancel"
+                )
+        listed = self.structures[:_LISTED]
+        lines += dict.fromkeys(line for kept in listed for line in _who(kept.instruction))
+        lines += [line for kept in listed for line in self._reasons(kept)]
         if not self.structures:
             for miss in self.nearest:
                 lines.append(f"  {counted(miss.wrong, 'element')} wrong: {miss.structure}")
                 at = f"D[{miss.row}, {miss.column}]"
                 lines.append(f"    {at} is {miss.recorded:#x}, and {miss.gives:#x} by this")
         tried = f"{counted(self.tried, 'structure')} of {counted(len(self.instructions), 'instruction')}"
+        if not self.complete:
+            tried += ", not all, for the time was up"
         lines.append(
             f"{m}×{k} by {k}×{n}, {counted(self.elements, 'element')}; tried: {tried} ({self.space})"
         )
         return "\n".join(lines)
 
+    def _reasons(self, kept: Structure) -> list[str]:
+        """The structures that are the same as one, by the reason."""
+        lines = []
+        for why in dict.fromkeys(each.why for each in self.same if each.other == kept):
+            alike = [each for each in self.same if (each.other, each.why) == (kept, why)]
+            more = f", and {len(alike) - 1} more" if alike[1:] else ""
+            lines.append(f"  the same: {alike[0].structure}{more}\n    ({why})")
+        return lines
+
     def to_json(self) -> dict[str, object]:
         """Plain values."""
         return {
             "explained": bool(self.structures),
-            "structures": [each.to_json() for each in self.structures],
+            "complete": self.complete,
+            "structures": [
+                each.to_json() | {"known_as": list(known_but_for_nans(each.instruction.spec))}
+                for each in self.structures
+            ],
+            "not_compared": self.not_compared,
             "same": [
                 {"structure": x.structure.to_json(), "as": x.other.to_json(), "why": x.why} for x in self.same
             ],
@@ -162,7 +168,7 @@ def diagnose_gemm(
     b_format: str | Format,
     d_format: str | Format,
     instructions: Iterable[Instruction] | None = None,
-    timeout: float = 60.0,
+    timeout: float = 300.0,
     progress: Progress | None = None,
 ) -> GemmDiagnosis:
     """The structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
@@ -171,41 +177,72 @@ def diagnose_gemm(
     `instructions` (default: all of units that are built, that take these types and can be chained) over K; K cut into
     blocks of any number of instructions (less than two that are left halved, or not), or dealt in turn to 2, 4, 8, 16
     or 32 chains; their results added in order, in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded
-    to D's type, to nearest even.  `timeout`, in seconds, is for proving that structures which explain it are the same.
-    `progress(done, all, instruction)` is called as they are done.
+    to D's type, to nearest even.  Instructions that differ only in which NaNs they give are tried once.
+
+    `timeout`: seconds for everything; where they are up before all was tried, the answer says so.  `progress(done, all,
+    instruction)` is called as they are done.
 
     Raises ValueError for shapes that do not fit or are empty, for formats that there are not, and where no instruction
     takes the types; TypeError for arrays of other types.
     """
     start = time.monotonic()
-    given = tuple(_format(each) for each in (a_format, b_format, d_format))
-    a, b, d = (as_codes(x, fmt, name) for x, fmt, name in zip((A, B, D), given, "ABD", strict=True))
-    if not (a.ndim == b.ndim == d.ndim == 2 and a.shape[1] == b.shape[0] and d.shape == (len(a), b.shape[1])):
-        raise ValueError(f"A {a.shape}, B {b.shape}, D {d.shape}: M×K, K×N and M×N are needed")
-    if not (a.size and b.size):
-        raise ValueError("a product without elements, or of no products, tells nothing")
+    checked_timeout(timeout)
+    given = _format(a_format), _format(b_format), _format(d_format)
+    a, b, d = _checked((A, B, D), given)
     there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
     every = there_are if instructions is None else instructions
-    chosen = chained_ones(every, *given)
+    alike = chained_ones(every, *given)
+    chosen = [first for first, *_ in alike]
     if not chosen:
         raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
     search = _Search(a, b, d, given[2])
-    for done, instruction in enumerate(chosen, 1):
-        search.run(instruction)
-        if progress is not None:
-            progress(done, len(chosen), instruction)
-    kept, same = _classes(search.exact, a.shape[1], timeout)
+    with Deadline(_SEARCHING * timeout) as deadline:
+        for done, instruction in enumerate(chosen, 1):
+            search.run(instruction)
+            if progress is not None:
+                progress(done, len(chosen), instruction)
+    left = max(start + timeout - time.monotonic(), 0.0)
+    twins = {first: rest for first, *rest in alike}
+    nearest: list[Miss] = []
+    with Relay() as portfolio:
+        classes = StructureClasses(search.exact, a.shape[1], Asker(portfolio, left), twins.__getitem__)
+        with Deadline(left):
+            classes.find()
+            nearest += search.nearest() if not search.exact else ()
     return GemmDiagnosis(
-        tuple(kept),
-        tuple(same),
-        nearest=() if kept else tuple(search.nearest()),
+        tuple(classes.kept),
+        max(len(search.exact) - MOST, 0),
+        tuple(classes.same),
+        nearest=tuple(nearest),
         tried=search.tried,
+        complete=not deadline.expired,
         instructions=tuple(chosen),
         shape=(len(a), a.shape[1], b.shape[1]),
         seconds=time.monotonic() - start,
         space=f"blocks of every size, the last two even or not, {', '.join(map(str, LANES))} lanes; "
         + ", ".join(ORDERS),
     )
+
+
+def _checked(arrays: Sequence[ArrayLike], formats: Sequence[Format]) -> tuple[Codes, Codes, Codes]:
+    """A, B and D as codes.  Raises ValueError for shapes that do not fit or are empty, TypeError for other types."""
+    a, b, d = (as_codes(x, fmt, name) for x, fmt, name in zip(arrays, formats, "ABD", strict=True))
+    if not (a.ndim == b.ndim == d.ndim == 2 and a.shape[1] == b.shape[0] and d.shape == (len(a), b.shape[1])):
+        raise ValueError(f"A {a.shape}, B {b.shape}, D {d.shape}: M×K, K×N and M×N are needed")
+    if not (a.size and b.size):
+        raise ValueError("a product without elements, or of no products, tells nothing")
+    return a, b, d
+
+
+def _who(instruction: Instruction) -> list[str]:
+    """Who has what is called by its plain name."""
+    name, labels = plain_name(instruction), known_but_for_nans(instruction.spec)
+    if name == instruction.label or not labels:
+        return []
+    architectures = list(dict.fromkeys(label.split()[0] for label in labels))
+    return [
+        f"  {name}: as {labels[0]} has it; units of {', '.join(architectures)}, which may differ in their NaNs"
+    ]
 
 
 def _format(x: str | Format) -> Format:
@@ -216,18 +253,24 @@ def _format(x: str | Format) -> Format:
     return FORMATS[x]
 
 
-def chained_ones(instructions: Iterable[Instruction], a: Format, b: Format, d: Format) -> list[Instruction]:
-    """Of those whose chains compute the same function one each, that of the fewest products."""
-    found: dict[object, Instruction] = {}
+def chained_ones(
+    instructions: Iterable[Instruction], a: Format, b: Format, d: Format
+) -> list[list[Instruction]]:
+    """Those that take the types and can be chained, of each function that of the fewest products.
+
+    Functions that differ only in which NaNs they give stand together, that of the fewest products first.
+    """
+    found: dict[DotAdd, dict[DotAdd, Instruction]] = {}
     for i in instructions:
         takes = (i.a_format, i.b_format) == (a, b) and i.spec.scale_format is None
         if not takes or i.c_format != i.d_format or not holds(i.d_format, d) or not holds(fp64, i.d_format):
             continue
         # A longer K is a chain of steps, as a chain of instructions is.
-        step = i.spec if i.spec.product_order else i.spec.replace(k=i.parameters.step_products)
-        if step not in found or i.k < found[step].k:
-            found[step] = i
-    return list(found.values())
+        step = i.spec.replace(k=i.spec.period)
+        of_step = found.setdefault(without_nan_rule(step), {})
+        if step not in of_step or i.k < of_step[step].k:
+            of_step[step] = i
+    return [sorted(each.values(), key=lambda i: i.k) for each in found.values()]
 
 
 # ---- searching ---------------------------------------------------------------------------------------------------
@@ -248,16 +291,17 @@ class _Search:
         chains = _Chains(instruction, self.a[self.rows], self.b)
         wanted = self.d[self.rows]
         for structures in self._alike(instruction):
+            self._missed = sorted(self._missed, key=lambda x: x[0])[:_NEAREST]
             parts = structures[0].parts(self.a.shape[1])
             sums = [chains.run(part) for part in parts]
             for structure in structures:
+                check()
                 self.tried += 1
                 wrong = int(differ(finished(sums, structure), wanted, self.d_format).sum())
                 if wrong or self._miss(structure):
                     self._missed.append((wrong, structure))
                 else:
                     self.exact.append(structure)
-        self._missed = sorted(self._missed, key=lambda x: x[0])[:_NEAREST]
 
     def _alike(self, i: Instruction) -> Iterator[list[Structure]]:
         """All structures, those of the same chains together."""
@@ -291,7 +335,8 @@ class _Search:
 
     def nearest(self) -> list[Miss]:
         """Those that get the fewest elements wrong, of the ones nearest on the first rows."""
-        misses = [miss for _, structure in self._missed if (miss := self._miss(structure)) is not None]
+        nearest = sorted(self._missed, key=lambda x: x[0])[:_NEAREST]
+        misses = [miss for _, structure in nearest if (miss := self._miss(structure)) is not None]
         return sorted(misses, key=lambda miss: miss.wrong)
 
 
@@ -325,84 +370,6 @@ def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
 
 def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(is_nan(x.astype(np.int64), fmt))
-
-
-# ---- structures that are one function ------------------------------------------------------------------------------
-
-
-def _classes(exact: Sequence[Structure], K: int, timeout: float) -> tuple[list[Structure], list[SameAs]]:
-    """One of each function, the simplest, and why others are the same."""
-    kept: list[Structure] = []
-    same: list[SameAs] = []
-    with Relay() as portfolio:
-        asker = Asker(portfolio, timeout)
-        for structure in sorted(exact, key=lambda x: (not x.whole, len(x.parts(K)), ORDERS.index(x.order))):
-            for other in kept:
-                if (found := _why_same(structure, other, K, asker)) is not None:
-                    same.append(SameAs(structure, other, *found))
-                    break
-            else:
-                kept.append(structure)
-    return kept, same
-
-
-def _why_same(x: Structure, y: Structure, K: int, asker: Asker) -> tuple[str, Proof | None] | None:
-    """Why both give the same D for all A and B; None where that is not known."""
-    if x.result != y.result or x.total != y.total:
-        return None
-    if _chains(x, K) == _chains(y, K) and _tree(x, K) == _tree(y, K):
-        if x.instruction.spec == y.instruction.spec:
-            return f"the same additions for K = {K}; another K may tell them apart", None
-        # The last instruction may take zeros for products that are not there, and not as many in both.
-        alike = x.instruction.k == y.instruction.k or K % x.instruction.k == K % y.instruction.k == 0
-        proof = _equal(x.instruction, y.instruction, asker.timeout) if alike else None
-        return ("the same additions, of steps proved equal", proof) if proof is not None else None
-    if x.instruction.spec != y.instruction.spec or x.total != fp32:
-        return None
-    numbers: dict[tuple[int, int], int] = {}
-    if additions(x, K, numbers) != additions(y, K, numbers):
-        return None
-    spec = x.instruction.spec.in_order
-    spec = spec.replace(k=x.instruction.parameters.step_products)
-    found = facts_of(spec).adds_c_last(asker, spec) if spec.k == x.instruction.k else None
-    if found is None:
-        return None
-    return f"{found.text}; both add what the instructions give alone in the same order", found.proof
-
-
-@cache
-def _equal(x: Instruction, y: Instruction, timeout: float) -> Proof | None:
-    """Proof that steps of two instructions are one function, all NaNs being one; None where none is found in time."""
-    first, second = (i.spec.replace(k=i.parameters.step_products) for i in (x, y))
-    if x.spec.product_order or y.spec.product_order or first.k != second.k or x.d_format != y.d_format:
-        return None
-    answer = find_difference(as_instruction(first), as_instruction(second), timeout=timeout)
-    return answer.proof if isinstance(answer, Equal) else None
-
-
-def _chains(x: Structure, K: int) -> list[list[int]]:
-    """The products that each chain takes."""
-    return [np.arange(K)[products(part, x.instruction.k, K)].tolist() for part in x.parts(K)]
-
-
-def _tree(structure: Structure, K: int) -> object:
-    """In which order the results of the chains are added, two of one addition in either order."""
-    chains: list[object] = list(range(len(structure.parts(K))))
-    return merged(chains, structure.order, lambda x, y: frozenset((x, y)))
-
-
-def additions(structure: Structure, K: int, numbers: dict[tuple[int, int], int]) -> int:
-    """The tree of additions that a structure is, if an instruction adds what its products are to c.
-
-    Its leaves are the instructions; `numbers` knows trees by the two that are added, in either order.
-    """
-    parts = structure.parts(K)
-    leaves = sum(map(len, parts))
-
-    def add(x: int, y: int) -> int:
-        return numbers.setdefault((min(x, y), max(x, y)), leaves + len(numbers))
-
-    return merged([merged(part, "sequential", add) for part in parts], structure.order, add)
 
 
 if __name__ == "__main__":

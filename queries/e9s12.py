@@ -442,11 +442,12 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
     ),
     Claim(
         "fma-49",
-        "so it is with L = 49, the least L > 48",
+        "so it is with L = 49, of which log2 of the E9S12 products are carries",
         _FP32,
         _fails(
             _one_odd_product,
-            "L holds the carries too, so that 48 bits are not left",
+            "so counted, 48 bits and a sign are not left; §IV-C's L > 48 counts no carries, and is right: the products"
+            " of one pair's halves need none (fma-least, accumulator-width)",
             _correct,
             _at(lambda i: 49),
         ),

@@ -194,7 +194,7 @@ def prove_idle_steps_pass(asker: Asker, spec: DotAdd) -> bool:
     Such a step gives back its c, but for −0 (which becomes +0) and NaNs (which become canonical); the step after
     it does not distinguish those, and the step before it does not give −0.
     """
-    one = spec.replace(k=spec.parameters.step_products)
+    one = spec.replace(k=spec.parameters.step_products, product_order=())
     d = spec.d_format
     signed = {"a": has_minus_zero(one.a_format), "b": has_minus_zero(one.b_format)}
     names = {f"{side}{k}": signed[side] for side in "ab" for k in range(one.k)}

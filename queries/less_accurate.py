@@ -29,6 +29,7 @@ from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
+from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
@@ -44,6 +45,7 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.witness import WitnessError
 
 #: the last place of a product of fp32, and how far above it the highest one is
 _LAST = 2 * (fp32.min_exponent - fp32.fraction_bits)
@@ -62,9 +64,12 @@ def less_accurate(
 
     `Fails` with the smallest such input, as `find_difference` has it; `Holds` if there is none, of both encodings.
 
-    Raises ValueError for instructions of other types than fp32, or not of one K; NoSolverError without a solver.
+    Raises ValueError for instructions of other types than fp32, or not of one K, and unless `products` is 1 or more;
+    NoSolverError without a solver.
     """
     checked_timeout(timeout)
+    if integer(products, "products") < 1:
+        raise ValueError(f"products is {products}: inputs have 1 nonzero product at least")
     x, y = instruction_meant(x), instruction_meant(y)
     for each in (x, y):
         formats = {each.a_format, each.b_format, each.c_format, each.d_format}
@@ -271,7 +276,8 @@ class _Smallest(Search):
     def _fails(self, found: Found) -> Fails:
         """With the witness, which both encodings re-run."""
         codes = found.codes
-        assert self._seen([codes]) == [True]
+        if self._seen([codes]) != [True]:
+            raise WitnessError(f"a solver is wrong: the first is not farther from the exact sum on {codes}")
         runs = tuple(Run(i.name, i.spec, codes, run_both(i, codes)) for i in (self.x, self.y))
         witness = CaseWitness(self.x, runs, exact(self.spec, codes), minimality=self.minimality)
         return Fails(self.question, witness, "the first is farther from the exact sum", self.asker.elapsed)

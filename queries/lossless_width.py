@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -26,8 +26,9 @@ import click
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Codes
+from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown
+from mmaformal.cases.run import run_both
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, execute
 from mmaformal.encodings import executable
@@ -107,13 +108,14 @@ def pairs_of(
     """(the term with the largest exponent, the term that is aligned to it): kinds that meet in one sum."""
     product = Kind("product", (a, b))
     pairs = [(product, product)] if products > 1 else []
-    if c is None:
-        return pairs
-    addend = Kind("c", (c,))
-    pairs += [(product, addend), (addend, product)]
-    if e_zero is not None:  # a zero product above c, a zero c above a product
+    if e_zero is not None:  # a zero c, or the +0 that a separated sum starts from, above a product
         zero = Kind("zero", (), e_zero)
-        pairs += [(zero, addend), (zero, product)]
+        pairs.append((zero, product))
+    if c is not None:
+        addend = Kind("c", (c,))
+        pairs += [(product, addend), (addend, product)]
+        if e_zero is not None:  # a zero product above c
+            pairs.append((zero, addend))
     return pairs
 
 
@@ -295,6 +297,21 @@ def _breaks(spec: DotAdd, codes: Codes, result: int) -> bool:
     return spec.d_format.is_finite(result) and any(kept != whole for kept, whole in sums(spec, codes))
 
 
+def losing(spec: DotAdd, width: Width) -> Codes:
+    """The two terms of `witness` as a case: the one with the largest exponent, and the one that loses its last bit."""
+    products: dict[int, tuple[int, int]] = {}
+    c = 0
+    pairs = zip((width.top, width.low), witness(width), strict=True)
+    for place, (kind, codes) in enumerate(pairs):
+        if width.itself and place:
+            break
+        if len(kind.formats) == 2:
+            products[spec.parameters.taken(spec.k)[place]] = (codes[0], codes[1])
+        elif kind.formats:
+            c = codes[0]
+    return replace(with_products(zeros(spec), products), c=c)
+
+
 def settle(instruction: Instruction, asker: Asker) -> Answer:
     spec, p = instruction.spec, instruction.parameters
     if not p.aligns:  # a step is exact, or it is not
@@ -314,6 +331,10 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
                 return Unknown(question, str(error), proving.obligations, asker.elapsed)
             return Holds(question, proving.proof(), asker.elapsed, numbers)
     codes = find_case(instruction, partial(_breaks, spec))
+    if codes is None and of is not None:
+        codes = next(
+            (x for x in [losing(spec, width_of(*of))] if _breaks(spec, x, run_both(instruction, x))), None
+        )
     if codes is None:
         return Unknown(question, "no input was found that loses one", (), asker.elapsed)
     lost = next((kept, whole) for kept, whole in sums(spec, codes) if kept != whole)

@@ -77,26 +77,33 @@ class Apart(HtmlText):
         return float(self.bound / self.found) if self.found else math.inf
 
     def __str__(self) -> str:
+        return self._text(whole=False)
+
+    def verbose(self) -> str:
+        """`str` of it, with every product and every step of the witness, and what was proved."""
+        return self._text(whole=True)
+
+    def _text(self, whole: bool) -> str:
         unit = 2.0**24
         if not self.bound:
             return "they are one function"
-        proved = "" if self.proof is None else f"\n{self.proof}"
+        proved = "" if self.proof is None else f"\n{self.proof.verbose() if whole else self.proof}"
         if self.witness is None:
             return (
                 f"at most {float(self.bound) * unit:.4g} · 2^-24 of σ; no input was found that differs"
                 f"{proved}"
             )
         lines = [
-            f"{self.witness.x.label} and {self.witness.y.label}: |d - d'| / σ, σ = w(c) + Σ w(a)·w(b), "
-            "w(x) = max(|x|, the least normal number)",
+            f"{self.witness.x.label} and {self.witness.y.label}: |d − d'| / σ",
+            "  σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number)",
             f"  at most  {float(self.bound) * unit:.4g} · 2^-24, from the bounds of their steps",
-            f"  found    {float(self.found) * unit:.4g} · 2^-24, {self.ulps:.4g} ulp of d: the bound is "
-            f"{self.gap:.2g} times that",
+            f"  found    {float(self.found) * unit:.4g} · 2^-24, {self.ulps:.4g} ulp of d: the bound is {self.gap:.2g} "
+            "times as large",
             f"  random   {self.random * unit:.4g} · 2^-24, the most of normally distributed numbers",
         ]
         if self.units is not None:
             lines.append(f"  {self.units}")
-        return "\n".join([*lines, str(self.witness)]) + proved
+        return "\n".join([*lines, self.witness.verbose() if whole else str(self.witness)]) + proved
 
     def __repr__(self) -> str:
         return short_text(self, f"found {float(self.found):.4g}, at most {float(self.bound):.4g}")

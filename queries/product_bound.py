@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
@@ -69,7 +70,8 @@ def of_instruction(
     timeout: float = 600.0,
 ) -> Answer:
     """The same with solvers that are there."""
-    unit, k = provable(instruction), K or instruction.k
+    # The bound is of sums over all products, so the order in which they are taken does not enter.
+    unit, k = provable(replace(instruction, spec=instruction.spec.in_order)), K or instruction.k
     spec = instruction.spec
     if spec.c_format != spec.d_format and k > instruction.k * (promote_every or 1):
         raise ValueError(
@@ -91,6 +93,8 @@ def of_instruction(
         answer: Answer
         try:
             answer = settle(question, unit, k, promote_every, asker)
+            if isinstance(answer, Holds) and spec.product_order:
+                answer = replace(answer, proof=by_rule(_ORDER, answer.proof))
         except (NotProvedError, NoArgumentError) as error:
             answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
         if isinstance(answer, Holds):
@@ -98,6 +102,12 @@ def of_instruction(
         return with_failure(answer, asker)
 
     return asker.within(question, settled)
+
+
+_ORDER = (
+    "order of products: a model that takes products in another order is, by its definition, the one that takes them as "
+    "they are numbered, of products that are numbered so; |d − (c + Σ a·b)| and σ are the same in either numbering"
+)
 
 
 def provable(instruction: Instruction) -> Unit:

@@ -48,8 +48,10 @@ def one_step(instruction: Instruction) -> Instruction:
     if step == instruction.k:
         return instruction
     spec = instruction.spec
-    block = {"scale_block": step} if spec.scale_block > step else {}
-    return instruction.replace(k=step, name=f"{instruction.name}[one step]", **block)
+    changes: dict[str, object] = {"scale_block": step} if spec.scale_block > step else {}
+    if len(spec.product_order) > step:  # it only says which products a step is of
+        changes["product_order"] = ()
+    return instruction.replace(k=step, name=f"{instruction.name}[one step]", **changes)
 
 
 def neighbours_text(x: Fraction, rho: Conversion) -> str:

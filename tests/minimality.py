@@ -20,7 +20,7 @@ from mmaformal.queries.constraints import Constraint
 def claims(minimality: Sequence[str]) -> list[tuple[int, bool]]:
     """The number in each line but the last, and whether it is called minimal."""
     *lines, last = minimality
-    assert last.startswith("codes, of those not alike the first: ")
+    assert last.startswith("first in order of place and code: ")
     found = []
     for line in lines:
         what, _, verdict = line.rpartition(": ") if "(" not in line else line.partition(": best found")

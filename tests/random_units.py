@@ -50,6 +50,7 @@ from mmaformal.algorithms import (
     Parameters,
     Rounding,
     Sfma,
+    most_places,
 )
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
@@ -138,7 +139,8 @@ def dot_add_of(rng: random.Random) -> DotAdd:
             return DotAdd(G * n, a, b, fp32, fp32, Gps(G))
         case "fda":
             rho = conversion(rng)
-            F = rng.choice((1, 2, rng.randint(3, 48), rng.randint(10, 30), 48))
+            most = most_places(L)
+            F = rng.choice((1, 2, rng.randint(3, most), rng.randint(10, 30), most))
             c = rho.format if n > 1 or rng.random() < 0.7 else rng.choice([*TABLE, own_format(rng)])
             scale: dict[str, Any] = {}
             if rng.random() < 0.25:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import DotAdd, NanRule
 from mmaformal.architectures import ARCHITECTURES
 
 
@@ -26,3 +26,22 @@ def _period(spec: DotAdd) -> DotAdd:
 def known_as(spec: DotAdd) -> tuple[str, ...]:
     """The instructions that are this model, chained or cut to its K."""
     return _registry().get(_period(spec), ())
+
+
+@lru_cache(maxsize=1)
+def _registry_without_nan_rules() -> dict[DotAdd, tuple[str, ...]]:
+    """The labels of all instructions, by what they compute at any K, whichever NaNs they give."""
+    found: dict[DotAdd, tuple[str, ...]] = {}
+    for key, labels in _registry().items():
+        found[without_nan_rule(key)] = (*found.get(without_nan_rule(key), ()), *labels)
+    return found
+
+
+def without_nan_rule(spec: DotAdd) -> DotAdd:
+    """The same model, of whose NaNs it is not known which they are; models whose NaNs are no parameter as they are."""
+    return spec.replace(nan=NanRule.ANY) if "nan" in spec.parameters.keys() else spec  # noqa: SIM118
+
+
+def known_but_for_nans(spec: DotAdd) -> tuple[str, ...]:
+    """The instructions that are this model, chained or cut to its K, but for which NaNs they give."""
+    return _registry_without_nan_rules().get(without_nan_rule(_period(spec)), ())

@@ -84,5 +84,6 @@ StepT = TypeVar("StepT")
 def steps_of(steps: Sequence[object], kind: type[StepT]) -> list[StepT]:
     """The steps of a trace, of either wing, which are of this kind."""
     found = [step for step in steps if isinstance(step, kind)]
-    assert len(found) == len(steps), f"steps that are no {kind.__module__}.{kind.__name__}"
+    if len(found) != len(steps):
+        raise TypeError(f"steps that are no {kind.__module__}.{kind.__name__}")
     return found

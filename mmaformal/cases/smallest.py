@@ -258,7 +258,7 @@ class Search(Questions):
         for objective in self.objectives:
             value = objective.value(found.codes)
             yield f"c {'≠' if value else '='} 0" if objective.name == "c" else f"{objective.name}: {value}"
-        yield "codes, of those not alike the first"
+        yield "first in order of place and code"
 
     # ---- measures -------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import groupby
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.brief import products_text
 from mmaformal.cases.inputs import Codes
 from mmaformal.display import HtmlText, ShortRepr, short_text
-from mmaformal.explain import code_text, number_text
+from mmaformal.explain import code_text, input_lines, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
@@ -73,10 +74,17 @@ class CaseWitness(HtmlText):
         return "; ".join([text, *(f"{run.title}: {run.spec.d_format.text(run.result)}" for run in others)])
 
     def __str__(self) -> str:
+        return self._text(whole=False)
+
+    def verbose(self) -> str:
+        """`str` of it, with every product."""
+        return self._text(whole=True)
+
+    def _text(self, whole: bool) -> str:
         lines: list[str] = []
         for _, some in groupby(self.runs, lambda run: (run.spec, run.codes)):
             first, *others = some
-            title, *inputs = inputs_text(first.spec, first.codes)
+            title, *inputs = inputs_text(first.spec, first.codes, whole)
             lines += ["", title.replace("inputs", first.title, 1)] if lines else [title]
             lines += inputs
             if self.exact is not None and first is self.runs[0]:
@@ -106,29 +114,24 @@ def _sides(spec: DotAdd, codes: Codes) -> Iterator[tuple[str, Sequence[int], For
         yield "scale_b", codes.scale_b, spec.scale_format
 
 
-def inputs_text(spec: DotAdd, codes: Codes) -> list[str]:
-    """The inputs, one per line, but for products of two codes 0; c, then the scales, come last."""
+def inputs_text(spec: DotAdd, codes: Codes, whole: bool = False) -> list[str]:
+    """The inputs, equal ones on one line, but for products of two codes 0; c, then the scales, come last."""
     shown = [k for k in range(spec.k) if codes.a[k] or codes.b[k]]
     hidden = spec.k - len(shown)
     lines = ["inputs" + (f"  ({hidden} products of the codes 0 not shown)" if hidden else "")]
-    for k in shown:
-        lines.append(f"  a[{k}]".ljust(14) + code_text(codes.a[k], spec.a_format))
-        lines.append(f"  b[{k}]".ljust(14) + code_text(codes.b[k], spec.b_format))
-    lines.append("  c".ljust(14) + code_text(codes.c, spec.c_format))
-    for name, side, fmt in _sides(spec, codes):
-        if name.startswith("scale"):
-            lines += [f"  {name}[{i}]".ljust(14) + code_text(x, fmt) for i, x in enumerate(side)]
-    return lines
+    a, b, c, *scales = codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
+    return [*lines, *input_lines(spec, a, b, c, *scales, shown=shown, width=14, whole=whole)]
 
 
 def case_text(spec: DotAdd, codes: Codes) -> str:
     """The same in one line."""
     a, b = spec.a_format, spec.b_format
-    parts = [
-        f"a{k}·b{k} = {a.text(x)}·{b.text(y)}"
-        for k, (x, y) in enumerate(zip(codes.a, codes.b, strict=True))
-        if x or y
-    ]
+    products = {k: pair for k, pair in enumerate(zip(codes.a, codes.b, strict=True)) if any(pair)}
+    parts = products_text(
+        products,
+        lambda where, pair: f"a[{where}]·b[{where}] = {a.text(pair[0])}·{b.text(pair[1])}",
+        lambda k, pair: f"a{k}·b{k} = {a.text(pair[0])}·{b.text(pair[1])}",
+    )
     parts.append(f"c = {spec.c_format.text(codes.c)}")
     if spec.scale_format is not None:
         parts.append(

@@ -92,7 +92,7 @@ def _text(outcome: Outcome, name: str) -> str:
     from mmaformal.explain import explain_case
 
     row, instruction = outcome.smallest, outcome.instruction
-    trace = explain_case(instruction, row.a, row.b, row.c, row.scale_a, row.scale_b)
+    trace = explain_case(instruction, row.a, row.b, row.c, row.scale_a, row.scale_b, whole=False)
     lines = [*row.text(instruction).splitlines(), "the model, stage by stage:", *trace.splitlines()]
     return "\n".join([line, *(f"  {x}".rstrip() for x in lines)])
 

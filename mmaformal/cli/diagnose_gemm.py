@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -20,7 +20,7 @@ from mmaformal.instruction import Instruction
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="Try the instructions of this architecture alone."
 )
-@options.timeout(60.0, "for proving that structures are one function")
+@options.timeout(300.0, "for everything")
 @options.evidence
 @options.json
 def diagnose_gemm(
@@ -36,7 +36,8 @@ def diagnose_gemm(
     Each FILE is an .npz with A, B and D as bit patterns and meta with a_format, b_format and d_format. Every
     instruction that takes the types is tried: as a chain over K, in blocks of every size, in lanes.
 
-    Exit status: 0 if every product is explained, 1 if one is not, 2 if a file could not be read.
+    Exit status: 0 if every product is explained, 1 if one is not, 2 if a file could not be read, 3 if the time was up
+    before one was.
     """
     from mmaformal.queries.diagnose_gemm import diagnose_gemm as diagnose
     from mmaformal.recordings.products import read_product
@@ -63,7 +64,8 @@ def diagnose_gemm(
         found.append((path, answer))
         if not as_json:
             answered(_text(path, recorded.origin, str(answer)), SETTLED)
-    code = SETTLED if all(answer for _, answer in found) else REFUTED
+    missed = [answer for _, answer in found if not answer]
+    code = SETTLED if not missed else REFUTED if all(answer.complete for answer in missed) else UNKNOWN
     if as_json:
         return answered(json.dumps([{"file": str(p), **a.to_json()} for p, a in found], indent=2), code)
     return code

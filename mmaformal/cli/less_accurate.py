@@ -17,7 +17,13 @@ from mmaformal.instruction import Instruction
 @click.command()
 @click.argument("x", metavar="EMULATION")
 @click.argument("y", metavar="[EMULATION]", required=False)
-@click.option("--products", default=1, show_default=True, help="At most so many nonzero products.")
+@click.option(
+    "--products",
+    type=options.PRODUCTS,
+    default=1,
+    show_default=True,
+    help="At most so many nonzero products.",
+)
 @click.option("--random", type=click.IntRange(1), help="Instead: how often, on so many rows of random data.")
 @click.option("--never", is_flag=True, help="Instead: prove of one alone where its product is the nearest.")
 @options.timeout(600.0, "for everything")

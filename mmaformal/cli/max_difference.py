@@ -24,6 +24,7 @@ from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 @click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
 @options.timeout(600.0, "for the proof of each instruction's bound")
 @options.evidence
+@options.verbose
 @options.json
 def max_difference(
     x: Architecture,
@@ -38,6 +39,7 @@ def max_difference(
     timeout: float,
     evidence: Path | None,
     no_cache: bool,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """How far apart two instructions' results are: at most, and on the input found.
@@ -61,5 +63,5 @@ def max_difference(
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
         except ValueError as error:
             raise UsageError(str(error)) from None
-    text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
+    text = json.dumps(found.to_json(), indent=2) if as_json else found.verbose() if verbose else str(found)
     return answered(text, UNKNOWN if isinstance(found.proof, Unknown) else SETTLED)

@@ -170,7 +170,7 @@ class _Constraint(Kind):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return _starting(["finite", "gemm", "normal", "nonzero"], incomplete)
+        return _starting(["finite", "normal", "nonzero"], incomplete)
 
 
 class _Writable(click.Path):
@@ -253,7 +253,7 @@ def name(required: bool = True) -> Callable[[Command], Command]:
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 verbose = click.option(
-    "--verbose", "-v", is_flag=True, help="Print what was proved, obligation by obligation."
+    "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
 )
 
 chain = click.option(
@@ -285,7 +285,7 @@ where = click.option(
     type=_Constraint(),
     multiple=True,
     metavar="CONSTRAINT",
-    help="finite, gemm (finite, c = 0), normal, nonzero, 'magnitude LOW HIGH [abc]', c=CODE, a3=CODE; repeatable.",
+    help="finite, normal, nonzero, 'magnitude LOW HIGH [abc]', c=CODE, a3=CODE; repeatable.",
 )
 
 smtlib = click.option(

@@ -33,6 +33,7 @@ from mmaformal.proof.composition import (
 )
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
+from mmaformal.proof.kernel import demand
 
 NOTHING = Loss(Fraction(0), 0, 0)
 
@@ -204,7 +205,7 @@ class Alignment:
 
     def fixed(self, units: Fraction) -> int:
         scaled = units * (1 << self.places)
-        assert scaled.denominator == 1, "a bound that the fixed point does not have"
+        demand(scaled.denominator == 1, "a bound that the fixed point does not have")
         return int(scaled)
 
     def within_ranges(self, at_most: Sequence[z3.BoolRef], some: z3.BoolRef) -> None:

@@ -40,6 +40,7 @@ from mmaformal.facts.fused_steps import E2M1_PRODUCT, one_step
 from mmaformal.formats import Format, Specials, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.kernel import demand
 
 AnySticky: TypeAlias = (
     sfma.Step | efda.FixedStep | efda.SortedStep
@@ -111,7 +112,7 @@ def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
     nan, plus, minus = step.special
     infinity = fmt.infinity
     assert infinity is not None
-    assert fmt.specials == Specials.IEEE
+    demand(fmt.specials == Specials.IEEE, "special codes are those of IEEE 754")
     claim = z3.And(
         z3.Implies(nan, is_nan(step.result, fmt)),
         z3.Implies(z3.And(plus, z3.Not(nan)), step.result == infinity),
@@ -213,7 +214,7 @@ def _prove_groups(
     m, ex = spec.scale_format.fraction_bits, gdfs.exponents_of(spec, p)
     for total, group, pair in zip(step.sums, step.groups, scales, strict=True):
         top, bits = total.size() - 1, group.significand.size()
-        assert (p.G * E2M1_PRODUCT * ((2 << m) - 1) ** 2).bit_length() <= bits, "a group that wraps"
+        demand((p.G * E2M1_PRODUCT * ((2 << m) - 1) ** 2).bit_length() <= bits, "a group that wraps")
         sign = z3.Extract(top, top, total)
         value = resize(z3.Extract(top - 1, 0, negate_if(sign, total)), bits)
         if m:

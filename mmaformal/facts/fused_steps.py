@@ -11,6 +11,7 @@ from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt import fda, gdfs, gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponent_range
+from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -63,11 +64,24 @@ class Aligned:
 
 
 def one_step(spec: DotAdd) -> DotAdd:
-    """The same of K = one step."""
+    """The same of K = one step, in the order of its products, if that is within a step."""
     step = spec.parameters.step_products
     if spec.k == step:
         return spec
-    return spec.replace(k=step, **({"scale_block": step} if spec.scale_block > step else {}))
+    block = {"scale_block": step} if spec.scale_block > step else {}
+    return spec.replace(k=step, **block, **_order(spec))
+
+
+def _order(spec: DotAdd) -> dict[str, object]:
+    """What a step takes in place of an order that is longer: that only says which products it is of."""
+    return {"product_order": ()} if len(spec.product_order) > spec.parameters.step_products else {}
+
+
+def as_one_step(instruction: Instruction) -> Instruction:
+    """The hypothetical instruction of `one_step`."""
+    spec = one_step(instruction.spec)
+    block = {"scale_block": spec.scale_block} if spec.scale_block else {}
+    return instruction.replace(k=spec.k, **block, **_order(instruction.spec))
 
 
 def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:

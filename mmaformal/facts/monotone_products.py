@@ -50,6 +50,7 @@ from mmaformal.facts.monotone_steps import (
 from mmaformal.facts.monotone_sticky import Pair, prove_pair_in_order, prove_step_in_c
 from mmaformal.facts.ordered_rounding import not_above
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.larger_products import LargerProduct, Number, larger_product, number, product
 from mmaformal.proof.rules import Ascent, Successor, Theory, instance
 
@@ -352,7 +353,7 @@ class Shifting:
 
     def _conclude(self, theory: Theory, ascent: z3.BoolRef) -> z3.BoolRef:
         all_, rule, name = self.all_, self.rule, self.name
-        term, k = all_.term, rule.number
+        term, k = all_.term, rule.counted
         m, e = all_.normal(term)
         places, start = _resized(term.exponent - e, k.size()), z3.BitVecVal(0, k.size())
         said = instance(theory, ascent, [(rule.numbers[0], start), (rule.numbers[1], places)])
@@ -820,7 +821,9 @@ def prove_in_products(theory: Theory, spec: DotAdd, taken: Taken | None = None) 
         text = "a step of the chain is a step of its own, whose c is the result before"
         same_results(theory, f"product {k}", text, start, said_of, spec.d_format)
         if by.larger is None:
-            assert said.arg(0).eq(z3.And(runs.premises))
+            demand(
+                said.arg(0).eq(z3.And(runs.premises)), "what is said of one run is not what is taken of it"
+            )
         else:
             by.larger(theory, runs, said.arg(0))
         prove_chain(theory, one, grows, start, links_of(spec, first, second, k + 1, by.codes, by.inner))

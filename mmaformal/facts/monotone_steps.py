@@ -30,7 +30,7 @@ from mmaformal.facts.exact_terms import scales_of_step
 from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Successor, Theory, instance
 
 JudgedT = TypeVar("JudgedT", bound=Judged, covariant=True)
@@ -180,7 +180,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
     """d is the special value where there is one, whatever the sum is, and else no NaN."""
     nan, plus, minus = step.special
     assert fmt.infinity is not None
-    assert fmt.specials == Specials.IEEE
+    demand(fmt.specials == Specials.IEEE, "special codes are those of IEEE 754")
     d = step.result
     claim = z3.And(
         z3.Implies(nan, is_nan(d, fmt)),
@@ -216,7 +216,10 @@ def prove_chain(
         said = instance(theory, theorem, [*pairs, *zip(rule.codes, given, strict=True)])
         first, second = (z3.substitute(rule.result, *pairs, (step.c, c)) for c in given)
         alone = first, second
-        assert said.eq(z3.Implies(not_below(given, step.c_format), not_below(alone, step.d_format)))
+        demand(
+            said.eq(z3.Implies(not_below(given, step.c_format), not_below(alone, step.d_format))),
+            "what is said of one step is not what is taken of it",
+        )
         same_results(theory, f"step {i}", text, results, alone, step.d_format)
         given = results
 

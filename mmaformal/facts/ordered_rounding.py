@@ -14,6 +14,7 @@ import z3
 from mmaformal.algorithms import Conversion
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Ascent, Theory, instance
 
 
@@ -33,7 +34,7 @@ class OrderedRounding:
     reach: int
 
     def __post_init__(self) -> None:
-        assert self.even_reach < 1 << (self.bits - 1)
+        demand(self.even_reach < 1 << (self.bits - 1), "sums of this size do not fit their bits")
 
     @property
     def even_reach(self) -> int:
@@ -142,7 +143,7 @@ def prove_rounded_in_order(
     at least, both being in range.
     """
     (x, y), bits = runs, rounding.bits
-    assert bits == x.total.size()
+    demand(bits == x.total.size(), "sums have other bits than those that are rounded")
     mine, other = (rounding.code(each.total, each.e_max) for each in runs)
     claims = []
     for positive in (True, False):

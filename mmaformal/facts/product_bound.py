@@ -30,6 +30,7 @@ from mmaformal.facts.fused_steps import fused_step, one_step
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.kernel import demand
 
 STEPS = Rule(
     "steps of a product",
@@ -180,8 +181,8 @@ def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int
             of = spec.scale_format
             scales = [[(s, of), (t, of)] for s, t in zip(*fused.scales, strict=True)]
         if isinstance(p, Gdfs):  # of a group's products w is at least 1
-            assert spec.a_format.min_exponent >= 0
-            assert spec.b_format.min_exponent >= 0
+            demand(spec.a_format.min_exponent >= 0, "a group's product may be less than 1")
+            demand(spec.b_format.min_exponent >= 0, "a group's product may be less than 1")
             return scales, step.c, step.e_max, fused.exponents.low
         own = _pairs(spec, step.a, step.b)
         return [x + y for x, y in zip(own, scales, strict=True)], step.c, step.e_max, fused.exponents.low

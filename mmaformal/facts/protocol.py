@@ -67,7 +67,7 @@ class Lossless(NamedTuple):
 
     a: Format
     b: Format
-    c: Format
+    c: Format | None  #: None: products are added from zero, and c later
     L: int
     e_zero: int | None
 

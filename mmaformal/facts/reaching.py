@@ -22,6 +22,7 @@ from mmaformal.facts.alignment import (
 )
 from mmaformal.facts.fused_steps import (
     Fused,
+    as_one_step,
     fused_step,
     one_step,
 )
@@ -189,8 +190,7 @@ def reach(instruction: Instruction) -> CaseWitness | None:
     codes = reaching(spec, x, case)
     if codes is None:
         return None
-    block = {"scale_block": spec.scale_block} if spec.scale_block else {}
-    single = instruction.replace(k=spec.k, **block)
+    single = as_one_step(instruction)
     value = exact(spec, codes)
     total, e_max = rounded_sum(spec, x, codes)
     if value is None or abs(total - value) != case.n * Fraction(2) ** (e_max - x.F):

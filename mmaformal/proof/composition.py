@@ -22,6 +22,8 @@ from mmaformal.proof.kernel import (
     Theorem,
     by_rule,
     cache_of,
+    demand,
+    lemmas_of,
     prove,
 )
 from mmaformal.solver.answers import Obligation, Proof
@@ -57,6 +59,27 @@ class Composing(Theorem):
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
 
+    def _infer(
+        self,
+        stage: str,
+        statement: str,
+        links: Sequence[Link],
+        given: Sequence[Link],
+        inputs: Iterable[z3.ExprRef],
+        each_value_of: z3.BitVecRef | None = None,
+        alone: bool = False,
+    ) -> list[Lemma]:
+        """The lemmas, proved.  Raises NotProvedError, and nothing is left of them: another way may be tried."""
+        before = set(self.lemmas)
+        lemmas = super()._infer(stage, statement, links, given, inputs, each_value_of, alone)
+        try:
+            self._settle(lemmas)
+        except NotProvedError:
+            for key in self.lemmas.keys() - before:
+                del self.lemmas[key]
+            raise
+        return lemmas
+
     def claim(
         self,
         name: str,
@@ -68,7 +91,7 @@ class Composing(Theorem):
         """The claim, proved from claims proved before (`using`), for any value of what is `cut`.  Raises
         NotProvedError."""
         if claim.get_id() not in self.steps:
-            self._settle(self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut))
+            self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut)
             self.inferences.append(Inference(tuple(using), (claim,)))
             self.steps[claim.get_id()] = tuple(using), claim
         self.named[name] = claim
@@ -77,11 +100,7 @@ class Composing(Theorem):
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
         cache = cache_of(self.asker)
         for lemma in lemmas:
-            try:
-                obligation = cache.settle(self.asker, self, lemma)
-            except NotProvedError:
-                self.lemmas.pop(lemma.refuted.get_id())  # nothing rests on it: another way may be tried
-                raise
+            obligation = cache.settle(self.asker, self, lemma)
             self._proved[obligation.digest] = obligation
 
     def conclude(
@@ -89,9 +108,14 @@ class Composing(Theorem):
     ) -> None:
         """That the conclusion follows from what was proved; `whole` are one proposition each.  Raises
         NotProvedError."""
+        before = set(self.lemmas)
         super().conclude(statement, conclusion, whole)
-        assert self.composition is not None
-        self._settle([self.composition])
+        try:
+            self._settle(lemmas_of(self)[-1:])
+        except NotProvedError:
+            for key in self.lemmas.keys() - before:
+                del self.lemmas[key]
+            raise
 
     def conclude_all(self, given: z3.BoolRef) -> None:
         """That where `given` holds, every claim does: each premise is one, or given.  Raises NotProvedError."""
@@ -227,7 +251,7 @@ def place(
     lift: int,
 ) -> Placed:
     """A term whose last place is 2^lift units, divided by 2^below."""
-    assert (1 << below.size()) - 1 <= places + lift, "an exact value has a bit below the fixed point"
+    demand((1 << below.size()) - 1 <= places + lift, "an exact value has a bit below the fixed point")
     amount = max(below.size(), (places + abs(lift)).bit_length()) + 1
     up = z3.BitVecVal(places + lift, amount) - fit(below, amount)
     return Placed(name, sign, fit(significand, bits) << fit(up, bits), aligned, places)

@@ -15,6 +15,7 @@ import z3
 
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format
+from mmaformal.proof.kernel import demand
 
 # ---- in rationals ------------------------------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ def is_faithful(code: int, x: Fraction, rho: Conversion) -> bool:
 
 def fit(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
     """x zero-extended to `bits`, no fewer than its own."""
-    assert bits >= x.size()
+    demand(bits >= x.size(), "a term does not fit fewer bits than it has")
     return z3.ZeroExt(bits - x.size(), x) if bits > x.size() else x
 
 
@@ -169,7 +170,7 @@ def _rounds_alike(
 ) -> z3.BoolRef:
     """`_rounds` with a rounding that is the same for both signs, or away from zero: None."""
     fmt, keep, one_number = rho.format, rho.fraction_bits, top.eq(m)
-    assert not fmt.ignored_low_bits
+    demand(not fmt.ignored_low_bits, "a format whose low bits are ignored")
     drop = fmt.fraction_bits - keep
     index = z3.Extract(fmt.storage_bits - 2, drop, code)
     infinity = z3.BitVecVal(last_index(rho), index.size())
@@ -200,7 +201,7 @@ def _rounds_alike(
         above_last = z3.Not(at_least(last, half, m, t)) if one_number else at_least(m, t, last, half)
         not_above = at_least(significand, q, top, t)
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
-    assert rounding in (Rounding.RNE, Rounding.RNA)
+    demand(rounding in (Rounding.RNE, Rounding.RNA), "a rounding that is not to the nearer one")
     lower, upper, quarter = midpoints(index, t.size(), rho)
     no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
     if one_number:

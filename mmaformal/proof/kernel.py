@@ -115,6 +115,12 @@ class ArgumentError(Exception):
     """The encodings' traces do not have the structure that an argument is about."""
 
 
+def demand(holds: bool, why: str) -> None:
+    """Raises ArgumentError, saying why not, unless it holds; an `assert` would be left out by `python -O`."""
+    if not holds:
+        raise ArgumentError(why)
+
+
 # ---- theorems --------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +143,9 @@ class Theorem:
         return self.lemmas.setdefault(lemma.refuted.get_id(), lemma)
 
     def assume(self, what: str, link: Link) -> Link:
-        """A condition under which the conclusion is claimed."""
+        """A condition under which the conclusion is claimed, `what` says which.  Raises ArgumentError for no words."""
+        if not what.strip():
+            raise ArgumentError("what is assumed is said in words: the conclusion has them")
         if link.defined:
             raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
         self.inferences.append(Inference((), (link.said,), assumed=what))
@@ -168,9 +176,7 @@ class Theorem:
             each_value_of=each_value_of,
             alone=alone,
         )
-        self.inferences.append(
-            Inference(tuple(link.said for link in given), tuple(link.said for link in links))
-        )
+        self.inferences.append(Inference(self._premises(given), tuple(link.said for link in links)))
         return links
 
     def split(
@@ -183,7 +189,15 @@ class Theorem:
         """That at least one of the links follows from those given, whatever the terms."""
         given, claims = list(given), [link.said for link in links]
         self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
-        self.inferences.append(Inference(tuple(link.said for link in given), tuple(claims), cases=True))
+        self.inferences.append(Inference(self._premises(given), tuple(claims), cases=True))
+
+    def _premises(self, given: Sequence[Link]) -> tuple[z3.BoolRef, ...]:
+        """What has to be derived for an inference: all that is said of the terms, and the ranges of the lanes."""
+        return (*(link.said for link in given), *self._unproved_ranges(_lanes(given)))
+
+    def _unproved_ranges(self, lanes: Sequence[Lane]) -> list[z3.BoolRef]:
+        """The ranges of lanes that nothing proves yet; here those that the bits of the lane do not say already."""
+        return [lane.in_range for lane in lanes if lane.in_range.num_args()]
 
     def _infer(
         self,
@@ -196,8 +210,7 @@ class Theorem:
         alone: bool = False,
     ) -> list[Lemma]:
         """The lemmas of an inference: one, or one for each value of a term."""
-        lanes = {id(lane): lane for link in given for lane in link.lanes}
-        premises = [*(link.claim for link in given), *(lane.in_range for lane in lanes.values())]
+        premises = [*(link.claim for link in given), *(lane.in_range for lane in _lanes(given))]
         goal = opposite(premises, [link.said for link in links], whole=not self.simplified)
         where, inputs, lemmas = place(), list(inputs), []
         values: list[tuple[tuple[z3.ExprRef, z3.ExprRef], ...]] = [()]
@@ -312,6 +325,11 @@ class _Propositions:
         claims = [self(claim) for claim in inference.claims]
         said = z3.Or(claims) if inference.cases else conjunction(claims)
         return said if inference.assumed else z3.Implies(premises, said)
+
+
+def _lanes(links: Iterable[Link]) -> list[Lane]:
+    """The lanes that links are about, each once."""
+    return list({id(lane): lane for link in links for lane in link.lanes}.values())
 
 
 def _constant(n: int, term: z3.ExprRef) -> z3.ExprRef:

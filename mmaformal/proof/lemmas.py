@@ -5,7 +5,7 @@ An `Argument` is a theorem about traces of the executable wing, whose lanes brin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -83,25 +83,18 @@ class Argument(Theorem):
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__()
+        if not tracer.strict:
+            raise ArgumentError("a trace of operations that may wrap has no rules to prove")
         self._tracer, self._rules = tracer, len(tracer.rules)
         for rule in tracer.rules.values():
             text = f"{rule.where}: {rule.statement}"
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
 
-    def derive(
-        self,
-        stage: str,
-        statement: str,
-        links: Sequence[Link],
-        given: Iterable[Link] = (),
-        inputs: Iterable[z3.ExprRef] = (),
-        each_value_of: z3.BitVecRef | None = None,
-        alone: bool = False,
-    ) -> Sequence[Link]:
-        given = list(given)
-        if any(lane.tracer is not self._tracer for link in given for lane in link.lanes):
+    def _unproved_ranges(self, lanes: Sequence[Lane]) -> list[z3.BoolRef]:
+        """None: the rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
+        if any(lane.tracer is not self._tracer for lane in lanes):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
-        return super().derive(stage, statement, links, given, inputs, each_value_of, alone)
+        return []
 
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()

@@ -31,7 +31,7 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.formats import Format
 from mmaformal.lanes import Tracer
 from mmaformal.proof.encoding_links import summands
-from mmaformal.proof.kernel import ArgumentError, Link
+from mmaformal.proof.kernel import ArgumentError, Link, demand
 from mmaformal.proof.lemmas import Argument, at_most, is_maximum
 
 
@@ -190,7 +190,7 @@ def opposite(left: z3.BitVecRef, right: z3.BitVecRef, bound: int | None = None) 
     """That two's complement terms are each other's negatives, and not beyond ±bound."""
     claim = right == -left
     if bound is not None:
-        assert bound < 1 << (left.size() - 1), f"{bound} needs more than {left.size()} bits"
+        demand(bound < 1 << (left.size() - 1), f"{bound} needs more than {left.size()} bits")
         claim = z3.And(claim, left <= bound, left >= -bound)
     return Link(claim, (left,), ((right, -left),))
 

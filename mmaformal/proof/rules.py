@@ -1,26 +1,28 @@
 """Rules by which theorems follow from theorems, where no obligation can say it: for all numbers of something.
 
 A *theorem* is a claim that was concluded without premises: it holds for all values of its constants.  A rule takes
-theorems, of exactly the shapes that it states, and gives another one.  That a rule is right is not for a solver: the
-rules are few and stated here, and each is checked in full on small formats (tests/proof/test_rules.py).  A conclusion
-says by which rules it was reached.
+theorems, of exactly the shapes that it states, and gives another one, which it makes itself.  That a rule is right is
+not for a solver: the rules are few and stated here, each looks at its side conditions when it is made (docs/proofs.md
+lists them), and each is checked in full on small formats (tests/proof/test_rules.py).  A conclusion says by which rules
+it was reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import z3
 
 from mmaformal.cases.out_of_order import order
 from mmaformal.proof.composition import Composing, Rule
-from mmaformal.proof.kernel import Inference, Link
+from mmaformal.proof.kernel import ArgumentError, Inference, Link
 from mmaformal.solver.asking import Asker, constants_of
 
 
-class RuleError(Exception):
-    """A rule was given something that was not concluded."""
+class RuleError(ArgumentError):
+    """A rule was given something that was not concluded, or that it is not about."""
 
 
 INSTANCE = Rule("instance", "what holds for all values of its constants holds for any terms in their places")
@@ -60,11 +62,19 @@ class Theory(Composing):
         self._add_theorem(claim)
         return claim
 
-    def by_rule(self, rule: Rule, given: Sequence[z3.BoolRef], claim: z3.BoolRef) -> z3.BoolRef:
-        for each in given:
+    def assume(self, what: str, link: Link) -> Link:
+        """Raises RuleError: a theorem holds for all values of its constants."""
+        raise RuleError(f"a theorem has no premises: claim what follows if {what} as an implication")
+
+    def by_rule(self, step: Instance | Successor | Ascent) -> z3.BoolRef:
+        """The conclusion of a rule.  Raises RuleError unless its premises are theorems."""
+        if type(step) not in (Instance, Successor, Ascent):
+            raise RuleError(f"{type(step).__name__} is none of the rules: Instance, Successor, Ascent")
+        for each in step.premises:
             if not self.proves(each):
-                raise RuleError(f"the rule {rule.name} needs a theorem, and this is none: {each}")
-        self.rests_on(rule)
+                raise RuleError(f"the rule {step.rule.name} needs a theorem, and this is none: {each}")
+        claim = step.conclusion
+        self.rests_on(step.rule)
         self._add_theorem(claim)
         return claim
 
@@ -79,67 +89,133 @@ class Theory(Composing):
             self.inferences.append(Inference((), (claim,)))
 
 
+def _is_constant(term: z3.ExprRef) -> bool:
+    return bool(z3.is_const(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED)
+
+
+def _names(*terms: z3.ExprRef) -> set[str]:
+    """What the constants of terms are called."""
+    return {str(each.decl().name()) for term in terms for each in constants_of(term)}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The rule for a theorem and terms, each for a constant of the same sort, all put in at once."""
+
+    theorem: z3.BoolRef
+    pairs: tuple[tuple[z3.ExprRef, z3.ExprRef], ...]
+    rule: ClassVar[Rule] = INSTANCE
+
+    def __post_init__(self) -> None:
+        for constant, term in self.pairs:
+            if not _is_constant(constant):
+                raise RuleError(f"terms are put in the places of constants, and this is none: {constant}")
+            if constant.sort() != term.sort():
+                raise RuleError(f"{constant} is of the sort {constant.sort()}, {term} of {term.sort()}")
+
+    @property
+    def premises(self) -> tuple[z3.BoolRef, ...]:
+        return (self.theorem,)
+
+    @property
+    def conclusion(self) -> z3.BoolRef:
+        return z3.substitute(self.theorem, *self.pairs) if self.pairs else self.theorem
+
+
 def instance(
     theory: Theory, theorem: z3.BoolRef, pairs: Sequence[tuple[z3.ExprRef, z3.ExprRef]]
 ) -> z3.BoolRef:
-    """A theorem with terms in the places of its constants."""
-    assert all(z3.is_const(x) and x.decl().kind() == z3.Z3_OP_UNINTERPRETED for x, _ in pairs)
-    return theory.by_rule(INSTANCE, [theorem], z3.substitute(theorem, *pairs))
+    """A theorem with terms in the places of its constants.  Raises RuleError."""
+    return theory.by_rule(Instance(theorem, tuple(pairs)))
 
 
+@dataclass(frozen=True)
 class _Results:
-    """What both rules have: results, a relation of them, and that it is one of a chain."""
+    """What both rules have: results of what is counted, a relation of them, and that it is one of a chain."""
 
+    counted: z3.BitVecRef  #: the constant: a code, a number
     result: z3.BitVecRef
     relation: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]  #: of two results
+    rule: ClassVar[Rule]
+    _related: z3.BoolRef = field(init=False, repr=False)  #: the relation, of `_places`
+
+    def __post_init__(self) -> None:
+        """Look at the side conditions.  Raises RuleError."""
+        if not _is_constant(self.counted) or self.counted.size() < 2:
+            raise self._error(f"{self.counted} is no constant of two bits or more")
+        self._look_for_own("the result", self.result)
+        object.__setattr__(self, "_related", self._formula())
+
+    def _error(self, why: str) -> RuleError:
+        return RuleError(f"the rule {self.rule.name} cannot be used: {why}")
+
+    def _look_for_own(self, what: str, term: z3.ExprRef, *further: z3.BitVecRef) -> None:
+        """Nothing else may be called as the rule's own constants are."""
+        if taken := _names(term) & _names(*self.own, *self._chain, *further):
+            raise self._error(f"{what} has the rule's own constants: {', '.join(sorted(taken))}")
+
+    def _formula(self) -> z3.BoolRef:
+        """The relation as a formula of two constants: the same one, whatever it is of."""
+        places, others = self._places, self._chain[:2]
+        said, again = self.relation(*places), self.relation(*others)
+        if not z3.is_bool(said):
+            raise self._error("the relation is no claim")
+        if _names(*places) & _names(again):
+            raise self._error("the relation has constants that stand for any result")
+        moved = z3.substitute(said, *zip(places, others, strict=True))
+        if not moved.eq(again):
+            raise self._error("the relation is another one of other results")
+        self._look_for_own("the relation", said, self.counted)
+        return said
+
+    def related(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+        """The relation, of two results."""
+        return z3.substitute(self._related, *zip(self._places, (x, y), strict=True))
+
+    def at(self, value: z3.BitVecRef) -> z3.BitVecRef:
+        """The result of a code, of a number."""
+        return z3.substitute(self.result, (self.counted, value))
 
     @property
     def own(self) -> tuple[z3.BitVecRef, ...]:
-        """The constants of the rule, but for that of which the result is one."""
+        """The constants of the rule, but for that which is counted, and for results."""
         raise NotImplementedError
-
-    def check(self, rule: Rule, *given: z3.BoolRef) -> None:
-        """Nothing else may be called as the rule's own constants are."""
-        own = {x.get_id() for x in (*self.own, *self._chain)}
-        if any(own & {x.get_id() for x in constants_of(term)} for term in (self.result, *given)):
-            raise RuleError(
-                f"the rule {rule.name} cannot be used of this result: it has the rule's own constants"
-            )
 
     @property
     def _chain(self) -> tuple[z3.BitVecRef, ...]:
         return tuple(z3.BitVec(f"result {i}", self.result.size()) for i in range(3))
 
     @property
+    def _places(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+        size = self.result.size()
+        return z3.BitVec("one of two results", size), z3.BitVec("the other of two results", size)
+
+    @property
     def transitive(self) -> z3.BoolRef:
         x, y, z = self._chain
-        return z3.Implies(z3.And(self.relation(x, y), self.relation(y, z)), self.relation(x, z))
+        return z3.Implies(z3.And(self.related(x, y), self.related(y, z)), self.related(x, z))
 
     @property
     def reflexive(self) -> z3.BoolRef:
         x = self._chain[0]
-        return self.relation(x, x)
+        return self.related(x, x)
 
 
 @dataclass(frozen=True)
 class Successor(_Results):
-    """The rule for a term `result` with a constant `code` in it: a sign and a magnitude, up to the magnitude `last`."""
+    """The rule for a `result` of codes, a sign and a magnitude each, up to the magnitude `last`."""
 
-    code: z3.BitVecRef
-    result: z3.BitVecRef
-    relation: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
     last: int  #: the largest magnitude
+    rule: ClassVar[Rule] = SUCCESSOR
 
     def __post_init__(self) -> None:
-        self.check(SUCCESSOR)
-        assert self.last < 1 << (self.code.size() - 1)
+        super().__post_init__()
+        if not 0 <= self.last < 1 << (self.counted.size() - 1):
+            raise self._error(f"{self.last} is no magnitude of a code of {self.counted.size()} bits")
 
     @property
     def own(self) -> tuple[z3.BitVecRef, ...]:
         return (self.sign, self.magnitude, *self.codes)
-
-    def at(self, code: z3.BitVecRef) -> z3.BitVecRef:
-        return z3.substitute(self.result, (self.code, code))
 
     @property
     def sign(self) -> z3.BitVecRef:
@@ -147,7 +223,7 @@ class Successor(_Results):
 
     @property
     def magnitude(self) -> z3.BitVecRef:
-        return z3.BitVec("magnitude of a code", self.code.size() - 1)
+        return z3.BitVec("magnitude of a code", self.counted.size() - 1)
 
     @property
     def neighbouring(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
@@ -161,7 +237,7 @@ class Successor(_Results):
     def in_turn(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
         """Of the results x and y of neighbouring codes."""
         plus = self.sign == 0
-        return z3.And(z3.Implies(plus, self.relation(x, y)), z3.Implies(z3.Not(plus), self.relation(y, x)))
+        return z3.And(z3.Implies(plus, self.related(x, y)), z3.Implies(z3.Not(plus), self.related(y, x)))
 
     @property
     def neighbours(self) -> z3.BoolRef:
@@ -169,9 +245,9 @@ class Successor(_Results):
 
     @property
     def zeros(self) -> z3.BoolRef:
-        bits = self.code.size()
+        bits = self.counted.size()
         plus, minus = (self.at(z3.BitVecVal(code, bits)) for code in (0, 1 << (bits - 1)))
-        return z3.And(self.relation(plus, minus), self.relation(minus, plus))
+        return z3.And(self.related(plus, minus), self.related(minus, plus))
 
     @property
     def premises(self) -> tuple[z3.BoolRef, ...]:
@@ -180,38 +256,36 @@ class Successor(_Results):
     @property
     def codes(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
         """What the conclusion is about."""
-        bits = self.code.size()
+        bits = self.counted.size()
         return z3.BitVec("smaller code", bits), z3.BitVec("larger code", bits)
 
     @property
     def conclusion(self) -> z3.BoolRef:
         x, y = self.codes
         inside = [z3.ULE(z3.Extract(x.size() - 2, 0, code), self.last) for code in (x, y)]
-        return z3.Implies(z3.And(*inside, order(x) <= order(y)), self.relation(self.at(x), self.at(y)))
+        return z3.Implies(z3.And(*inside, order(x) <= order(y)), self.related(self.at(x), self.at(y)))
 
     def conclude(self, theory: Theory) -> z3.BoolRef:
         """The conclusion.  Raises RuleError unless all four premises are theorems."""
-        return theory.by_rule(SUCCESSOR, self.premises, self.conclusion)
+        return theory.by_rule(self)
 
 
 @dataclass(frozen=True)
 class Ascent(_Results):
-    """The rule for a term `result` with a constant `number` in it, in two's complement, from −reach to reach.
+    """The rule for a `result` of numbers, in two's complement, from −reach to reach.
 
     `given` is about the other constants.
     """
 
-    number: z3.BitVecRef
-    result: z3.BitVecRef
-    relation: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
     reach: int
     given: z3.BoolRef
+    rule: ClassVar[Rule] = ASCENT
 
     def __post_init__(self) -> None:
-        self.check(ASCENT, self.given)
-        if self.number.get_id() in {x.get_id() for x in constants_of(self.given)}:
-            raise RuleError("what is given is not about the number")
-        assert self.reach < 1 << (self.number.size() - 1)
+        super().__post_init__()
+        self._look_for_own("what is given", self.given, self.counted)
+        if not 0 <= self.reach < 1 << (self.counted.size() - 1):
+            raise self._error(f"±{self.reach} are no numbers of {self.counted.size()} bits")
 
     @property
     def own(self) -> tuple[z3.BitVecRef, ...]:
@@ -220,17 +294,14 @@ class Ascent(_Results):
     @property
     def numbers(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
         """What the conclusion is about."""
-        bits = self.number.size()
+        bits = self.counted.size()
         return z3.BitVec("smaller number", bits), z3.BitVec("larger number", bits)
-
-    def at(self, number: z3.BitVecRef) -> z3.BitVecRef:
-        return z3.substitute(self.result, (self.number, number))
 
     @property
     def neighbours(self) -> z3.BoolRef:
-        n = self.number
+        n = self.counted
         inside = z3.And(self.given, n >= -self.reach, n < self.reach)
-        return z3.Implies(inside, self.relation(self.at(n), self.at(n + 1)))
+        return z3.Implies(inside, self.related(self.at(n), self.at(n + 1)))
 
     @property
     def premises(self) -> tuple[z3.BoolRef, ...]:
@@ -240,8 +311,8 @@ class Ascent(_Results):
     def conclusion(self) -> z3.BoolRef:
         x, y = self.numbers
         inside = z3.And(self.given, x >= -self.reach, x <= y, y <= self.reach)
-        return z3.Implies(inside, self.relation(self.at(x), self.at(y)))
+        return z3.Implies(inside, self.related(self.at(x), self.at(y)))
 
     def conclude(self, theory: Theory) -> z3.BoolRef:
         """The conclusion.  Raises RuleError unless all three premises are theorems."""
-        return theory.by_rule(ASCENT, self.premises, self.conclusion)
+        return theory.by_rule(self)

@@ -258,10 +258,17 @@ class Answer(Tabular):
     def to_json(self) -> dict[str, object]:
         raise NotImplementedError
 
+    def _text(self, whole: bool) -> str:
+        """The answer for reading; the `whole` witness, or the first part of one that is long."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self._text(whole=False)
+
     def verbose(self) -> str:
-        """`str` of the answer, what its proof failed at, and every obligation."""
+        """`str` of the answer with the whole witness, what its proof failed at, and every obligation."""
         proof, failure = self.evidence, getattr(self, "failure", None)
-        parts = [str(self), *([str(failure)] if failure is not None else [])]
+        parts = [self._text(whole=True), *([str(failure)] if failure is not None else [])]
         return "\n".join([*parts, *([f"proved:\n{proof}"] if proof.obligations else [])])
 
     def write_smtlib(self, folder: str | Path) -> list[Path]:
@@ -277,8 +284,13 @@ class Answer(Tabular):
         """Its obligations, a dict of plain values for each."""
         return self.evidence.rows()
 
+    @property
+    def headline(self) -> str:
+        """What the answer says of the question, after its verdict."""
+        return self.question
+
     def _first_line(self) -> str:
-        return f"{type(self).__name__}: {self.question}  ({self.seconds:.1f} s)"
+        return f"{type(self).__name__}: {self.headline}  ({self.seconds:.1f} s)"
 
     def _numbers_json(self) -> dict[str, object]:
         return {"numbers": [each.to_json() for each in self.numbers]} if self.numbers else {}
@@ -288,7 +300,7 @@ class Answer(Tabular):
         return []
 
     def __repr__(self) -> str:
-        head = f"{type(self).__name__}: {clipped(self.question)} ({self.seconds:.1f} s)"
+        head = f"{type(self).__name__}: {clipped(self.headline)} ({self.seconds:.1f} s)"
         return "<" + "\n  ".join([head, *(clipped(line) for line in self._repr_lines()[:2])]) + ">"
 
     def _html_lines(self) -> list[str]:
@@ -296,7 +308,7 @@ class Answer(Tabular):
         return []
 
     def _repr_html_(self) -> str:
-        parts = [html_title(type(self).__name__, self.question, f"{self.seconds:.1f} s"), *self._html_lines()]
+        parts = [html_title(type(self).__name__, self.headline, f"{self.seconds:.1f} s"), *self._html_lines()]
         proof = self.evidence
         if proof.obligations:
             parts.append(html_folded(f"proved: {proof.summary}", proof._html_table()))
@@ -305,6 +317,11 @@ class Answer(Tabular):
 
 def _html_list(lines: Iterable[object]) -> str:
     return "<ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>"
+
+
+def _witness_text(witness: object, whole: bool) -> str:
+    verbose = getattr(witness, "verbose", None)
+    return verbose() if whole and verbose is not None else str(witness)
 
 
 def _html_of(evidence: object) -> str:
@@ -322,6 +339,11 @@ class Different(Answer):
     obligations: tuple[Obligation, ...]  #: what was proved on the way: that no smaller witness exists
     seconds: float
 
+    @property
+    def headline(self) -> str:
+        """The question, whether one is the other, answered: `X ≠ Y`."""
+        return self.question.replace(" = ", " ≠ ", 1)
+
     def to_json(self) -> dict[str, object]:
         return {
             "answer": "different",
@@ -332,8 +354,8 @@ class Different(Answer):
             "seconds": round(self.seconds, 3),
         }
 
-    def __str__(self) -> str:
-        lines = [self._first_line(), "", str(self.witness), "", "minimal?"]
+    def _text(self, whole: bool) -> str:
+        lines = [self._first_line(), "", _witness_text(self.witness, whole), "", "minimal?"]
         return "\n".join(lines + [f"  {line}" for line in self.minimality])
 
     def _repr_lines(self) -> list[str]:
@@ -362,7 +384,7 @@ class Equal(Answer):
             "seconds": round(self.seconds, 3),
         }
 
-    def __str__(self) -> str:
+    def _text(self, whole: bool) -> str:
         lines = [self._first_line(), f"proved: {self.proof.summary}", *_by_rules(self.proof)]
         return "\n  ".join(lines)
 
@@ -420,7 +442,7 @@ class Holds(Answer):
             "seconds": round(self.seconds, 3),
         }
 
-    def __str__(self) -> str:
+    def _text(self, whole: bool) -> str:
         lines = [f"proved: {self.proof.summary}", *_by_rules(self.proof)]
         return "\n  ".join([self._first_line(), *self._told(), *lines])
 
@@ -447,6 +469,12 @@ class Fails(Answer):
     numbers: tuple[Number, ...] = ()  #: those in the statement
     failure: Failed | None = None  #: what the proof ended at, if one was tried
 
+    @property
+    def headline(self) -> str:
+        """The statement, said to be false."""
+        about, colon, statement = self.question.partition(": ")
+        return f"not true of {about}: {statement}" if colon else f"it is not true that {self.question}"
+
     def to_json(self) -> dict[str, object]:
         return {
             "answer": "fails",
@@ -458,8 +486,9 @@ class Fails(Answer):
             "seconds": round(self.seconds, 3),
         }
 
-    def __str__(self) -> str:
-        return "\n".join([self._first_line(), self.why, *map(str, self.numbers), "", str(self.witness)])
+    def _text(self, whole: bool) -> str:
+        witness = _witness_text(self.witness, whole)
+        return "\n".join([self._first_line(), self.why, *map(str, self.numbers), "", witness])
 
     def _repr_lines(self) -> list[str]:
         summary = getattr(self.witness, "summary", None)
@@ -489,7 +518,7 @@ class Unknown(Answer):
             "seconds": round(self.seconds, 3),
         }
 
-    def __str__(self) -> str:
+    def _text(self, whole: bool) -> str:
         lines = [self._first_line(), f"  why: {self.why}"]
         return "\n".join(
             lines + ([f"  proved on the way: {self.evidence.summary}"] if self.obligations else [])

@@ -138,7 +138,8 @@ def _settle(
         if found.verdict != "unsat":
             return found
     budget.cases -= 1  # that there are no others is no case
-    assert budget.cases - cases >= len(split)
+    if budget.cases - cases < len(split):
+        raise RuntimeError(f"{len(split)} cases were to be settled, and {budget.cases - cases} were")
     return budget.confirmation("unsat")
 
 

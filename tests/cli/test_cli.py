@@ -157,6 +157,7 @@ def test_run_with_scales(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--a", "1,2", "--b", "1"], "--a needs 8 values, not 2; --pad"),
         (["--a", ",".join("1" * 9), "--b", "1", "--pad"], "--a needs 8 values, not 9"),
+        (["--a", "0.1", "--b", "1", "--pad"], "0.1 is not a value of fp16"),
         (["--a", "0x10000", "--b", "1", "--pad"], "no code 0x10000"),
         (["--a", "one", "--b", "1", "--pad"], "'one' is no number"),
         (["--a", "", "--b", "1", "--pad"], "--a: "),
@@ -182,7 +183,7 @@ def test_diff_prints_the_answer(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     cuda, smtlib = tmp_path / "case.cu", tmp_path / "proofs"
     status, out, err = run(capsys, *EASY_DIFF, "--cuda", str(cuda), "--smtlib", str(smtlib))
     assert (status, err) == (0, "")
-    assert out.startswith("Different: ampere HMMA.1688.F32 = hopper HMMA.1688.F32 where ")
+    assert out.startswith("Different: ampere HMMA.1688.F32 ≠ hopper HMMA.1688.F32 where ")
     assert "c = 0x3f800000" in out
     assert "mma.sync" in cuda.read_text()
     assert list(smtlib.glob("*.smt2"))

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import exact as reference
+import ml_dtypes
 import numpy as np
 import pytest
 from settling import settled
@@ -23,6 +24,7 @@ from mmaformal.queries import error_bound, exactness, lossless_width, output_ran
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.statistics import sample
 
 
 @pytest.mark.parametrize(
@@ -178,3 +180,24 @@ def test_fdrda_takes_a_product_for_infinite_by_its_exponent() -> None:
     assert not exactness.examine(unit, [a], [b], 0).once
     assert exactness.examine(unit, [a], [0x3F00], 0).exact
     assert int(unit.dot_add([a], [0x3F00], 0)) == 0x7E800000
+
+
+def test_dropping_a_small_c_does_not_remove_the_bias_of_rounding_down() -> None:
+    """cdna3's fp8, beside which MMA-Sim (§VI-C) says that it does: nearly every c is large enough to be kept."""
+    rng = np.random.default_rng(0)
+    unit = cdna3["v_mfma_f32_16x16x32_fp8_fp8"]
+    A, B = (rng.normal(scale=64, size=s).clip(-240, 240) for s in ((128, unit.k), (unit.k, 128)))
+    operands = (
+        *(x.astype(ml_dtypes.float8_e4m3fnuz) for x in (A, B)),
+        rng.normal(size=(128, 128)).astype(np.float32),
+    )
+
+    def bias(one: Instruction) -> tuple[float, float]:
+        """The mean deviation from the exact sum, and its standard error."""
+        found = sample(one, *operands)
+        return found.statistics().bias, float(found.errors.std()) / found.errors.size**0.5
+
+    real, free, toward_zero = (bias(x) for x in (unit, unit.replace(c_reach=4096), unit.replace(cut="RZ")))
+    assert real[0] == pytest.approx(free[0], rel=0.01)
+    assert real[0] < -10 * real[1]
+    assert abs(toward_zero[0]) < 4 * toward_zero[1]

@@ -19,13 +19,15 @@ from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
+from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.encodings.executable.blocks import decode
 from mmaformal.explain import explain_case
 from mmaformal.facts.dpa_e9s12 import claims
 from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single
 from mmaformal.facts.dpa_e9s12.exact import prove_exact
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
-from mmaformal.formats import FORMATS, fp32
+from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.proof.composition import Composing
@@ -260,3 +262,25 @@ def test_a_product_that_is_not_symmetric_is_not_exchanged(monkeypatch: pytest.Mo
     monkeypatch.setattr(claims.smt_dpa, "multiply", only_first)
     with Relay(None, DEFAULT_MEMORY) as portfolio, pytest.raises(NotProvedError, match="does not hold"):
         prove(Asker(portfolio, 20.0), commutativity.argument(relation))
+
+
+def test_the_width_of_an_exact_sum_of_products() -> None:
+    """Of bf16 522 bits.  The paper's 540 (§IV-B) is of E9S12, of which it is 554: from 2^255 down to 2^−298."""
+
+    def width(*numbers: Fraction) -> int:
+        """Bits of a fixed point that holds every product of two of these numbers, without a sign."""
+        places = max(x.denominator for x in numbers).bit_length() - 1
+        return int(max(numbers) ** 2).bit_length() + 2 * places
+
+    def ends(fmt: Format) -> tuple[Fraction, Fraction]:
+        return max(fmt.value(code) for code in range(fmt.sign_mask) if fmt.is_finite(code)), fmt.value(1)
+
+    assert width(*ends(fp16)) == 80
+    assert width(*ends(bf16)) == 522
+    parts = [
+        Fraction(half.significand) * Fraction(2) ** (half.exponent - executable.BIAS - executable.FRACTION)
+        for code in (1, 0x7F7FFFFF)
+        for half in executable.unpack(decode(code, fp32.layout), fp32)
+        if not half.zero
+    ]
+    assert width(*parts) == 554

@@ -14,8 +14,9 @@ import pytest
 import z3
 from exact import exact_sum
 from settling import settled
+from slow import slow
 
-from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, volta
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, volta
 from mmaformal.algorithms import (
     IEEE_FP16,
     IEEE_FP32,
@@ -31,7 +32,7 @@ from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings.smt import blocks, fda, ieee, sfma
 from mmaformal.facts import exact_steps
 from mmaformal.facts.additions import prove_addition
-from mmaformal.formats import bf16, e2m1, e4m3, fp16, fp32
+from mmaformal.formats import Format, bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import (
@@ -281,6 +282,52 @@ def test_the_lossless_width_is_proved_and_tight(proving: Composing, monkeypatch:
     monkeypatch.setattr(lossless_width, "align", one_bit_less(blocks.align))
     with pytest.raises(NotProvedError):
         lossless_width.prove(proving, e2m1, e2m1, fp16)
+
+
+def separated(text: str) -> Instruction:
+    """A separated dot-add of e2m1 numbers in fp16, so that proofs are short."""
+    return datapath[f"sda({text},a=e2m1,dot=RNE-FP16,rho=IEEE-FP16)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "F"),
+    slow(
+        [("k=2", 6), ("k=1", 2), ("k=2,e_zero=9", 11), ("k=2,e_zero=fields", 6)],
+        [("k=1", 2), ("k=2,e_zero=fields", 6)],
+    ),
+)
+def test_the_lossless_width_of_a_separated_dot_add_is_proved_and_tight(text: str, F: int) -> None:
+    """All products from +0, whose exponent counts too where it is e_zero: table 1's SDA."""
+    answer = settled(lossless_width.PROPERTY, separated(f"{text},frac_bits={F}"))
+    assert isinstance(answer, Holds)
+    assert answer.number is not None
+    assert answer.number.value == F
+    fails = settled(lossless_width.PROPERTY, separated(f"{text},frac_bits={F - 1}"))
+    assert isinstance(fails, Fails)
+
+
+def test_a_separated_dot_add_that_cuts_a_bit_too_many_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fda, "align", one_bit_less(blocks.align))
+    answer = settled(lossless_width.PROPERTY, separated("k=2,frac_bits=6"))
+    assert isinstance(answer, Unknown)
+    assert "does not hold" in answer.why
+
+
+def test_terms_that_need_the_last_bit_are_a_case_where_the_search_finds_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lossless_width, "find_case", lambda *_: None)
+    for unit in (separated("k=2,frac_bits=5"), blackwell["UTCQMMA.F16.E2M1.E2M1"].replace(k=4, L=4, F=27)):
+        assert isinstance(settled(lossless_width.PROPERTY, unit), Fails)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fmt", "F"), [("e4m3", 34), ("e2m1", 6)])
+def test_what_a_lane_holds_of_table_1_is_built_and_proved(fmt: str, F: int) -> None:
+    assert lossless_width.width_of(Format.named(fmt), Format.named(fmt), None).F == F
+    for bits, expected in ((F, Holds), (F - 1, Fails)):
+        unit = datapath[f"sda(k=16,frac_bits={bits},a={fmt})"]
+        assert isinstance(settled(lossless_width.PROPERTY, unit), expected)
 
 
 def test_table_1_of_seed_002(proving: Composing) -> None:

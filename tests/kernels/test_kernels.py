@@ -28,7 +28,7 @@ from mmaformal import (
     sapphire_rapids,
     volta,
 )
-from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.algorithms import Conversion, Rounding, most_places
 from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.again import AgainKernel
@@ -70,7 +70,7 @@ WAYS = [
 
 #: parameters no hardware has
 HYPOTHETICAL = [
-    hopper["HMMA.16816.F32"].replace(F=48),
+    hopper["HMMA.16816.F32"].replace(F=54),
     hopper["HMMA.16816.F32"].replace(e_zero=None),
     hopper["HMMA.16816.F32"].replace(e_zero=-20),
     rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.E8"].replace(e_zero=None, L=32),
@@ -272,7 +272,7 @@ def any_changes(rng: random.Random, algorithm: str) -> dict[str, Any]:
     if rng.random() < 0.6:
         scaled = {"scale_format": rng.choice((None, "ue8m0")), "scale_block": rng.choice((1, L, k))}
         scaled["scale_block"] *= scaled["scale_format"] is not None
-    F = rng.randint(1, 48)
+    F = rng.randint(1, most_places(L))
     groups = rng.choice((1, 2, 4))
     down = {
         "F": rng.randint(23, 40), "dot_bits": rng.randint(30, 40), "sum_bits": rng.choice((None, 24, 31, 40)),

@@ -68,7 +68,7 @@ WRONG = [
     (changed(GPS, a_format=Format("wide", 16, 9, 6, 255, Specials.IEEE, None)), ValueError, "that fp32 holds"),
     (changed(GPS, a_format=Format("low", 16, 8, 7, 140, Specials.IEEE, None)), ValueError, "that fp32 holds"),
     (changed(LOWERED, L=0), ValueError, "L ≥ 1"),
-    (changed(LOWERED, F=60), ValueError, "1 ≤ F ≤ 48"),
+    (changed(LOWERED, F=60), ValueError, "1 ≤ F ≤ 54 for L = 16"),
     (changed(LOWERED, order=()), ValueError, "at least one product"),
     (changed(LOWERED, order="0123"), TypeError, "a sequence of integers"),
     (changed(LOWERED, order=(0, 1.0)), TypeError, NO_NUMBER),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import exact
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from slow import slow
 
 from mmaformal import ARCHITECTURES, Equal, find_difference, matmul
+from mmaformal.algorithms import most_places
 from mmaformal.architectures import UnknownInstructionError, datapaths
+from mmaformal.encodings import executable
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.encodings.smt import muladd as smt_muladd
 from mmaformal.formats import FORMATS, Format, fp16, fp32
@@ -35,6 +38,9 @@ POINTS = [
     "fda(k=2,frac_bits=30,cut=RO,a=fp32)",
     "fda(k=2,frac_bits=20,a=bf16,cut=RO,rho=RNE-BF16,chain=2)",
     "fda(k=4,frac_bits=11,a=e4m3,b=e5m2,cut=RO,scale=ue8m0,block=4)",
+    "fda(k=4,frac_bits=56)",
+    "fda(k=1,frac_bits=58,a=fp32,cut=RO)",
+    "sda(k=16,frac_bits=54,a=e4m3)",
     "sda(k=4,frac_bits=12)",
     "sda(k=4,frac_bits=9,a=e4m3,b=e5m2,cut=RO)",
     "sda(k=4,frac_bits=20,a=e5m2,step=2,operands=fp16,order=0.2.1.3,rho=IEEE-FP16,dot=RNE-FP16)",
@@ -98,6 +104,22 @@ def test_every_path_of_nvidia_is_a_point(architecture: str) -> None:
         assert datapaths.point_of(i).spec == i.spec, i.label
 
 
+@pytest.mark.parametrize(("products", "F"), [(1, 58), (2, 57), (4, 56), (16, 54), (64, 52), (1 << 12, 46)])
+def test_a_sum_has_as_many_bits_as_a_lane_holds(products: int, F: int) -> None:
+    """The largest sum there is, on Python's integers and on NumPy's; with a bit more there is no such unit."""
+    assert most_places(products) == F
+    i = datapaths.fda(k=products, frac_bits=F, a="fp32", rho="RU-FP32")
+    largest = (2 - Fraction(1, 1 << 23)) * Fraction(2) ** 60
+    x, y = (fp32.code(str(largest / Fraction(2) ** 30)), fp32.code(str(largest / Fraction(2) ** 30)))
+    a, b, c = [x] * products, [y] * products, fp32.code(str(largest))
+    expected = exact.dot_add(i.spec, a, b, c)
+    assert executable.dot_add(i.spec, a, b, c).result == expected
+    rows = [np.array([side], np.uint32) for side in (a, b)]
+    assert int(i.dot_add(*rows, np.array([c], np.uint32))[0]) == expected
+    with pytest.raises(ValueError, match=f"1 ≤ F ≤ {F} for L = {products}"):
+        datapaths.fda(k=products, frac_bits=F + 1)
+
+
 def test_points_that_are_spelled_out() -> None:
     spelled = {
         ("hopper", "HMMA.16816.F32"): "fda(k=16, frac_bits=25, rho=RZ-FP32, e_zero=-133)",
@@ -130,7 +152,7 @@ def test_the_space_is_found_and_not_listed() -> None:
         ("fdb(k=16)", "no datapath 'fdb(k=16)': it is one of mul_add("),
         ("fda(k=16,frac_bits=20,a=fp17)", "fp17"),
         ("fda(k=16,frac_bits=20,cut=RNE)", "cut RZ or RO, not RNE"),
-        ("fda(k=16,frac_bits=99)", "1 ≤ F ≤ 48"),
+        ("fda(k=16,frac_bits=99)", "1 ≤ F ≤ 54 for L = 16"),
         ("fda(k=two,frac_bits=20)", "two"),
         ("fma(k=2,a=fp64)", "a and b that fp32 holds"),
         ("mul_add(k=1,a=fp64)", "48 bits"),

@@ -68,11 +68,12 @@ from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.diagnose import Diagnosis
-from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss, SameAs
+from mmaformal.queries.diagnose_gemm import GemmDiagnosis, Miss
 from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.mismatches import Group, Mismatches
 from mmaformal.queries.open_questions import questions
 from mmaformal.queries.output_range import Unreachable
+from mmaformal.queries.structure_classes import SameAs
 from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModelled
 from mmaformal.recordings.products import RecordedProduct
 from mmaformal.recordings.read import Block, Recording
@@ -174,7 +175,7 @@ def of_products(path: Path) -> Iterator[Any]:
     miss = Miss(structure, 10**9, 10**9, 10**9, gives=1, recorded=2)
     same = SameAs(structure, structure, LONG, some_proof(*obligations()))
     yield GemmDiagnosis(
-        (structure,) * 9, (same,) * 9, (miss,) * 9, 10**9, (HMMA,) * 99, (10**9,) * 3, 1.0, LONG
+        (structure,) * 9, 10**9, (same,) * 9, (miss,) * 9, 10**9, True, (HMMA,) * 99, (10**9,) * 3, 1.0, LONG
     )
     cases = generate(HMMA.spec, 3)
     explained = Explanation(HMMA.spec, HMMA.spec, (HMMA.spec,) * 99, known_as=(LONG,) * 9)

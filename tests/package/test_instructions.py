@@ -496,7 +496,7 @@ def test_replace_makes_a_hypothetical_instruction() -> None:
         ({"G": 3}, TypeError, "fda has no parameter 'G': it has F, L, rho, e_zero"),
         ({"L": 5}, ValueError, "K = 16 is not a multiple of the 5 products"),
         ({"L": 0}, ValueError, "L ≥ 1"),
-        ({"F": 60}, ValueError, "1 ≤ F ≤ 48"),
+        ({"F": 60}, ValueError, "1 ≤ F ≤ 55"),
         ({"rho": RNE_FP16}, ValueError, "ρ = RNE-FP16 gives fp16, but d is fp32"),
         ({"c_format": fp16}, ValueError, "a chain needs c and d of one type"),
         ({"a_format": fp64, "b_format": fp64}, ValueError, "products of at most 48 bits"),

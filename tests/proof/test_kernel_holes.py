@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import importlib
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import z3
 from in_process import Forgetful
 from proofs import NOTHING, answered
 
+import mmaformal
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS
+from mmaformal.lanes import Lane, Tracer
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import (
     ArgumentError,
@@ -26,6 +32,7 @@ from mmaformal.proof.kernel import (
     prove,
     together,
 )
+from mmaformal.proof.lemmas import Argument, number
 from mmaformal.solver.answers import Equal, Holds, Obligation
 from mmaformal.solver.asking import cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome
@@ -47,10 +54,9 @@ def test_of_several_claims_each_follows() -> None:
     """x < 200 or x > 100 for all bytes, but not both."""
     proving = Composing(Forgetful())
     below, above = Link(z3.ULT(X, 200)), Link(z3.UGT(X, 100))
-    proving.derive("step", "100 < x < 200", [below, above])
-    proving.conclude("100 < x < 200", z3.And(below.claim, above.claim))
     with pytest.raises(NotProvedError):
-        proving.proof()
+        proving.derive("step", "100 < x < 200", [below, above])
+    assert not proving.inferences
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -59,6 +65,68 @@ def test_the_opposite_of_claims_is_that_one_of_them_is_false(count: int, whole: 
     premises, claims = [z3.Bool("p"), z3.Bool("q")], [z3.Bool(f"c{i}") for i in range(count)]
     said = opposite(premises, claims, whole)
     assert settled(said != z3.And(*premises, z3.Not(z3.And(*claims, True)))) == z3.unsat
+
+
+# ---- premises nobody proves -----------------------------------------------------------------------------------------
+
+
+def test_what_is_assumed_is_in_the_text() -> None:
+    for what in ("", " "):
+        with pytest.raises(ArgumentError, match="in words"):
+            Theorem().assume(what, Link(X == 3))
+    proving = Composing(Forgetful())
+    proving.assume("x is 3", Link(X == 3))
+    proving.claim("odd", "x is odd", z3.Extract(0, 0, X) == 1, [X == 3])
+    proving.conclude("x is odd", z3.Extract(0, 0, X) == 1)
+    assert proving.proof().obligations[-1].statement.endswith("if x is 3, x is odd")
+
+
+def a_lane() -> tuple[Tracer, Lane]:
+    """A lane of two bits that is at most 2."""
+    tracer = Tracer()
+    x = tracer.input(z3.BitVec("x", 1), np.arange(2))
+    y = tracer.input(z3.BitVec("y", 1), np.arange(2))
+    return tracer, x + y
+
+
+def about_range(made: Theorem, lane: Lane) -> None:
+    """That a term is not 3, from its being a lane that is at most 2."""
+    given, claim = number(lane, lane.term), Link(lane.term != 3)
+    made.derive("lane", "the lane is its term", [given], inputs=[lane.term])
+    made.derive("range", "so it is not 3", [claim], [given])
+    made.conclude("it is not 3", claim)
+
+
+def test_the_range_of_a_lane_is_a_premise() -> None:
+    """A theorem that does not prove the rules of a trace knows nothing of its lanes' ranges."""
+    tracer, lane = a_lane()
+    made = Theorem()
+    about_range(made, lane)
+    with pytest.raises(NotProvedError, match="composition"):
+        prove(Forgetful(), made)
+    argument = Argument(tracer)
+    about_range(argument, lane)
+    proof = prove(Forgetful(), argument)
+    assert any(each.name.startswith("64-bit lanes") for each in proof.obligations)
+    with pytest.raises(ArgumentError, match="another trace"):
+        about_range(Argument(a_lane()[0]), lane)
+    with pytest.raises(ArgumentError, match="another trace"):
+        Argument(a_lane()[0]).split("one of one", [Link(lane.term != 3)], [number(lane, lane.term)])
+    with pytest.raises(ArgumentError, match="may wrap"):
+        Argument(Tracer(strict=False))
+
+
+def test_a_lemma_that_is_not_proved_leaves_those_that_are_needed() -> None:
+    """Another way to the same claim may fail; what was claimed is still to be proved."""
+    proving, wrong = Composing(Forgetful()), Link(X == Y)
+    with pytest.raises(NotProvedError):
+        proving.derive("step", "x is y", [wrong])
+    with pytest.raises(NotProvedError):
+        proving.claim("step", "x is y", X == Y)
+    with pytest.raises(NotProvedError):
+        proving.conclude("x is y", X == Y)
+    with pytest.raises(NotProvedError):
+        proving.proof()
 
 
 # ---- constants in the place of terms ---------------------------------------------------------------------------------
@@ -70,10 +138,14 @@ def test_what_is_cut_is_no_constant_of_the_claim(of: z3.BitVecRef) -> None:
     for name, make in (("cut0", Composing), ("t0_8", lambda _: Theorem())):
         other = z3.BitVec(name, 8)
         made = make(Forgetful())
-        made.derive("step", "one is the other", [Link(of == other)], inputs=[of])
-        made.conclude("one is the other", of == other)
         with pytest.raises(NotProvedError):
-            prove(Forgetful(), made)
+            derived(made, of == other, of)
+
+
+def derived(made: Theorem, claim: z3.BoolRef, inside: z3.ExprRef) -> None:
+    made.derive("step", "so", [Link(claim)], inputs=[inside])
+    made.conclude("so", claim)
+    prove(Forgetful(), made)
 
 
 def test_what_determines_a_term_is_not_captured() -> None:
@@ -184,3 +256,39 @@ def test_a_lemma_is_told_in_its_own_words() -> None:
 def test_other_words_are_of_the_same_evidence() -> None:
     again = restated(NOTHING, "other", "false is false")
     assert (again.script, again.solver, again.statement) == (NOTHING.script, "z3", "false is false")
+
+
+# ---- python -O -------------------------------------------------------------------------------------------------------
+
+PACKAGE = Path(mmaformal.__file__).parent
+QUERIES = Path(importlib.import_module("mmaformal.queries").__file__ or "").parent
+PROVING = (
+    *(
+        PACKAGE / folder
+        for folder in ("proof", "solver", "facts", "cases", "analysis", "encodings", "hardware")
+    ),
+    PACKAGE / "lanes.py",
+    PACKAGE / "campaign.py",
+    QUERIES,
+)
+
+
+def is_of_types(test: ast.expr) -> bool:
+    """Whether it tells a type checker what Python would stumble over anyway."""
+    if isinstance(test, ast.UnaryOp):
+        return is_of_types(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(map(is_of_types, test.values))
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], (ast.Is, ast.IsNot)) and ast.unparse(test.comparators[0]) == "None"
+    return isinstance(test, ast.Call) and ast.unparse(test.func) == "isinstance"
+
+
+def test_no_check_is_left_out_by_python_O() -> None:
+    """An `assert` is: so it may tell of types, and nothing that a proof rests on."""
+    files = [file for each in PROVING for file in ([each] if each.suffix else sorted(each.rglob("*.py")))]
+    assert len(files) > 150
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Assert):
+                assert is_of_types(node.test), f"{file}:{node.lineno}: {ast.unparse(node)}"

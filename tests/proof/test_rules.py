@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -12,8 +13,8 @@ import z3
 from in_process import Forgetful
 
 from mmaformal.proof.definitions import at_least
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.rules import Ascent, RuleError, Successor, Theory, instance
+from mmaformal.proof.kernel import Link, NotProvedError
+from mmaformal.proof.rules import INSTANCE, Ascent, Instance, RuleError, Successor, Theory, instance
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.portfolio import Portfolio
 
@@ -119,12 +120,94 @@ def test_what_holds_under_a_premise_is_no_theorem(theory: Theory) -> None:
     theory.theorem("of y + 1", z3.Implies(z3.ULT(Y + 1, 3), z3.ULT(Y + 1, 5)))
 
 
-def test_a_result_may_not_have_the_rules_own_constants() -> None:
-    own = z3.BitVec("magnitude of a code", 2)
-    with pytest.raises(RuleError):
-        Successor(CODE, z3.Concat(z3.BitVecVal(0, 1), own), related, 3)
-    with pytest.raises(RuleError):
-        Ascent(CODE, CODE, related, 3, CODE == 1)
+ANY = z3.BoolVal(True)
+SHORT = z3.Extract(RESULT - 1, 0, CODE)
+OWN = {
+    Successor: ("sign of a code", "magnitude of a code", "smaller code"),
+    Ascent: ("larger number", "code"),
+}
+
+
+def own_in_relation(name: str) -> Callable[[Any, Any], Any]:
+    return lambda x, y: z3.Or(x == y, z3.BitVec(name, RESULT) == x)
+
+
+def at_another_time() -> Callable[[Any, Any], Any]:
+    """A relation that is asked the second time for another one."""
+    asked: list[Any] = []
+    return lambda x, y: asked.append(x) or (x == y if len(asked) > 1 else x <= y)
+
+
+#: What each rule demands of what it is made of, and what breaks it.
+BROKEN: list[tuple[str, Callable[[], Any]]] = [
+    ("no constant of two bits", lambda: Successor(CODE + 1, SHORT, related, 3)),
+    ("no constant of two bits", lambda: Ascent(z3.BitVecVal(1, BITS), SHORT, related, 3, ANY)),
+    ("no constant of two bits", lambda: Successor(z3.BitVec("code", 1), SHORT, related, 0)),
+    ("no magnitude", lambda: Successor(CODE, SHORT, related, 4)),
+    ("no magnitude", lambda: Successor(CODE, SHORT, related, -1)),
+    ("no numbers", lambda: Ascent(CODE, SHORT, related, 4, ANY)),
+    ("no numbers", lambda: Ascent(CODE, SHORT, related, -1, ANY)),
+    ("the result has", lambda: Successor(CODE, z3.BitVec("magnitude of a code", 2), related, 3)),
+    ("the result has", lambda: Successor(CODE, z3.BitVec("larger code", 2), related, 3)),
+    ("the result has", lambda: Ascent(CODE, SHORT + z3.BitVec("result 1", 2), related, 3, ANY)),
+    ("what is given has", lambda: Ascent(CODE, SHORT, related, 3, CODE == 1)),
+    ("what is given has", lambda: Ascent(CODE, SHORT, related, 3, z3.BitVec("smaller number", 3) == 1)),
+    ("no claim", lambda: Ascent(CODE, SHORT, lambda x, y: x + y, 3, ANY)),  # type: ignore[arg-type, return-value]
+    ("stand for any", lambda: Ascent(CODE, SHORT, own_in_relation("one of two results"), 3, ANY)),
+    ("the relation has", lambda: Ascent(CODE, SHORT, own_in_relation("result 0"), 3, ANY)),
+    ("another one", lambda: Successor(CODE, SHORT, at_another_time(), 3)),
+    ("another one", lambda: Successor(CODE, SHORT, lambda x, y: x == y if "two" in str(x) else ANY, 3)),
+    ("the relation has", lambda: Ascent(CODE, SHORT, own_in_relation("result 2"), 3, ANY)),
+    *(
+        ("the relation has", lambda n=n: Successor(CODE, SHORT, own_in_relation(n), 3))
+        for n in OWN[Successor]
+    ),
+    *(("the relation has", lambda n=n: Ascent(CODE, SHORT, own_in_relation(n), 3, ANY)) for n in OWN[Ascent]),
+    ("and this is none", lambda: Instance(CODE == 1, ((CODE + 1, CODE),))),
+    ("and this is none", lambda: Instance(CODE == 1, ((z3.BitVecVal(1, BITS), CODE),))),
+    ("is of the sort", lambda: Instance(CODE == 1, ((CODE, GUARD),))),
+]
+
+
+@pytest.mark.parametrize(("why", "make"), BROKEN)
+def test_a_rule_looks_at_its_side_conditions(why: str, make: Callable[[], Any]) -> None:
+    with pytest.raises(RuleError, match=why):
+        make()
+
+
+def test_zero_is_not_three_by_a_relation_of_the_rules_own_constants() -> None:
+    """Equal, or the code's magnitude and the next: holds of neighbours, and of nothing else."""
+    magnitude = z3.BitVec("magnitude of a code", RESULT)
+
+    def neighbours(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+        pairs = z3.And(x == magnitude, y == magnitude + 1), z3.And(y == magnitude, x == magnitude + 1)
+        return z3.Or(x == y, *pairs)
+
+    with pytest.raises(RuleError, match="magnitude of a code"):
+        Successor(CODE, SHORT, neighbours, 3)
+
+
+def test_a_rule_makes_its_own_conclusion() -> None:
+    theory = Theory(Forgetful())
+
+    @dataclass(frozen=True)
+    class Wrong(Instance):
+        @property
+        def conclusion(self) -> z3.BoolRef:
+            return X == Y
+
+    with pytest.raises(RuleError, match="none of the rules"):
+        theory.by_rule(Wrong(theory.holds("so", "x is x", X == X), ()))
+    with pytest.raises(TypeError):
+        theory.by_rule(INSTANCE, [], X == Y)  # type: ignore[call-arg, arg-type]
+    with pytest.raises(NotProvedError):
+        theory.theorem("x is y", X == Y)
+
+
+def test_a_theorem_has_no_premises() -> None:
+    """Else it would be told without them: x is 3."""
+    with pytest.raises(RuleError, match="no premises"):
+        Theory(Forgetful()).assume("x is 3", Link(X == 3))
 
 
 def test_a_claim_under_premises_is_no_theorem() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import results
 from mmaformal.formats import FORMATS, fp16
+from mmaformal.queries.classes import Explanation
 from mmaformal.queries.diagnose import Diagnosis, diagnose
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
@@ -160,6 +162,15 @@ def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
 def test_what_the_rows_leave_open_is_told(open_ones: Diagnosis) -> None:
     assert len(open_ones.families) == 1
     assert "not told by these rows: rho (RZ-FP32, RZ-FP32±0), e_zero (" in str(open_ones)
+
+
+def test_members_of_several_algorithms_are_printed(open_ones: Diagnosis) -> None:
+    model = made(Fda(25, 4, RZ_FP32, -130), 4)
+    others = made(Pfma(4), 4, "bf16"), made(Gps(4), 4, "bf16")
+    several = Explanation(model, model, open=(model.replace(F=26), *others))
+    text = str(replace(open_ones, classes=(several,)))
+    assert "not told by these rows: F (25 … 26)" in text
+    assert "no input tried tells it from pfma L=4 and 1 more" in text
 
 
 def test_the_tests_tell_all_classes_apart(open_ones: Diagnosis) -> None:

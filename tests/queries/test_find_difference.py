@@ -184,7 +184,7 @@ _CLAIMS = (
     r"of that in the products' factors: (\d+)",
     r"minus signs: (\d+)",
 )
-_FIRST = re.compile(r"codes, of those not alike the first: (proved minimal|best found \(.+\))")
+_FIRST = re.compile(r"first in order of place and code: (proved minimal|best found \(.+\))")
 
 
 def claimed(answer: Different) -> tuple[list[int], list[bool]]:

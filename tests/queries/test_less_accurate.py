@@ -171,6 +171,18 @@ def test_other_programs_have_no_such_argument() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="both are to take fp32"):
         less_accurate(hopper["HMMA.16816.F32"], VOLTA[0])
+    for products in (0, -1):
+        with pytest.raises(
+            ValueError, match=f"products is {products}: inputs have 1 nonzero product at least"
+        ):
+            less_accurate(*VOLTA[:2], products=products)
+
+
+@pytest.mark.parametrize("products", ["0", "-1", "one"])
+def test_the_command_refuses_no_products_in_a_line(products: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["less-accurate", VOLTA[0].name, VOLTA[1].name, "--products", products]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--products is a number of products of 1 or more" in line
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:

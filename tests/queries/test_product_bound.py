@@ -25,7 +25,7 @@ from mmaformal.facts.product_bound import (
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import product_bound as query
-from mmaformal.queries.product_bound import most_promoted, prove_product_bound
+from mmaformal.queries.product_bound import most_promoted, prove_product_bound, rounded_up
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
@@ -98,6 +98,16 @@ def test_a_whole_product() -> None:
     assert 0 <= f.value / Unit.of(i).factor(4096) - 1 < Fraction(1, 1 << 20)
     assert 0 <= U.value / Unit.of(i).stages[0].U - 1 < Fraction(1, 1 << 20)
     assert "by the rule: steps of a product" in str(answer)
+
+
+@pytest.mark.parametrize("order", [(3, 2, 1, 0, 7, 6, 5, 4), (0, 2, 4, 6, 1, 3, 5, 7)])
+def test_in_another_order_of_products(order: tuple[int, ...]) -> None:
+    """Within steps, or so that a step is of products that are not one after the other: the same bound."""
+    plain = volta["HMMA.884.F32.F32"].replace(k=8)
+    reordered = plain.replace(product_order=order)
+    answer = prove_product_bound(reordered, 64, timeout=200)
+    assert isinstance(answer, Holds)
+    assert answer.numbers[0].value == rounded_up(Unit.of(plain).factor(64))
 
 
 @pytest.mark.slow

@@ -563,7 +563,7 @@ class _Short:
         b = [4] * (count - 1) + [3] + [0] * (self.x.k - count)
         lines = [
             f"{count} nonzero products: proved minimal",
-            "codes, of those not alike the first: proved minimal",
+            "first in order of place and code: proved minimal",
         ]
         return Different("q", Witness.of(self.x, self.y, a, b, ZERO), tuple(lines), (), 0.0)
 

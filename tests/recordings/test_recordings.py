@@ -845,7 +845,7 @@ def test_hypotheses_from_the_command_line(good: Path, capsys: pytest.CaptureFixt
     for hypothesis, reason in {
         "G=4": "which has no parameter 'G': it has F, L, rho, e_zero",
         "L=3": "K = 16 is not a multiple of the",
-        "F=0": "fda needs 1 ≤ F ≤ 48",
+        "F=0": "fda needs 1 ≤ F ≤ 55",
         "F=fields": "F of ampere HMMA.16816.F32 is 24, and cannot be None",
         "F=RZ-FP32": "F of ampere HMMA.16816.F32 is 24, and cannot be RZ-FP32",
         "rho=3": "rho of ampere HMMA.16816.F32 is RZ-FP32, and cannot be 3",

@@ -30,7 +30,7 @@ from mmaformal.facts.exactness_codes import (
     products,
     total,
 )
-from mmaformal.facts.fused_steps import one_step
+from mmaformal.facts.fused_steps import as_one_step, one_step
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -145,7 +145,7 @@ def reach(instruction: Instruction) -> CaseWitness:
     S, unit = _sum_of(spec, places, codes)
     if value is None or value - S != places.n * unit:
         raise WitnessError(f"{instruction.label}: {codes} was to lose {places.n} units, and does not")
-    return shown(instruction.replace(k=spec.k), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
+    return shown(as_one_step(instruction), codes, (f"S − Σ a·b is n units of {_power(unit)}",))
 
 
 def _sum_of(spec: DotAdd, places: Places, codes: Codes) -> tuple[Fraction, Fraction]:

@@ -20,6 +20,7 @@ from mmaformal.facts.efda.signs_of_sums import SignOfSum
 from mmaformal.facts.ordered_grid import Grid
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.fixed_point import FixedPoint
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
 
@@ -37,7 +38,7 @@ class Span(NamedTuple):
 
     def with_(self, other: Span) -> Span:
         """What holds both; their exponents have as many bits."""
-        assert self.exponent_bits == other.exponent_bits
+        demand(self.exponent_bits == other.exponent_bits, "exponents of one width")
         return Span(
             min(self.low, other.low),
             max(self.high, other.high),

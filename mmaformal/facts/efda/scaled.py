@@ -343,5 +343,6 @@ def _sorts(two: Two[AnyEfda]) -> TypeGuard[Two[efda.SortedStep]]:
 def doubled(two: Two[AnyEfda]) -> Link:
     if _in_fixed_point(two):
         return _fixed_point(two)
-    assert _sorts(two)
+    if not _sorts(two):
+        raise ArgumentError("terms are not sorted")
     return _sorted(two)

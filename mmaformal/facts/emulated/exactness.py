@@ -40,6 +40,7 @@ from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule, wide, within
 from mmaformal.proof.fused import Summand, prove_largest
+from mmaformal.proof.kernel import demand
 
 #: fp32 has every integer of at most 2^24; one below 2^24 has an exponent of at most 23.
 _MOST = fp32.fraction_bits + 1
@@ -63,7 +64,7 @@ class Integer(NamedTuple):
 def integer(code: BitVec, fmt: Format, bits: int) -> Integer:
     """The integer that a code is, where it is one of at most 2^bits; bits is at most the significand's."""
     x, M = decode(code, fmt), fmt.fraction_bits
-    assert bits <= M + 1
+    demand(bits <= M + 1, "an integer has more bits than the significand")
     twice = z3.Concat(x.significand, z3.BitVecVal(0, 1))
     places = z3.BitVecVal(M + 1 + fmt.bias, twice.size()) - resize(x.field, twice.size())
     magnitude = z3.LShR(twice, places)
@@ -382,7 +383,7 @@ def _prove_sum(
             proving, frame, sum_, known, (summand, m, x.bounds[k], term.most), (given, mine)
         )
     assert known is not None
-    assert sum_.accumulated.eq(x.step.total), "the accumulator adds in another order"
+    demand(sum_.accumulated.eq(x.step.total), "the accumulator adds in another order")
     return sum_, known
 
 

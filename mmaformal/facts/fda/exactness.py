@@ -13,7 +13,7 @@ from __future__ import annotations
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
@@ -57,10 +57,12 @@ def condition(spec: DotAdd) -> z3.BoolRef:
     return z3.And([no_bit_below(term.exact, term.places) for term in placed_terms(fused_step(spec))])
 
 
-def prove_fused(proving: Composing, spec: DotAdd) -> Exact:
+def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) -> Exact:
     """Raises NotProvedError."""
-    x, one = fused_step(spec), one_step(spec)
-    ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, symbolic_inputs(one), x.step))
+    one = one_step(spec)
+    inputs = symbolic_inputs(one) if inputs is None else inputs
+    x = fused_step(spec, inputs)
+    ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, inputs, x.step))
     at_most, some = prove_e_max(proving, x)
     prove_total(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))

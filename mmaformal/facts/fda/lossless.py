@@ -7,9 +7,12 @@ at least the least exponent of its format.  Between the two no more places are l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import z3
 
 from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.facts.exactness import Exact, no_bit_below, prove_steps
 from mmaformal.facts.fda.exactness import placed_terms, prove_fused
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max
@@ -22,15 +25,29 @@ def prove_lossless(proving: Composing, spec: DotAdd) -> str:
     Raises NotProvedError.
     """
     one = one_step(spec)
-    exact, x = prove_fused(proving, one), fused_step(one)
-    kept = _prove_condition(proving, one, x, exact)
-    claim = z3.And(z3.Implies(exact.ordinary, exact.conclusion), *kept)
+    claim, exact = prove_step(proving, one, symbolic_inputs(one))
     if spec != one:
         claim = z3.And(claim, prove_steps(proving, spec, exact.chain))
     proving.conclude(
         "no step loses a bit of any input, and d is its exact sum, rounded", claim, exact.letters
     )
-    return f"in each step d = {x.rho}(c + Σ a·b): alignment loses no bit of any input"
+    return f"in each step d = {spec.parameters.last_rounding}(c + Σ a·b): alignment loses no bit of any input"
+
+
+def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.BoolRef, Exact]:
+    """That one step on these inputs rounds its exact sum, for all numbers; c may be a constant.
+
+    Raises NotProvedError.
+    """
+    exact, x = prove_fused(proving, spec, inputs), fused_step(spec, inputs)
+    if z3.is_bv_value(inputs.c):  # c has one exponent, and no other
+        fmt, p = spec.c_format, spec.parameters
+        assert isinstance(p, Fda)
+        assert inputs.c.as_long() == 0
+        at = fmt.min_exponent if p.e_zero is None else p.e_zero
+        x = replace(x, low=(*x.low[:-1], at), high=(*x.high[:-1], at))
+    kept = _prove_condition(proving, spec, x, exact)
+    return z3.And(z3.Implies(exact.ordinary, exact.conclusion), *kept), exact
 
 
 def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -> list[z3.BoolRef]:
@@ -52,6 +69,8 @@ def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -
     for k, (s, term, below) in enumerate(zip(x.summands, placed_terms(x), at_most, strict=True)):
         kept = no_bit_below(term.exact, term.places)
         own, cases = [s.term.exponent, x.step.e_max, *s.factors], []
+        if z3.is_bv_value(z3.simplify(s.term.significand)):  # a constant is itself, and not any value
+            own = [x.step.e_max]
         for j, top in enumerate(tops):
             text = (
                 f"a {s.name} keeps every bit where {'it' if j == k else f'a {x.summands[j].name}'} has e_max"

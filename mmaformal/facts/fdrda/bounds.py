@@ -47,7 +47,7 @@ from mmaformal.proof.composition import (
 )
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Loss, largest_loss, prove_largest
-from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.sticky_sums import magnitude_of
 
 
@@ -515,7 +515,7 @@ def _c(
 
 def _fixed(units: Fraction, places: int) -> int:
     scaled_up = units * (1 << places)
-    assert scaled_up.denominator == 1, "a bound that the fixed point does not have"
+    demand(scaled_up.denominator == 1, "a bound that the fixed point does not have")
     return int(scaled_up)
 
 

@@ -13,7 +13,7 @@ from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import fdrda as executable_fdrda
 from mmaformal.facts.fdrda.bounds import Losses, largest_exponent, losing_product, losses_of
-from mmaformal.facts.fused_steps import one_step
+from mmaformal.facts.fused_steps import as_one_step, one_step
 from mmaformal.instruction import Instruction
 
 
@@ -52,7 +52,7 @@ def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
     spec = one_step(instruction.spec)
     p = spec.parameters
     assert isinstance(p, Fdrda)
-    losses, single = losses_of(spec, p), instruction.replace(k=spec.k)
+    losses, single = losses_of(spec, p), as_one_step(instruction)
     n = losses.above if above else -losses.below
     for codes in reaching(spec, losses, above=above):
         S, e_max = kept_sum(spec, codes)

@@ -24,6 +24,7 @@ from mmaformal.facts.monotone_sticky import Pair, Sticky, prove_pair_in_order
 from mmaformal.facts.pfma.monotonicity import is_same
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
 
 
@@ -60,7 +61,10 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         theory.claim(f"step {k + 1} in order", text_, claim, [*same, sums], [*results, *alone])
         given = results
     last = (runs.first.result, runs.second.result)
-    assert all(mine.eq(other) for mine, other in zip(last, given, strict=True))
+    demand(
+        all(mine.eq(other) for mine, other in zip(last, given, strict=True)),
+        "results of the last step are not those given",
+    )
     theory.theorem("c ≤ c' ⇒ d ≤ d', all else the same", runs.statement)
 
 

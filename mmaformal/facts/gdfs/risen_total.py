@@ -12,6 +12,7 @@ from mmaformal.encodings.smt import gdfs
 from mmaformal.encodings.smt.blocks import shift_right
 from mmaformal.facts.gdfs.larger_total import Totals
 from mmaformal.facts.gdfs.two_steps import Summing, known, signed, within
+from mmaformal.proof.kernel import demand
 
 
 def worth(spec: DotAdd) -> int:
@@ -227,7 +228,7 @@ class _Grids:
 
     def last(self, given: Sequence[z3.BoolRef]) -> tuple[z3.BoolRef, list[z3.BitVecRef]]:
         """(that the totals are in order, the terms that this is about)."""
-        assert self.lost_before(len(self.terms)) <= 0
+        demand(self.lost_before(len(self.terms)) <= 0, "something of the last sum is lost")
         first, second = self.sums
         ends = [self.extended(total) for total in (self.low.total, self.high.total)]
         text = "so the sum of the larger e_max is on the side on which its group is"

@@ -13,6 +13,7 @@ from mmaformal.encodings.smt import gdfs
 from mmaformal.encodings.smt.blocks import Term, encode, negate_if, normalise_and_round
 from mmaformal.encodings.smt.fda import lowest_e_max
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory
 
 Signed: TypeAlias = tuple[z3.BitVecRef, z3.BitVecRef]  #: a sign and a magnitude
@@ -135,7 +136,7 @@ class TwoSteps:
         totals, reach = running(parts, bits), 0
         for n, (part, bound) in enumerate(zip(parts, bounds, strict=True)):
             reach += bound
-            assert reach < 1 << (bits - 1)
+            demand(reach < 1 << (bits - 1), "sums of this size do not fit their bits")
             given, cut = [small[n], *ranges[-1:]], [*part, *(totals[n - 1 : n] if n else [])]
             ranges.append(
                 derive(f"{what} {n}", f"{what}: no sum wraps", within(totals[n], reach), given, cut)

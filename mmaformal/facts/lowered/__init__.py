@@ -18,8 +18,17 @@ from mmaformal.encodings.smt import lowered as smt_lowered
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
-from mmaformal.facts.lowered import equal, error_bound, exactness, monotonicity, ranges, related, scaled
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.lowered import (
+    equal,
+    error_bound,
+    exactness,
+    lossless,
+    monotonicity,
+    ranges,
+    related,
+    scaled,
+)
+from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import not_minus_zero, not_nan
 from mmaformal.facts.sums import (
     Sum,
@@ -93,6 +102,12 @@ class LoweredFacts(Facts[Step]):
         if p.cut is not Rounding.RZ:
             self.lack("what terms that are cut to odd are off")
         return error_bound.settle(instruction, proving)
+
+    def lossless_of(self, spec: DotAdd) -> Lossless | None:
+        return lossless.decides(spec)
+
+    def lossless(self, proving: Composing, spec: DotAdd) -> str:
+        return lossless.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

@@ -34,7 +34,7 @@ from mmaformal.facts.alignment import NOTHING, Case, Known, Ranges, prove_fused
 from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import claims_of
-from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest
+from mmaformal.facts.fused_steps import Fused, as_one_step, fused_step, one_step, prove_e_max, prove_highest
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -290,7 +290,7 @@ def reach(instruction: Instruction, n: int) -> CaseWitness | None:
     for codes in reaching(inner, n):
         error, e_max = off(inner, codes, n)
         if abs(error) == most:
-            single = instruction.replace(k=spec.k)
+            single = as_one_step(instruction)
             notes = (f"of inner step {n + 1}, S − exact = {error} · 2^({e_max} − {inner.p.F})",)
             return shown(single, codes, notes)
     return None

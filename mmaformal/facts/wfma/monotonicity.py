@@ -24,6 +24,7 @@ from mmaformal.facts.wfma.widened import converted, widened
 from mmaformal.formats import Format
 from mmaformal.proof.composition import between, wide
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.kernel import demand
 from mmaformal.proof.larger_products import LargerProduct, Number, larger_product, number, product
 from mmaformal.proof.rules import Theory, instance
 
@@ -48,7 +49,10 @@ def prove_in_product(theory: Theory, spec: DotAdd) -> None:
             for each, at in ((alone, 0), (runs, k))
         )
         said = instance(theory, theorem, list(zip(own, mine, strict=True)))
-        assert said.eq(z3.Implies(z3.And(runs.premises), as_taken))
+        demand(
+            said.eq(z3.Implies(z3.And(runs.premises), as_taken)),
+            "what is said of one run is not what is taken of it",
+        )
 
     prove_in_products(theory, spec, Taken(widened(spec), partial(converted, spec), larger))
 
