@@ -31,9 +31,10 @@ from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.hardware.matching import Matched, follow, values_of
+from mmaformal.hardware.matching import Follower, Matched, values_of
 from mmaformal.hardware.module import HardwareError, Module, ports_of, with_codes
 from mmaformal.hardware.simulate import simulate
+from mmaformal.hardware.undefined import Choice, choose, constants_undefined, drawn, not_used
 from mmaformal.hardware.yosys import design as read_design
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
@@ -46,11 +47,21 @@ from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.spaces.common import Types
+from mmaformal.witness import WitnessError
 
 #: Random cases on which a design is run before anything is proved, by moods, and those that nodes are compared on.
 _CASES, _SEEN = 4000, 1000
-#: The part of the time given in which a witness is made smaller.
+#: The part of the time left in which a witness is made smaller.
 _SHRINKING = 0.6
+#: The part of the time left for d as one question, as long as single nodes are worth more time; and how much more of it
+#: each has in the next round.
+_DIRECT, _MORE = 1 / 3, 4.0
+#: What is left that is not worth another round, in seconds.
+_LEAST = 0.5
+#: With which values of what is undefined cases are run: all 0, all 1, random.
+_UNDEFINED = (0, 1, 2)
+#: Undefined bits that a witness names one by one.
+_NAMED = 8
 #: Rows of a recording that are run at once.
 _BLOCK = 100_000
 
@@ -72,7 +83,8 @@ def signoff(
     files: Verilog files read together by yosys, or one of BTOR2.  top: the module (default: the one no other uses).
     defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  timeout:
     seconds in all.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
-    undefined (x) may be anything.
+    undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
+    divided by zero.  Where d does not depend on some input, the answer says so in its notes.
 
     Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
     """
@@ -82,6 +94,7 @@ def signoff(
     say("yosys reads the design")
     module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
     check_ports(module, instruction)
+    check_names(module, inputs)
     with Relay() as portfolio:
         asker = Asker(portfolio, timeout)
         signed = _Signoff(instruction, inputs, module, asker, say)
@@ -163,21 +176,31 @@ def on_recording(
 def check_ports(module: Module, instruction: Instruction) -> None:
     """Raises HardwareError where a design has not the ports of an instruction."""
     needed = {**ports_of(instruction.spec), "d": instruction.d_format.storage_bits}
-    has = {name: bits for name, bits in module.ports.items() if not name.startswith("undefined_")}
-    missing = [
-        f"{name} of {bits} bits"
-        for name, bits in needed.items()
-        if has.get(name) != bits and name in module.outputs
-    ]
-    missing += [f"{name} of {bits} bits" for name, bits in needed.items() if name not in has]
-    extra = [name for name in module.inputs if name not in needed and not name.startswith("undefined_")]
+    has = module.ports
+    missing = [f"{name} of {bits} bits" for name, bits in needed.items() if has.get(name) != bits]
+    extra = [name for name in (*module.inputs, *module.outputs) if name not in needed]
+    turned = [name for name in needed if name in (module.inputs if name == "d" else module.outputs)]
     if missing:
         said = ", ".join(f"{name} ({bits})" for name, bits in has.items())
         raise HardwareError(
             f"{module.name} has not the port {missing[0]} of {instruction.label}; it has {said}"
         )
-    if extra:
+    if turned:
+        way = "output" if turned[0] == "d" else "input"
+        raise HardwareError(f"{turned[0]} of {module.name} is to be an {way}")
+    if extra and extra[0] in module.inputs:
         raise HardwareError(f"{module.name} has an input {extra[0]}, which {instruction.label} has not")
+
+
+def check_names(module: Module, inputs: Inputs) -> None:
+    """Raises HardwareError where what is undefined has the name of an input, or a name twice: both would be one."""
+    taken = {str(x) for x in inputs.flat()}
+    for constant in constants_undefined(module):
+        if str(constant) in taken:
+            raise HardwareError(
+                f"{module.name}: what is undefined is called {constant}, as another signal is"
+            )
+        taken.add(str(constant))
 
 
 class _Signoff:
@@ -186,41 +209,54 @@ class _Signoff:
     ) -> None:
         self.instruction, self.spec, self.inputs, self.module = instruction, instruction.spec, inputs, module
         self.asker, self.progress = asker, progress
+        self.why = ""  #: why a proof that was complete but for its last lemma was none
         self.question = f"{module.name} gives the d of {instruction.label} for every input"
+        unused = not_used(module, inputs)
+        self.notes = (f"warning: d does not depend on {', '.join(unused)}",) if unused else ()
 
     def answer(self) -> Holds | Fails | Unknown:
+        """By random cases, then node by node and as one question in turns, with more time in each round."""
         self.progress("random cases")
         wrong = self._random()
         if wrong is not None:
             return self._fails(wrong)
-        matched, why = Matched(None, 0, 0), ""
         rows = generate(self.spec, _SEEN, seed=1, moods=(*MOODS, "edge"))
-        try:
-            matched = follow(self.asker, self.spec, self.inputs, self.module, rows, self.progress)
-        except NotProvedError as error:
-            why = str(error)
-        if matched.proof is not None:
-            return self._holds(matched.proof)
-        outcome, found = self._search().least()
-        if found is not None:
-            return self._fails(found.codes, found)
-        if outcome.verdict == "unsat":
-            return self._holds(direct(self.asker.proved[-1]))
+        follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress)
+        self.asker.best = lambda: self._unknown(follower.matched)
+        effort = 1.0
+        while True:
+            try:
+                matched = follower.run(effort)
+            except NotProvedError as error:
+                matched, self.why = follower.matched, str(error)
+            if matched.proof is not None:
+                return self._holds(matched.proof)
+            share = _DIRECT if follower.unsettled else 1.0
+            outcome, found = _Smallest(self).least(self.asker.left * share)
+            if found is not None:
+                return self._fails(found.codes)
+            if outcome.verdict == "unsat":
+                return self._holds(direct(self.asker.proved[-1]))
+            if self.asker.left < _LEAST or not follower.unsettled:
+                return self._unknown(matched)
+            effort *= _MORE
+
+    def _unknown(self, matched: Matched) -> Unknown:
         ends = ", ".join(matched.unmatched[-6:])
-        why = why or (
+        why = self.why or (
             f"{matched.proved} of {matched.nodes} nodes of the design are proved to be the model's, but not d; no "
             f"input was found on which it differs"
         )
         if ends:
             why += f"; named wires that are none of the model's: {ends}"
+        why = "; ".join([why, *self.notes])
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
         """What is proved of the SMT wing's model is said of the instruction: of both wings."""
         self.progress("the two encodings of the model agree")
-        return of_both_encodings(
-            Holds(self.question, proof, self.asker.elapsed), self.instruction, [self.spec], self.asker
-        )
+        holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
+        return of_both_encodings(holds, self.instruction, [self.spec], self.asker)
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -233,35 +269,74 @@ class _Signoff:
                 return rows[int(wrong[0])]
         return None
 
-    def results(self, rows: Rows) -> NDArray[np.uint64]:
-        """The design's d."""
-        found = evaluate(self.module.outputs["d"], values_of(self.inputs, rows, self.module))
+    def results(self, rows: Rows, undefined: Mapping[str, NDArray[np.object_]]) -> NDArray[np.uint64]:
+        """The design's d, with values of what it leaves undefined."""
+        found = evaluate(self.module.outputs["d"], {**values_of(self.inputs, rows), **undefined})
         return np.broadcast_to(found, len(rows)).astype(np.uint64)
 
     def wrong(self, rows: Rows) -> NDArray[np.bool_]:
-        """On which rows the design's d is not the model's."""
-        mine, model = self.results(rows), compiled_results(self.spec, rows)
+        """On which rows the design's d is not the model's: for some of several values of what is undefined."""
+        wrong = np.zeros(len(rows), bool)
+        model = self._one_nan(compiled_results(self.spec, rows))
+        for seed in _UNDEFINED if self.module.undefined else (0,):
+            mine = self.results(rows, drawn(self.module, len(rows), seed))
+            wrong |= np.asarray(self._one_nan(mine) != model)
+        return wrong
+
+    def _one_nan(self, d: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return d if self.spec.nan_is_canonical else one_nan(d, self.spec.d_format)
+
+    def differ(self, mine: z3.BitVecRef, model: z3.BitVecRef) -> z3.BoolRef:
+        """That the design's d is not the model's."""
+        differ = mine != model
         if not self.spec.nan_is_canonical:
-            mine, model = (one_nan(d, self.spec.d_format) for d in (mine, model))
-        return np.asarray(mine != model)
+            differ = z3.And(
+                differ, z3.Not(z3.And(is_nan(mine, self.spec.d_format), is_nan(model, self.spec.d_format)))
+            )
+        return differ
 
     # ---- a case on which it is wrong -----------------------------------------------------------------------------
 
-    def _search(self) -> _Smallest:
-        return _Smallest(self)
+    def _fails(self, codes: Codes) -> Fails:
+        search = _Smallest(self, _SHRINKING)
+        found = search.at_places(Found(search.made_smaller(codes), ()))
+        search.note(found)
+        found = search.shrink(found)
+        return self.found_wrong(found, search.minimality)
 
-    def _fails(self, codes: Codes, found: Found | None = None) -> Fails:
-        search = self._search()
-        if found is None:
-            codes = search.made_smaller(codes)
-        found = search.shrink(search.at_places(Found(codes, ())))
+    def found_wrong(self, found: Found, minimality: tuple[str, ...]) -> Fails:
+        """The answer that an input gives, which is run once more.  Raises WitnessError if d is right there."""
         rows = Rows.of([found.codes])
+        model = int(compiled_results(self.spec, rows)[0])
+        pairs = [
+            (term, z3.BitVecVal(code, term.size()))
+            for term, code in zip(self.inputs.flat(), found.codes.flat(), strict=True)
+        ]
+        d = z3.simplify(z3.substitute(self.module.outputs["d"], *pairs))
+        choice = choose(self.module, self.differ(d, z3.BitVecVal(model, d.size())))
+        values = {name: np.array([x], object) for name, x in (choice.values if choice else {}).items()}
+        mine = int(self.results(rows, drawn(self.module, 1, 0) | values)[0])
+        if choice is None or mine == model:
+            raise WitnessError(f"{self.module.name} was to be wrong on {found.codes}, and is not")
         runs = (
-            Run(f"{self.module.name}, the design", self.spec, found.codes, int(self.results(rows)[0])),
-            Run("the model", self.spec, found.codes, int(compiled_results(self.spec, rows)[0])),
+            Run(f"{self.module.name}, the design", self.spec, found.codes, mine),
+            Run("the model", self.spec, found.codes, model),
         )
-        witness = CaseWitness(self.instruction, runs, minimality=search.minimality)
+        notes = (*_of_undefined(choice), *self.notes)
+        witness = CaseWitness(self.instruction, runs, notes=notes, minimality=minimality)
         return Fails(self.question, witness, "The design gives another d:", self.asker.elapsed)
+
+
+def _of_undefined(choice: Choice) -> list[str]:
+    """What is said of the undefined bits that a wrong d needs."""
+    said = [
+        f"{name} = X: 0 or 1; where it is {bit}, the design's d is the one above"
+        for name, bit in choice.needed.items()
+    ]
+    more = len(said) - _NAMED
+    if more <= 0:
+        return said
+    return [*said[:_NAMED], f"{counted(more, 'more undefined bit')} of which the same is to be said"]
 
 
 class _Smallest(Search):
@@ -269,18 +344,27 @@ class _Smallest(Search):
 
     nothing = "the design is right"
 
-    def __init__(self, signed: _Signoff) -> None:
+    def __init__(self, signed: _Signoff, share: float = 1.0) -> None:
+        """`share`: the part of the time left that it may take."""
         super().__init__(signed.spec, signed.asker, progress=signed.progress)
         self.signed = signed
-        self._until = self.asker.elapsed + _SHRINKING * max(self.asker.left, 0)
+        self._until = self.asker.elapsed + share * max(self.asker.left, 0)
+        self._noted: tuple[int, ...] | None = None
 
     @property
     def left(self) -> float:
         return min(self._until - self.asker.elapsed, self.asker.left)
 
-    def least(self) -> tuple[Outcome, Found | None]:
+    def note(self, found: Found) -> None:
+        """A case was found: it is the answer if the time is up before another."""
+        if self._noted is None or self.size(found) < self._noted:
+            self._noted = self.size(found)
+            said = self.nothing_proved(found, "the time given was used up")
+            self.asker.best = lambda: self.signed.found_wrong(found, said)
+
+    def least(self, limit: float) -> tuple[Outcome, Found | None]:
         """Whether there is a case at all."""
-        return self.ask(None, "all inputs at once", "the design is right for every input")
+        return self.ask(None, "all inputs at once", "the design is right for every input", limit=limit)
 
     def made_smaller(self, codes: Codes) -> Codes:
         def shows(cases: Sequence[Codes]) -> list[bool]:
@@ -293,10 +377,7 @@ class _Smallest(Search):
         pairs = list(zip(signed.inputs.flat(), inputs.flat(), strict=True))
         mine = z3.substitute(signed.module.outputs["d"], *pairs)
         model = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
-        differ = mine != model
-        if not spec.nan_is_canonical:
-            differ = z3.And(differ, z3.Not(z3.And(is_nan(mine, spec.d_format), is_nan(model, spec.d_format))))
-        return [differ], []
+        return [signed.differ(mine, model)], []
 
     def find_licences(self) -> Licences:
         return Licences(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")

@@ -90,6 +90,31 @@ def _shift(shift: Callable[[Column, Column], Column], signed: bool = False) -> C
     return apply
 
 
+def _division(of: Callable[[Column, Column, Column], Column], signed: bool = False) -> Callable[..., Column]:
+    """Of the dividend, the divisor with 1 in the place of 0, and where that is."""
+
+    def apply(term: z3.BitVecRef, x: Column, y: Column) -> Column:
+        u, v = (_signed(z, term.size()) if signed else z for z in (x, y))
+        zero = np.asarray(v == 0, bool)
+        return of(u, np.where(zero, 1, v), zero)
+
+    return apply
+
+
+def _truncated(x: Column, y: Column, zero: Column) -> Column:
+    """The quotient toward zero; by zero, 1 of a negative number and −1 of another."""
+    negative = np.asarray(x < 0, bool)
+    quotient = abs(x) // abs(y)
+    quotient = np.where(negative == np.asarray(y < 0, bool), quotient, -quotient)
+    return np.where(zero, np.where(negative, 1, -1), quotient)
+
+
+def _remainder(x: Column, y: Column, zero: Column) -> Column:
+    """The remainder of the quotient toward zero, which has x's sign; by zero it is x."""
+    rest = abs(x) % abs(y)
+    return np.where(zero, x, np.where(np.asarray(x < 0, bool), -rest, rest))
+
+
 def _concat(term: z3.BitVecRef, *parts: Column) -> Column:
     out = parts[0]
     for part, operand in zip(parts[1:], term.children()[1:], strict=True):
@@ -129,6 +154,11 @@ _FUNCTIONS: dict[int, Callable[..., Column]] = {
     z3.Z3_OP_BAND: lambda t, x, y: x & y,
     z3.Z3_OP_BOR: lambda t, x, y: x | y,
     z3.Z3_OP_BXOR: lambda t, x, y: x ^ y,
+    z3.Z3_OP_BUDIV: _division(lambda x, y, zero: np.where(zero, -1, x // y)),
+    z3.Z3_OP_BUREM: _division(lambda x, y, zero: np.where(zero, x, x % y)),
+    z3.Z3_OP_BSDIV: _division(_truncated, signed=True),
+    z3.Z3_OP_BSREM: _division(_remainder, signed=True),
+    z3.Z3_OP_BSMOD: _division(lambda x, y, zero: np.where(zero, x, x % y), signed=True),
     z3.Z3_OP_BSHL: _shift(lambda x, n: x << n),
     z3.Z3_OP_BLSHR: _shift(lambda x, n: x >> n),
     z3.Z3_OP_BASHR: _shift(lambda x, n: x >> n, signed=True),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import z3
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.evaluate import evaluate_all
@@ -23,17 +24,20 @@ from mmaformal.hardware.graph import Graph
 from mmaformal.hardware.maxima import Maxima, Maximum, largest_exponents
 from mmaformal.hardware.module import Module
 from mmaformal.hardware.sums import Partial, Partials, Value, bound_of, signed, sums_of
+from mmaformal.hardware.undefined import drawn
 from mmaformal.lanes import Tracer
 from mmaformal.proof.failure import named
 from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.solver.answers import Proof
-from mmaformal.solver.asking import Asker, constants_of
+from mmaformal.solver.asking import Asker
 
-#: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …
+#: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …; in the first round.
 _PATIENCE = (1.0, 3.0, 10.0)
-#: Nodes of the model that are tried for one of the design.
+#: Nodes of the model that are tried for one of the design, in the first round.
 _TRIED = 3
+#: The seed of the values that undefined signals have on the cases: any but 0 and 1.
+_SEED = 7
 #: A word of fewer bits than this has the values of another by chance, and is tried with the same values only.
 _WORD = 4
 #: One of more is no exponent.
@@ -52,28 +56,10 @@ class Matched(ShortRepr):
     )  #: named wires of the design that are no node of the model
 
 
-def values_of(
-    inputs: Inputs, rows: Rows, design: Module
-) -> dict[str, np.ndarray[tuple[int], np.dtype[np.object_]]]:
-    """The columns of rows by the names of the constants; what a design leaves undefined is 0."""
+def values_of(inputs: Inputs, rows: Rows) -> dict[str, NDArray[np.object_]]:
+    """The columns of rows by the names of the constants."""
     columns = zip(inputs.flat(), rows.codes.flat(), strict=True)
-    found = {str(term): column.astype(object) for term, column in columns}
-    for term in design.inputs.values():
-        for constant in constants_of(term):
-            found.setdefault(str(constant), np.zeros(len(rows), object))
-    return found
-
-
-def follow(
-    asker: Asker,
-    spec: DotAdd,
-    inputs: Inputs,
-    design: Module,
-    rows: Rows,
-    progress: Callable[[str], None],
-) -> Matched:
-    """Prove that the design's `d` is the model's, from node to node; what was reached if that does not succeed."""
-    return _Follower(asker, spec, inputs, design, rows, progress).run()
+    return {str(term): column.astype(object) for term, column in columns}
 
 
 class _Proving:
@@ -86,6 +72,9 @@ class _Proving:
         self.links: dict[int, Link] = {}  #: by the design's node
         self.of_model: dict[int, Link] = {}  #: by the model's
         self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
+        self.effort = 1.0  #: how much more time there is for each lemma than in the first round
+        self.unsettled = False  #: whether a lemma of this round was not settled in its time
+        self._refuted: dict[int, Lemma] = {}  #: by the id of what is refuted
 
     def _attempt(
         self, link: Link, given: Sequence[Link], patience: float, cut: Sequence[z3.ExprRef] = ()
@@ -101,7 +90,13 @@ class _Proving:
         return True
 
     def _known(self, lemma: Lemma, patience: float) -> bool:
-        return cache_of(self.asker).attempt(self.asker, lemma, patience).verdict == "unsat"
+        if lemma.refuted.get_id() in self._refuted:
+            return False
+        verdict = cache_of(self.asker).attempt(self.asker, lemma, patience * self.effort).verdict
+        if verdict == "sat":
+            self._refuted[lemma.refuted.get_id()] = lemma
+        self.unsettled |= verdict == "unknown"
+        return verdict == "unsat"
 
     def _given(self, node: z3.ExprRef, term: z3.ExprRef, level: int) -> list[Link]:
         """What is cut: the proved nodes next to both, or `level` of them further."""
@@ -117,7 +112,9 @@ class _Proving:
         return {free.get_id() for link in self.graph.frontier(term, known, 0) for free in link.free}
 
 
-class _Follower(_Proving):
+class Follower(_Proving):
+    """Proves that a design's `d` is the model's, from node to node, in rounds that have more time each."""
+
     def __init__(
         self,
         asker: Asker,
@@ -135,39 +132,50 @@ class _Follower(_Proving):
         self.model = self.graph.nodes([*interfaces, self.wanted])
         self.nodes = [node for node in self.graph.nodes([self.d]) if isinstance(node, z3.BitVecRef)]
         self.named = {term.get_id(): name for name, term in reversed(list(design.wires.items()))}
-        found = evaluate_all([*self.model, *self.nodes], values_of(inputs, rows, design))
+        values = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
         self.values: dict[int, Value] = {
             number: tuple(int(x) for x in np.broadcast_to(column, len(rows)))
-            for number, column in found.items()
+            for number, column in evaluate_all([*self.model, *self.nodes], values).items()
         }
         self.theorem.interfaces = lambda: [*design.wires.items(), *named("model", self.trace)]
         self.chosen: set[int] = set()  #: nodes of the model that are cut for all that are functions of them
         self.bounds: dict[int, Link] = {}  #: of terms of the model's sums
-
-    def run(self) -> Matched:
         self.candidates = _Candidates(self.model, self.values)
-        for term in self.model:
-            self._constant(term, self.of_model)
         self.partials = Partials(list(sums_of(self.model)), self.values)
         largest = largest_exponents(self.theorem, self.trace.steps)
         self.maxima = Maxima(largest, self.values)
         self.below = [
             ({term.get_id() for term in link.free}, link) for each in largest for link in each.below
         ]
+
+    def run(self, effort: float = 1.0) -> Matched:
+        """Go through the nodes that are not the model's yet, and ask for d; each lemma has `effort` times the time.
+
+        Raises NotProvedError where the last lemma, that d follows from all, is not settled.
+        """
+        self.effort, self.unsettled = effort, False
+        for term in self.model:
+            if term.get_id() not in self.of_model:
+                self._constant(term, self.of_model)
         for number, node in enumerate(self.nodes):
             if self.asker.left <= 0:
                 break
-            if node.get_id() != self.d.get_id() and not _is_leaf(node):
-                name = self.named.get(node.get_id(), "")
-                self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
-                self._match(node, self.candidates.of(node))
+            if node.get_id() in self.links or node.get_id() == self.d.get_id() or _is_leaf(node):
+                continue
+            name = self.named.get(node.get_id(), "")
+            self.progress(f"{len(self.links)} of {number} nodes are the model's; {name}")
+            self._match(node, self.candidates.of(node))
         last = self._link(self.d, self.wanted, lambda term: term) or self._by_leading_one()
-        proof = None
-        if last is not None:
-            self.theorem.conclude("d of the design is the model's", last)
-            proof = prove(self.asker, self.theorem)
+        if last is None:
+            return self.matched
+        self.theorem.conclude("d of the design is the model's", last)
+        return replace(self.matched, proof=prove(self.asker, self.theorem))
+
+    @property
+    def matched(self) -> Matched:
+        """How far the design is followed."""
         unmatched = [self.named[node.get_id()] for node in self.nodes if self._unmatched(node)]
-        return Matched(proof, len(self.links), len(self.nodes), unmatched)
+        return Matched(None, len(self.links), len(self.nodes), unmatched)
 
     def _unmatched(self, node: z3.BitVecRef) -> bool:
         return node.get_id() in self.named and node.get_id() not in self.links and not _is_leaf(node)
@@ -183,7 +191,7 @@ class _Follower(_Proving):
         if len(found) > 1:
             cut = self._cut(node, self.links)
             found.sort(key=lambda each: self._unlike(each[0], cut))
-        for term, value in found[:_TRIED]:
+        for term, value in found[: round(_TRIED * self.effort)]:
             if self._link(node, term, value) is not None:
                 self._alike(term)
                 return
@@ -257,7 +265,8 @@ class _Follower(_Proving):
         return None
 
     def _by_leading_one(self) -> Link | None:
-        """That d is the model's, in a case for each place of the leading one of the widest word that both make it of.
+        """That d is the model's, in a case for each place of the leading one of the widest word that both make it of;
+        in later rounds of the next widest too.
 
         Where two designs normalise a sum in two ways, all that they share is that sum; its leading one known, their
         shifts are.
@@ -268,11 +277,16 @@ class _Follower(_Proving):
             for i, link in enumerate(given)
             if len(link.free) == 1 and _is_word(link.free[0])
         ]
-        if not words:
-            return None
-        bits, at = max(words)
+        for _, at in sorted(words, reverse=True)[: round(self.effort**0.5)]:
+            last = self._in_cases(given, at)
+            if last is not None:
+                return last
+        return None
+
+    def _in_cases(self, given: Sequence[Link], at: int) -> Link | None:
+        """The same for the word that is cut at a place."""
         word, said = given[at].term, replace(given[at], free=())
-        others = [*given[:at], *given[at + 1 :]]
+        bits, others = word.size(), [*given[:at], *given[at + 1 :]]
         last = Link(self.d == self.wanted, (self.wanted,), ((self.d, self.wanted),))
         cases = [_leading_one(word, i) for i in range(-1, bits)]
         for i, case in enumerate(cases):
@@ -450,4 +464,4 @@ def _is_leaf(node: z3.ExprRef) -> bool:
     return bool(node.num_args() == 0)
 
 
-__all__ = ["Matched", "follow", "values_of"]
+__all__ = ["Follower", "Matched", "values_of"]

@@ -29,12 +29,14 @@ class HardwareError(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Module(ShortRepr):
-    """Combinational: every term is over the constants that are the inputs."""
+    """Combinational: every term is over the constants that are the inputs, and those that are undefined."""
 
     name: str
     inputs: Mapping[str, z3.BitVecRef]
     outputs: Mapping[str, z3.BitVecRef]
     wires: Mapping[str, z3.ExprRef] = field(default_factory=dict)  #: named terms between them
+    #: what the design gives no value, each a constant of its own that may be any; keys have spaces in them
+    undefined: Mapping[str, z3.BitVecRef] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         ports = [

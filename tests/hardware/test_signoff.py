@@ -159,3 +159,35 @@ def test_the_command(generated: Path, capsys: pytest.CaptureFixture[str]) -> Non
         out = generated.parent / "volta.sv"
         assert cli.main(["verilog", "volta", "HMMA.884.F32.F32", "--out", str(out)]) == 0
         capsys.readouterr()
+
+
+def test_a_witness_shows_the_undefined_bits_that_it_needs(generated: Path) -> None:
+    text = generated.read_text(encoding="utf-8")
+    undriven = "    wire [3:0] t;\n    assign d = {14'h0, t[1] & t[2], 1'b0} ^ "
+    generated.write_text(text.replace("    assign d = ", undriven), encoding="utf-8")
+    answer = signoff(generated, SMALL, timeout=60)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    design, model = answer.witness.results
+    assert design ^ model == 2
+    notes = [f"t[{i}] = X: 0 or 1; where it is 1, the design's d is the one above" for i in (1, 2)]
+    assert list(answer.witness.notes) == notes
+    assert answer.to_json()["witness"]["notes"] == notes  # type: ignore[index]
+
+
+def test_a_d_that_ignores_inputs_is_warned_about(generated: Path) -> None:
+    text = generated.read_text(encoding="utf-8")
+    generated.write_text(text.replace("    assign d = result", "    assign d = c + a[7:0]"), encoding="utf-8")
+    answer = signoff(generated, SMALL, timeout=60)
+    assert isinstance(answer, Fails), answer
+    assert isinstance(answer.witness, CaseWitness)
+    assert "warning: d does not depend on a[1], b[0…1]" in answer.witness.notes
+
+
+@pytest.mark.slow
+def test_all_of_the_time_is_used_before_nothing_is_settled() -> None:
+    answer = small(timeout=60)
+    if isinstance(answer, Unknown):
+        assert answer.seconds > 55
+    else:
+        assert isinstance(answer, Holds)
