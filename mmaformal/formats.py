@@ -289,6 +289,13 @@ def exact_number(text: str) -> Fraction:
     return -magnitude if parts[1] == "-" else magnitude
 
 
+def exponent_of(value: Fraction) -> int:
+    """The largest e with 2^e ≤ |value|, which is not zero."""
+    n, d = abs(value.numerator), value.denominator
+    exponent = n.bit_length() - d.bit_length()
+    return exponent if (n << max(-exponent, 0)) >= (d << max(exponent, 0)) else exponent - 1
+
+
 def hex_float(value: Fraction, *, negative_zero: bool = False) -> str:
     """An exact dyadic rational as a hexadecimal float, of any size: `0x1.8p-150`.
 

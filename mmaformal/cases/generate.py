@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.codes import is_finite, is_zero
+from mmaformal.cases.codes import exponent, is_finite, is_zero
 from mmaformal.cases.inputs import Rows, one
 from mmaformal.cases.run import results
 from mmaformal.formats import Format
@@ -32,12 +32,34 @@ Mood = Literal[
     "opposite",  # c the opposite of what the products give, or next to it
     "edge",  # as near, nonzero products before the others, and c so large that they are cut off, or not quite
     "tiny",  # the least normal number, as a product or c, and a product that takes less than its last place away
+    "subnormal",  # one product at most, of a subnormal factor, or c subnormal, or both
+    "cancel",  # a large product cancels another or c, at any two places; the other terms are far below
 ]
+_NAMED: tuple[Mood, ...] = ("edge", "tiny", "subnormal", "cancel")
 #: Those that are drawn if none is named.
-MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood not in ("edge", "tiny"))
+MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood not in _NAMED)
 
 
-def generate(spec: DotAdd, count: int, seed: int = 0, moods: Sequence[Mood] = MOODS) -> Rows:
+class Takes(Protocol):
+    """What inputs are drawn for: a model, or its types alone, for which all moods but `opposite` can be drawn."""
+
+    @property
+    def a_format(self) -> Format: ...
+    @property
+    def b_format(self) -> Format: ...
+    @property
+    def c_format(self) -> Format: ...
+    @property
+    def d_format(self) -> Format: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def scale_format(self) -> Format | None: ...
+    @property
+    def scales(self) -> int: ...
+
+
+def generate(spec: Takes, count: int, seed: int = 0, moods: Sequence[Mood] = MOODS) -> Rows:
     """`count` cases, of each mood as many."""
     rng = np.random.default_rng(seed)
     shares = [len(range(i, count, len(moods))) for i in range(len(moods))]
@@ -48,7 +70,7 @@ def generate(spec: DotAdd, count: int, seed: int = 0, moods: Sequence[Mood] = MO
 class _Draw:
     """Draws codes for `n` cases."""
 
-    def __init__(self, spec: DotAdd, n: int, rng: np.random.Generator) -> None:
+    def __init__(self, spec: Takes, n: int, rng: np.random.Generator) -> None:
         self.spec, self.n, self.rng = spec, n, rng
         self.products = n, spec.k
 
@@ -169,8 +191,8 @@ def _sparse(draw: _Draw) -> Rows:
 
 def _edge(draw: _Draw) -> Rows:
     """With many products, a few at random places are seldom where a relation exchanges some."""
-    spec, p = draw.spec, draw.spec.parameters
-    F = getattr(p, "F", None)
+    spec = draw.spec
+    F = getattr(spec.parameters, "F", None) if isinstance(spec, DotAdd) else None
     places = F if isinstance(F, int) else spec.d_format.fraction_bits + 1
     rows = _near(draw, offsets=range(places - 2, places + 4))
     zero = is_zero(rows.a, spec.a_format) | is_zero(rows.b, spec.b_format)
@@ -292,9 +314,47 @@ def _largest(draw: _Draw) -> Rows:
     return _of_exponent(draw, draw.spec.d_format.max_exponent - draw.rng.integers(-1, 4, (draw.n, 1)))
 
 
+def _subnormal(draw: _Draw) -> Rows:
+    spec, rng, n = draw.spec, draw.rng, draw.n
+    place, rows = rng.integers(0, spec.k, n), np.arange(n)
+    a, b = (np.zeros((n, spec.k), np.uint64) for _ in "ab")
+    which = rng.integers(0, 4, n)  # no product; a is subnormal, or b, or neither
+    for side, fmt, mine in ((a, spec.a_format, 1), (b, spec.b_format, 2)):
+        field = np.where(which == mine, 0, draw.exponent(fmt)[:, 0] + fmt.bias)
+        side[rows, place] = np.where(which == 0, np.uint64(0), draw.fields(fmt, field, (1,)))
+    e = exponent(a[rows, place], spec.a_format) + exponent(b[rows, place], spec.b_format)
+    close = np.clip(e + rng.integers(-24, 3, n), spec.c_format.min_exponent, spec.c_format.max_exponent)
+    field = np.where(draw.rows(0.5), 0, close + spec.c_format.bias)
+    c = np.where(draw.rows(0.25) & (which != 0), np.uint64(0), draw.fields(spec.c_format, field, (1,)))
+    return Rows(a, b, c, *draw.scales(1, 0.0))
+
+
+def _cancel(draw: _Draw) -> Rows:
+    """Where c takes part in it, both are powers of two, or nearly: they leave nothing, or c's own last places."""
+    spec, rng, n, K = draw.spec, draw.rng, draw.n, draw.spec.k
+    e_a, e_b = draw.exponent(spec.a_format), draw.exponent(spec.b_format)
+    below = rng.integers(0, 2 * spec.d_format.fraction_bits + 8, (n, K))
+    a, b = draw.near(spec.a_format, e_a - below // 2), draw.near(spec.b_format, e_b - (below - below // 2))
+    off = draw.places(rng.choice([2, 3, 4, K], n))
+    a = np.where(off, draw.zero(spec.a_format, (n, K)), a)
+    c = draw.near(spec.c_format, e_a[:, 0] + e_b[:, 0] - rng.integers(0, 40, n))
+    c = np.where(draw.rows(0.4), draw.zero(spec.c_format, (n,)), c)
+    with_c = draw.rows(0.3 if K > 1 else 1.0)
+    places = np.argsort(rng.random((n, K)), axis=1)
+    rows, first, second = np.arange(n), places[:, 0], places[:, min(1, K - 1)]
+    pair = [draw.near(spec.a_format, e_a)[:, 0], draw.near(spec.b_format, e_b)[:, 0]]
+    for i, (fmt, e) in enumerate(((spec.a_format, e_a), (spec.b_format, e_b))):
+        pair[i] = np.where(with_c, draw.fields(fmt, e[:, 0] + fmt.bias, (0,)), pair[i])
+    a[rows, first], b[rows, first] = pair
+    a[rows, second] = np.where(with_c, a[rows, second], pair[0] ^ np.uint64(spec.a_format.sign_mask))
+    b[rows, second] = np.where(with_c, b[rows, second], pair[1])
+    fmt, e = spec.c_format, np.clip(e_a + e_b, spec.c_format.min_exponent, spec.c_format.max_exponent)
+    return Rows(a, b, np.where(with_c, draw.fields(fmt, e[:, 0] + fmt.bias, (0,)), c), *draw.scales(1, 0.0))
+
+
 def _opposite(draw: _Draw) -> Rows:
     spec, rows = draw.spec, _near(draw)
-    if spec.c_format != spec.d_format:
+    if not isinstance(spec, DotAdd) or spec.c_format != spec.d_format:
         return rows
     d = results(spec, Rows(rows.a, rows.b, np.zeros_like(rows.c), rows.scale_a, rows.scale_b).codes)
     next_to = draw.rng.choice([0, 0, 1, -1], draw.n) << spec.c_format.ignored_low_bits
@@ -314,4 +374,6 @@ _MOODS: dict[Mood, Callable[[_Draw], Rows]] = {
     "tiny": _tiny,
     "largest": _largest,
     "opposite": _opposite,
+    "subnormal": _subnormal,
+    "cancel": _cancel,
 }

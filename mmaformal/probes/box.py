@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.formats import Format, hex_float
+from mmaformal.formats import Format, exponent_of, hex_float
 from mmaformal.spaces.common import Types
 
 #: What is probed: codes of a and b of shape (n, K) and of c, (n,), give codes of d, (n,).
@@ -155,13 +155,6 @@ class Box(ShortRepr):
 def power(exponent: int) -> Fraction:
     """2^exponent."""
     return Fraction(2) ** exponent
-
-
-def exponent_of(value: Fraction) -> int:
-    """The largest e with 2^e ≤ |value|, which is not zero."""
-    n, d = abs(value.numerator), value.denominator
-    exponent = n.bit_length() - d.bit_length()
-    return exponent if (n << max(-exponent, 0)) >= (d << max(exponent, 0)) else exponent - 1
 
 
 @lru_cache(maxsize=1 << 16)

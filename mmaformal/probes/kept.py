@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaformal.display import ShortRepr
-from mmaformal.probes.box import Box, Row, Terms, exponent_of, power
+from mmaformal.formats import exponent_of
+from mmaformal.probes.box import Box, Row, Terms, power
 from mmaformal.probes.modes import POINTS, agreeing
 
 #: No more places than these are asked for.
