@@ -85,20 +85,21 @@ def input_lines(
 
 
 @dataclass(frozen=True)
-class _Numbered(ToldStep):
+class NumberedStep(ToldStep):
     """A step, and which ones of the chain it tells of, from 0."""
 
     numbers: range = range(1)
 
 
-def _steps(
+def told_steps(
     instruction: Instruction,
     a: Sequence[int],
     b: Sequence[int],
     c: int,
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
-) -> list[_Numbered]:
+) -> list[NumberedStep]:
+    """The steps of one dot product-add of codes (Python ints), told; like ones together."""
     spec = instruction.spec
     # Python's integers: those of a code of 64 bits are unsigned.
     sides = [
@@ -108,7 +109,9 @@ def _steps(
     told = teller_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
     return [
-        _Numbered([replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers)
+        NumberedStep(
+            [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers
+        )
         for step, numbers in zip(told, folded.stand_for, strict=True)
     ]
 
@@ -134,7 +137,7 @@ def explain_case(
 
     Not the `whole`: where that is long, the first step that cuts something off, and the result.
     """
-    steps = _steps(instruction, a, b, c, scale_a, scale_b)
+    steps = told_steps(instruction, a, b, c, scale_a, scale_b)
     count = steps[-1].numbers.stop
     told = [_step_lines(step, count, whole=True) for step in steps]
     if whole or sum(map(len, told)) <= MOST_LINES:
@@ -148,7 +151,7 @@ def explain_case(
     return "\n".join(lines)
 
 
-def _step_lines(step: _Numbered, count: int, whole: bool) -> list[str]:
+def _step_lines(step: NumberedStep, count: int, whole: bool) -> list[str]:
     """A step, of so many of the chain."""
     first, last = step.numbers.start + 1, step.numbers.stop
     title = f"step {first} of {count}" if count > 1 else "the step"
@@ -165,7 +168,7 @@ def _step_lines(step: _Numbered, count: int, whole: bool) -> list[str]:
     ]
 
 
-def _cuts(step: _Numbered) -> bool:
+def _cuts(step: NumberedStep) -> bool:
     """Whether it cuts or rounds something off."""
     return any("(lost " in row.text or (row.stage == "round" and row.text != "nothing") for row in step.rows)
 
@@ -187,7 +190,7 @@ def explain_difference(
     sides, the computations are told one after the other.  Not the `whole`: where that is long, the first step that
     differs.
     """
-    left, right = _foldable(*(_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
+    left, right = _foldable(*(told_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
     if len(left) != len(right):
         apart = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
@@ -227,7 +230,7 @@ def _shown(
     return first_rows(differing, 2), rest
 
 
-def _foldable(x: list[_Numbered], y: list[_Numbered]) -> tuple[list[_Numbered], list[_Numbered]]:
+def _foldable(x: list[NumberedStep], y: list[NumberedStep]) -> tuple[list[NumberedStep], list[NumberedStep]]:
     """Both without their idle steps; where they have equally many steps, without those idle on both sides."""
     if x[-1].numbers.stop == y[-1].numbers.stop:
         mine, other = ({step.numbers.start: step for step in steps} for steps in (x, y))

@@ -232,15 +232,7 @@ class Format:
                 raise ValueError(f"{self.name} has no NaN")
             return found
         value = exact_number(word)
-        low, high = 0, 1 << (self.exponent_bits + self.fraction_bits)
-        while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
-            middle = (low + high) // 2
-            code = middle << self.ignored_low_bits
-            if not self.is_finite(code) or self.value(code) >= abs(value):
-                high = middle
-            else:
-                low = middle + 1
-        code = low << self.ignored_low_bits
+        code = self._magnitude_field(abs(value)) << self.ignored_low_bits
         if negative and self.sign_mask and not self.is_nan(code | self.sign_mask):
             code |= self.sign_mask
         if code >= self.codes or not self.is_finite(code) or self.value(code) != value:
@@ -248,6 +240,35 @@ class Format:
                 f"{clipped(text, 60)} is not a value of {self.name}: give one exactly, or a code as 0x…"
             )
         return code
+
+    def _magnitude_field(self, magnitude: Fraction) -> int:
+        """The first magnitude field, exponent and fraction, whose code is no smaller, or is no finite number."""
+        low, high = 0, 1 << (self.exponent_bits + self.fraction_bits)
+        while low < high:  # magnitudes are ordered as their codes are; infinities and NaNs come last
+            middle = (low + high) // 2
+            code = middle << self.ignored_low_bits
+            if not self.is_finite(code) or self.value(code) >= magnitude:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def nearest(self, text: str) -> tuple[int, int]:
+        """The codes of the two finite numbers that a number, of which the format has none, lies between: the nearer
+        one first; of two that are as near, the one with an even fraction.
+
+        `text` as for `code`.  Raises ValueError for a number beyond the largest or the least of the format.
+        """
+        value = exact_number(text)
+        above = self._magnitude_field(abs(value))
+        minus = self.sign_mask if text.strip().startswith("-") else 0
+        codes = [field << self.ignored_low_bits | minus for field in (above - 1, above)]
+        beyond = above == 0 or (value.numerator < 0 and not self.sign_mask)
+        if beyond or not all(map(self.is_finite, codes)):
+            raise ValueError(f"{clipped(text, 60)} is beyond the numbers of {self.name}")
+        down, up = (abs(abs(self.value(code)) - abs(value)) for code in codes)
+        odd = codes[0] >> self.ignored_low_bits & 1
+        return (codes[0], codes[1]) if (down, odd) < (up, 1 - odd) else (codes[1], codes[0])
 
     def text(self, code: int) -> str:
         """A code for a person: `nan`, `-inf`, `-0`, or its exact value as a hexadecimal float."""

@@ -217,8 +217,9 @@ class Instruction:
         and these for a type of d that NumPy does not know.
 
         Raises ValueError for shapes that do not fit (fewer than K positions is an error, not padding), for codes that
-        do not exist and Python floats that are no value of the type; TypeError for other dtypes, for numbers beside
-        bit patterns, and for scales missing or superfluous.
+        do not exist, Python floats that are no value of the type, and Python ints for a and b that would all be
+        subnormal numbers (`check_meant`); TypeError for other dtypes, for numbers beside bit patterns, and for scales
+        missing or superfluous.
         """
         given = {"a": a, "b": b, "c": c, "scale_a": scale_a, "scale_b": scale_b}
         codes, kind = self._operands(given)
@@ -230,6 +231,7 @@ class Instruction:
         read = {
             name: read_operand(x, self.format_of(name), name) for name, x in given.items() if x is not None
         }
+        check_meant(read)
         return {name: each.codes for name, each in read.items()}, kind_of(read)
 
     def format_of(self, name: str) -> Format:
@@ -361,6 +363,29 @@ def kind_of(operands: Mapping[str, Operand]) -> Kind:
             f"float ({one}){typed}, or {floats[0]} as bit patterns too (.view(np.{other}))"
         )
     return "floats" if floats else "codes"
+
+
+def check_meant(operands: Mapping[str, Operand]) -> None:
+    """Raise ValueError where Python ints are given for a and b, and every nonzero one would be a subnormal number.
+
+    `dot_add([1] * 16, [1] * 16, 0)` is meant for ones, which are `1.0`; as bit patterns they are 2^-24 in fp16.
+    """
+    factors = {name: x for name, x in operands.items() if name.lower() in ("a", "b")}
+    if not all(x.python and x.kind == "codes" and x.codes.any() for x in factors.values()):
+        return
+    if any(bool(((x.codes & (x.fmt.sign_mask - 1)) >> _normal_shift(x.fmt)).any()) for x in factors.values()):
+        return
+    name, x = next(iter(factors.items()))
+    code = int(x.codes[x.codes != 0].flat[0])
+    raise ValueError(
+        f"every integer is a bit pattern, and {code} is {x.fmt.text(code)} in {x.fmt}: for the number write {code}.0, "
+        f"for the bit pattern np.array({name}, np.{x.fmt.word})"
+    )
+
+
+def _normal_shift(fmt: Format) -> int:
+    """Codes without sign that are shorter are those of zero and subnormal numbers."""
+    return fmt.fraction_bits + fmt.ignored_low_bits
 
 
 def _from_python(x: object, fmt: Format, what: str) -> Operand | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,6 +224,23 @@ class Witness:
 
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
         return c_source(cases, self.a, self.b, self.c)
+
+    def to_npz(self, path: str | Path) -> None:
+        """Write the case as a recording of one row, which `mmaformal check` reads: its d is what x's model gives.
+
+        With the d that a machine gave in its place, `mmaformal check` says whether the machine does as the model.
+        The path may end in .parquet or .csv too.  Raises ValueError for an instruction that no recording can name.
+        """
+        from mmaformal.recordings.write import write_rows
+
+        d = np.array(self.results[0], self.x.d_format.word)
+        rows = {"a": self.a, "b": self.b, "c": self.c, "d": d}
+        if self.x.spec.scale_format is not None:
+            rows |= {"scale_a": self.scale_a, "scale_b": self.scale_b}
+        source = (
+            f"the model of {self.x.label}: no hardware was run; {self.y.label} gives {self.results[1]:#x}"
+        )
+        write_rows(self.x, {name: codes[None] for name, codes in rows.items()}, path, {"source": source})
 
     def to_json(self) -> dict[str, object]:
         """Codes as hexadecimal strings, the models with their parameters."""

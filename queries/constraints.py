@@ -1,7 +1,7 @@
 """What inputs a query is allowed to use: `find_difference(…, where=[finite(), magnitude(2**-8, 2**8)])`.
 
-Each constraint also reads from text, for the command line: `finite`, `normal`, `nonzero`, `magnitude 0x1p-8 256`,
-`c=0x0`, `a3=0x3c00`.
+Each constraint also reads from text, for the command line: `finite`, `gemm`, `normal`, `nonzero`,
+`magnitude 0x1p-8 256`, `c=0x0`, `a3=0x3c00`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,17 @@ class finite(Constraint):  # noqa: N801 - written as a word in where=[…]
 
     def __str__(self) -> str:
         return "finite inputs and results"
+
+
+@dataclass(frozen=True)
+class gemm(finite):  # noqa: N801
+    """What the first instruction of a matrix product without C sees: c = +0, inputs and results are finite."""
+
+    def pins(self, spec: DotAdd) -> Mapping[str, int]:
+        return {"c": 0}
+
+    def __str__(self) -> str:
+        return "c = +0, finite inputs and results"
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,7 @@ class fixed(Constraint, ShortRepr):  # noqa: N801
 def parse(text: str) -> Constraint:
     """A constraint from its text (see the module).  Raises ValueError with what it could have been."""
     words = text.split()
-    plain = {"finite": finite, "normal": normal, "nonzero": nonzero}
+    plain = {"finite": finite, "gemm": gemm, "normal": normal, "nonzero": nonzero}
     if len(words) == 1 and words[0] in plain:
         return plain[words[0]]()
     if words and words[0] == "magnitude" and len(words) in (3, 4):
@@ -207,7 +218,7 @@ def parse(text: str) -> Constraint:
             return fixed(c=code)
         return fixed(a={int(position): code}) if side == "a" else fixed(b={int(position): code})
     raise ValueError(
-        f"{text!r} is no constraint; there are: finite, normal, nonzero, "
+        f"{text!r} is no constraint; there are: finite, gemm, normal, nonzero, "
         "'magnitude LOW HIGH [abc]', 'c=CODE', 'a3=CODE', 'b3=CODE'"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
 
 
 @click.command()
@@ -23,6 +27,9 @@ from mmaformal.instruction import Instruction
 @options.replace
 @options.model
 @options.where
+@click.option(
+    "--gemm", is_flag=True, help="What a product of matrices sees: `--where gemm`, c = 0 and finite."
+)
 @options.timeout(120.0)
 @options.memory(4096)
 @options.solver
@@ -37,6 +44,12 @@ from mmaformal.instruction import Instruction
     metavar="FILE",
     help="Write the witness as a C program (Intel, Arm).",
 )
+@click.option(
+    "--npz",
+    type=options.OUTPUT_FILE,
+    metavar="FILE",
+    help="Write the witness as a recording of one row, .npz.",
+)
 @options.smtlib
 def diff(
     x: Architecture,
@@ -46,6 +59,7 @@ def diff(
     chain: int | None,
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
+    gemm: bool,
     timeout: float,
     memory: int,
     solvers: tuple[str, ...],
@@ -55,6 +69,7 @@ def diff(
     as_json: bool,
     cuda: Path | None,
     c_file: Path | None,
+    npz: Path | None,
     smtlib: Path | None,
 ) -> int:
     """Find the smallest input on which two instructions differ, or prove that there is none.
@@ -72,7 +87,7 @@ def diff(
         _check_c(left, right)
 
     from mmaformal.queries.find_difference import IncomparableError, find_difference
-    from mmaformal.solver.answers import Different, Unknown
+    from mmaformal.solver.answers import Unknown
     from mmaformal.solver.asking import watching
 
     with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
@@ -80,7 +95,7 @@ def diff(
             answer = find_difference(
                 left,
                 right,
-                where=where,
+                where=(*where, *(["gemm"] if gemm else [])),
                 timeout=timeout,
                 memory=memory,
                 backends=solvers or None,
@@ -89,17 +104,25 @@ def diff(
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
     code = answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
-    for file, kind in ((cuda, "CUDA"), (c_file, "C")):
-        if file is None:
-            continue
-        if isinstance(answer, Different):
-            program = answer.witness.to_cuda() if kind == "CUDA" else answer.witness.to_c()
-            file.write_text(program, encoding="utf-8")
-        else:
-            click.echo(f"mmaformal: no witness, so no {kind} program was written", err=True)
+    for file, what in ((cuda, "CUDA program"), (c_file, "C program"), (npz, "recording")):
+        if file is not None:
+            _write(answer, file, what)
     if smtlib is not None:
         answer.write_smtlib(smtlib)
     return code
+
+
+def _write(answer: Answer, file: Path, what: str) -> None:
+    """Write the witness as `what`; where there is none, say so."""
+    from mmaformal.solver.answers import Different
+
+    if not isinstance(answer, Different):
+        click.echo(f"mmaformal: no witness, so no {what} was written", err=True)
+    elif what == "recording":
+        answer.witness.to_npz(file)
+    else:
+        program = answer.witness.to_cuda() if what == "CUDA program" else answer.witness.to_c()
+        file.write_text(program, encoding="utf-8")
 
 
 def _check_cuda(x: Instruction, y: Instruction) -> None:

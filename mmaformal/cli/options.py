@@ -170,7 +170,7 @@ class _Constraint(Kind):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return _starting(["finite", "normal", "nonzero"], incomplete)
+        return _starting(["finite", "gemm", "normal", "nonzero"], incomplete)
 
 
 class _Writable(click.Path):
@@ -285,7 +285,7 @@ where = click.option(
     type=_Constraint(),
     multiple=True,
     metavar="CONSTRAINT",
-    help="finite, normal, nonzero, 'magnitude LOW HIGH [abc]', c=CODE, a3=CODE; repeatable.",
+    help="finite, gemm (finite, c = 0), normal, nonzero, 'magnitude LOW HIGH [abc]', c=CODE, a3=CODE; repeatable.",
 )
 
 smtlib = click.option(

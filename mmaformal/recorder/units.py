@@ -20,6 +20,7 @@ from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs
 from mmaformal.recorder.writing import write
 from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
+from mmaformal.recordings.schema import meta_of
 from mmaformal.recordings.write import replacing
 
 
@@ -114,21 +115,12 @@ def _checked(path: str | Path) -> Path:
 
 
 def _write(outputs: Outputs, path: Path, more: Mapping[str, object]) -> Recording:
-    i = outputs.layout.instruction
-    meta: dict[str, object] = {
+    instruction = outputs.layout.instruction
+    meta = {
         "gpu": more.get("emulator") or outputs.ran_on.get("device"),
-        "architecture": i.architecture,
-        "instruction": i.name,
-        "ptx": next((name for name in i.aliases if name.startswith(("mma.", "wgmma.", "tcgen05."))), None),
-        **{f"{x}_format": str(getattr(i, f"{x}_format")) for x in "abcd"},
-        "output_format": str(i.d_format),
-        "terms": i.k,
+        **meta_of(instruction),
         **outputs.ran_on,
         **outputs.asked,
         "source": f"mmaformal {__version__}, record",
     }
-    if i.a_format is i.b_format:
-        meta["input_format"] = str(i.a_format)
-    if i.spec.scale_format is not None:
-        meta |= {"scale_format": str(i.spec.scale_format), "scale_block": i.spec.scale_block}
     return write(outputs, path, meta)

@@ -13,6 +13,24 @@ from mmaformal.recordings.archive import META_FIELDS, RecordingError, short
 from mmaformal.recordings.names import look_up
 
 
+def meta_of(instruction: Instruction) -> dict[str, object]:
+    """What a recording of whole rows of an instruction says of it."""
+    i = instruction
+    meta: dict[str, object] = {
+        "architecture": i.architecture,
+        "instruction": i.name,
+        "ptx": next((name for name in i.aliases if name.startswith(("mma.", "wgmma.", "tcgen05."))), None),
+        **{f"{x}_format": str(i.format_of(x)) for x in "abcd"},
+        "output_format": str(i.d_format),
+        "terms": i.k,
+    }
+    if i.a_format is i.b_format:
+        meta["input_format"] = str(i.a_format)
+    if i.spec.scale_format is not None:
+        meta |= {"scale_format": str(i.spec.scale_format), "scale_block": i.spec.scale_block}
+    return meta
+
+
 def text_of(meta: Mapping[str, object], name: str, path: Path) -> str | None:
     value = meta.get(name)
     if value is not None and not isinstance(value, str):

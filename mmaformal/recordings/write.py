@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from mmaformal.recordings.layouts import layout_of, saver
+from numpy.typing import NDArray
+
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.instruction import Instruction
+from mmaformal.recordings.layouts import Wanted, layout_of, saver
 from mmaformal.recordings.read import Recording
+from mmaformal.recordings.schema import meta_of
 
 
 @contextmanager
@@ -31,6 +37,31 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_rows(
+    instruction: Instruction, rows: Mapping[str, NDArray[Any]], path: str | Path, meta: Mapping[str, object]
+) -> None:
+    """Write rows of an instruction, codes by the names of their arrays, as a recording; `meta` is added to its meta.
+
+    Raises ValueError for another suffix than `.npz`, `.parquet` and `.csv`, and for an instruction that no recording
+    can name: a chain, or one with changed parameters.
+    """
+    path = Path(path)
+    architecture = ARCHITECTURES.get(instruction.architecture)
+    if (
+        architecture is None
+        or instruction.name not in architecture
+        or architecture[instruction.name] != instruction
+    ):
+        raise ValueError(
+            f"a recording names an instruction of an architecture, which {instruction.label} is not: "
+            "write a case of the instruction itself, unchanged and not chained"
+        )
+    wanted = {name: Wanted(codes.shape, instruction.format_of(name)) for name, codes in rows.items()}
+    save = saver(path)
+    with replacing(path) as new:
+        save(new, wanted, {**meta_of(instruction), **meta}, lambda: iter([dict(rows)]))
 
 
 def write(recording: Recording, path: str | Path) -> Recording:

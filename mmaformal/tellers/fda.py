@@ -12,9 +12,9 @@ from mmaformal.tellers.rows import (
     Steps,
     ToldStep,
     addends,
+    cut_row,
     ending_rows,
     is_idle,
-    kept_and_lost,
     product_name,
     scaled,
     special_rows,
@@ -31,10 +31,10 @@ def step_rows(spec: DotAdd, step: fda.Step, F: int, names: Iterable[str]) -> lis
     rows = [Row("align", "largest exponent", str(step.e_max))]
     for name, product, aligned in zip(names, step.products, step.aligned, strict=True):
         if product.significand:
-            rows.append(Row("align", name, kept_and_lost(scaled(aligned, unit), term_value(product, bits))))
+            rows.append(cut_row("align", name, scaled(aligned, unit), term_value(product, bits), unit))
     if step.addend.significand:
         exact = term_value(step.addend, spec.c_format.fraction_bits)
-        rows.append(Row("align", "c", kept_and_lost(scaled(step.aligned_c, unit), exact)))
+        rows.append(cut_row("align", "c", scaled(step.aligned_c, unit), exact, unit))
     return rows + ending_rows(scaled(step.total, unit), step.result, spec.d_format)
 
 

@@ -12,6 +12,7 @@ from mmaformal.tellers.rows import (
     Steps,
     ToldStep,
     addends,
+    cut_row,
     ending_rows,
     hex_text,
     is_idle,
@@ -46,8 +47,10 @@ def tell(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:
             for i, aligned in enumerate(dot.aligned):
                 product = step.products[g + i * stride]
                 if product.significand:
-                    text = kept_and_lost(scaled(aligned, dot.e_max - F), term_value(product, bits))
-                    rows.append(Row("align", product_name(number * L + g + i * stride), text))
+                    last, name = dot.e_max - F, product_name(number * L + g + i * stride)
+                    rows.append(
+                        cut_row("align", name, scaled(aligned, last), term_value(product, bits), last)
+                    )
             rows.append(Row("accumulate", f"sum of {name}", hex_text(scaled(dot.total, dot.e_max - F))))
         exact_dots = sum((scaled(dot.total, dot.e_max - F) for dot in step.dots), Fraction(0))
         if stride > 1:
@@ -55,18 +58,11 @@ def tell(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:
             rows.append(Row("accumulate", "even + odd", kept_and_lost(joined, exact_dots)))
         rows.append(Row("align", "largest exponent with c", str(step.e_max)))
         cut_dot = scaled(step.cut_dot, step.e_max - dot_bits)
-        rows.append(
-            Row(
-                "align",
-                "sum of products",
-                kept_and_lost(cut_dot, scaled(step.dot.total, step.dot.e_max - F)),
-            )
-        )
+        dot_sum, last = scaled(step.dot.total, step.dot.e_max - F), step.e_max - dot_bits
+        rows.append(cut_row("align", "sum of products", cut_dot, dot_sum, last))
         if step.c.significand:
-            cut_c = scaled(step.cut_c, step.e_max - F)
-            rows.append(
-                Row("align", "c", kept_and_lost(cut_c, term_value(step.c, spec.c_format.fraction_bits)))
-            )
+            cut_c, exact = scaled(step.cut_c, step.e_max - F), term_value(step.c, spec.c_format.fraction_bits)
+            rows.append(cut_row("align", "c", cut_c, exact, step.e_max - F))
         total = scaled(step.total, step.e_max - dot_bits)
         cut_total = scaled(step.cut_total.total, step.cut_total.unit)
         rows.append(Row("accumulate", "sum with c", kept_and_lost(cut_total, total)))

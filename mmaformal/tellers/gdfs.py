@@ -10,9 +10,9 @@ from mmaformal.tellers.rows import (
     Steps,
     ToldStep,
     addends,
+    cut_row,
     ending_rows,
     is_idle,
-    kept_and_lost,
     scaled,
     special_rows,
     term_value,
@@ -40,11 +40,9 @@ def tell(spec: DotAdd, trace: Trace[gdfs.Step], c: int) -> Steps:
             if group.significand:
                 first = (number * len(step.groups) + i) * G
                 label = f"group {first}…{first + G - 1}"
-                rows.append(
-                    Row("align", label, kept_and_lost(scaled(aligned, unit), term_value(group, bits)))
-                )
+                rows.append(cut_row("align", label, scaled(aligned, unit), term_value(group, bits), unit))
         if step.addend.significand:
             exact = term_value(step.addend, spec.c_format.fraction_bits)
-            rows.append(Row("align", "c", kept_and_lost(scaled(step.aligned_c, unit), exact)))
+            rows.append(cut_row("align", "c", scaled(step.aligned_c, unit), exact, unit))
         steps.append(ToldStep(rows + ending_rows(scaled(step.total, unit), step.result, spec.d_format), idle))
     return steps

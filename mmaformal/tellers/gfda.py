@@ -10,10 +10,10 @@ from mmaformal.tellers.rows import (
     Steps,
     ToldStep,
     addends,
+    cut_row,
     ending_rows,
     hex_text,
     is_idle,
-    kept_and_lost,
     product_name,
     scaled,
     special_rows,
@@ -30,16 +30,17 @@ def step_rows(spec: DotAdd, p: Gfda, step: gfda.Step, first: int) -> list[Row]:
         own = step.products[g * p.G : (g + 1) * p.G]
         for k, (product, part) in enumerate(zip(own, group.aligned, strict=True)):
             if product.significand:
-                told = kept_and_lost(scaled(part, group.e_max - p.W), term_value(product, bits))
-                rows.append(Row("group", product_name(first + g * p.G + k), told))
+                last = group.e_max - p.W
+                name, exact = product_name(first + g * p.G + k), term_value(product, bits)
+                rows.append(cut_row("group", name, scaled(part, last), exact, last))
         if group.total:
             total = scaled(group.total, group.e_max - p.W)
             rows.append(Row("group", f"sum {g}", hex_text(total)))
-            rows.append(Row("align", f"sum {g}", kept_and_lost(scaled(aligned, unit), total)))
+            rows.append(cut_row("align", f"sum {g}", scaled(aligned, unit), total, unit))
     rows.append(Row("align", "largest exponent", str(step.e_max)))
     if step.addend.significand:
         exact = term_value(step.addend, spec.c_format.fraction_bits)
-        rows.append(Row("align", "c", kept_and_lost(scaled(step.aligned_c, unit), exact)))
+        rows.append(cut_row("align", "c", scaled(step.aligned_c, unit), exact, unit))
     return rows + ending_rows(scaled(step.total, unit), step.result, spec.d_format)
 
 

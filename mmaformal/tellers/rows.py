@@ -20,6 +20,8 @@ class Row(ShortRepr):
     stage: str
     label: str
     text: str
+    exact: Fraction | None = None  #: of a number that is cut off: before
+    unit: int = 0  #: of such a number: 2^unit is the last place that is kept
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +83,11 @@ def code_of(lane: int, fmt: Format) -> int:
 
 def kept_and_lost(kept: Fraction, exact: Fraction) -> str:
     return hex_text(kept) + (f"  (lost {hex_text(exact - kept)})" if kept != exact else "")
+
+
+def cut_row(stage: str, label: str, kept: Fraction, exact: Fraction, unit: int) -> Row:
+    """The row of a number of which the places below 2^unit are cut off."""
+    return Row(stage, label, kept_and_lost(kept, exact), exact, unit)
 
 
 # ---- rows that several algorithms share ---------------------------------------------------------------------------
