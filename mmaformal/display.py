@@ -7,6 +7,7 @@ Everything that goes into HTML is escaped here and nowhere else.
 from __future__ import annotations
 
 import html
+import inspect
 import reprlib
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,11 @@ def clipped(text: str, width: int = LINE) -> str:
         return text
     tail = width // 4
     return f"{text[: width - tail - 3]} … {text[len(text) - tail :]}"
+
+
+def first_paragraph(documented: object) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split())
 
 
 def counted(count: int, noun: str) -> str:

@@ -29,6 +29,12 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
     rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, _parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
     parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
+    if wanted is None and (spellings := getattr(architecture, "spellings", ())):
+        spelled = [
+            "any of these may be spelled out as an INSTRUCTION, [what is in brackets] may be left out:"
+        ]
+        parts.append("\n".join([*spelled, *(wrapped(each, "  ", "      ") for each in spellings)]))
+        parts.append(f"for example:  mmaformal show {architecture.name} '{shown[-1].name}'")
     if architecture.exact:
         parts.append(wrapped(architecture.exact_in_words, "", "  "))
     if wanted is None and architecture.revisions:

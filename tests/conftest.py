@@ -4,6 +4,7 @@ started it."""
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import signal
 import time
@@ -13,12 +14,19 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from mmaformal.cli import terminal
 from mmaformal.facts import laws
 from mmaformal.solver.evidence import EvidenceStore, recording
 
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
 settings.load_profile("mmaformal")
+
+
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a machine takes is not what a test of stderr is about (tests/cli/test_terminal.py has progress)."""
+    monkeypatch.setattr(terminal, "EVERY", math.inf)
 
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes that tests send one to.

@@ -33,6 +33,7 @@ from mmaformal.algorithms import (
     Wfma,
 )
 from mmaformal.architectures.base import Architecture
+from mmaformal.display import first_paragraph
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
@@ -306,6 +307,11 @@ def _told(kind: str, given: dict[str, object]) -> str:
 
 class Space(Architecture):
     """All datapaths: found where they are spelled out; a few are listed."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How each is spelled, with its arguments, and what it is."""
+        return tuple(f"{spelling(each)}: {first_paragraph(each)}" for each in KINDS.values())
 
     def _find(self, name: str) -> Instruction | None:
         if found := super()._find(name):

@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 from mmaformal.algorithms import MOST_SHIFT, Conversion, DotAdd, Emulated, Part
 from mmaformal.architectures.base import Architecture
+from mmaformal.display import first_paragraph
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 
@@ -221,6 +222,11 @@ def spelling(scheme: Callable[..., Instruction]) -> str:
 
 class Space(Architecture):
     """All emulations: found where they are spelled out; a few are listed."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How each is spelled, with its arguments, and what it is."""
+        return tuple(f"{spelling(each)}: {first_paragraph(each)}" for each in SCHEMES.values())
 
     def _find(self, name: str) -> Instruction | None:
         if found := super()._find(name):

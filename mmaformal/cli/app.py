@@ -1,4 +1,4 @@
-"""The commands, in the order in which help lists them."""
+"""The commands, in the groups and in the order in which help lists them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mmaformal.cli.diagnose_gemm import diagnose_gemm
 from mmaformal.cli.diff import diff
 from mmaformal.cli.e9s12 import e9s12
 from mmaformal.cli.fingerprint import fingerprint
+from mmaformal.cli.help import help_
 from mmaformal.cli.less_accurate import less_accurate
 from mmaformal.cli.list import list_
 from mmaformal.cli.max_difference import max_difference
@@ -33,48 +34,75 @@ from mmaformal.cli.unit_study import unit_study
 from mmaformal.cli.verify import verify
 from mmaformal.cli.verilog import verilog
 
+#: What help says of each command, in a line that 80 columns hold; a docstring has the rest.
+GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
+    "Look": (
+        (list_, "the architectures and their instructions"),
+        (show, "an instruction's model in words, with sources"),
+        (run, "evaluate c + Σ a·b, stage by stage"),
+    ),
+    "Compare": (
+        (diff, "the smallest input on which two instructions differ"),
+        (max_difference, "how far apart their results can be"),
+        (less_accurate, "whether an emulation is ever the less accurate one"),
+        (fingerprint, "the fewest inputs that tell all units apart"),
+    ),
+    "Prove": (
+        (prove, "a property for all inputs, or an input that breaks it"),
+        (bound, "how far a product of K is from the exact one, at most"),
+        (verify, "that both encodings of an instruction agree"),
+        (roundoff, "what error analysis assumes of rounding to a format"),
+        (amx, "what holds of Apple AMX, for all states"),
+        (e9s12, "what is said of the dot product-add of E9S12 halves"),
+    ),
+    "Your hardware": (
+        (record, "rows of this machine's unit, or a library's product"),
+        (check, "recorded outputs against the models"),
+        (mismatches, "in which stage a model differs from a recording"),
+        (diagnose, "which arithmetic gave the rows of a recording"),
+        (diagnose_gemm, "which instruction made a library's product"),
+        (probe, "what a unit does, read from its answers"),
+    ),
+    "Your design": (
+        (verilog, "a model as SystemVerilog, BTOR2 or AIGER"),
+        (signoff, "prove that a Verilog design computes a model"),
+        (sizes, "how many gates datapaths take, and how deep they are"),
+    ),
+    "Studies": (
+        (unit_study, "errors of dot-adds over fractional bits and K"),
+        (training, "what accumulators do to small trained networks"),
+        (narrow_range, "figures of the error analysis of narrow formats"),
+    ),
+    "Else": (
+        (completion, "completion of names for bash, zsh or fish"),
+        (help_, "this text, or that of a command"),
+    ),
+}
+
 
 @click.group(
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 an answer, 1 refuted, 2 wrong use, 3 not settled, 70 a defect of ours, 130 interrupted. "
-    "NO_COLOR=1 keeps a terminal free of colour. `mmaformal completion bash` (zsh, fish) completes names.",
+    "NO_COLOR=1 keeps a terminal free of colour.",
 )
-@click.version_option(__version__, prog_name="mmaformal", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="mmaformal", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context) -> None:
-    """A formal model of matrix-multiply units, and a verifier over it."""
+    """A formal model of matrix-multiply units, and a verifier over it.
+
+    \b
+    mmaformal diff a100 h100 HMMA.16816.F32
+    mmaformal list h100 fp8
+    mmaformal help diff
+    """
     if context.invoked_subcommand is None:
         raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
 
 
-for _command in (
-    diff,
-    prove,
-    list_,
-    show,
-    run,
-    record,
-    probe,
-    check,
-    mismatches,
-    diagnose,
-    diagnose_gemm,
-    fingerprint,
-    verify,
-    amx,
-    e9s12,
-    roundoff,
-    bound,
-    max_difference,
-    less_accurate,
-    narrow_range,
-    training,
-    unit_study,
-    verilog,
-    sizes,
-    signoff,
-    completion,
-):
-    app.add_command(_command)
+for _group, _commands in GROUPS.items():
+    for _command, _short in _commands:
+        _command.short_help = _short
+        app.add_command(_command)
+    app.groups[_group] = tuple(_command.name or "" for _command, _ in _commands)

@@ -19,7 +19,13 @@ from mmaformal.instruction import Instruction
 @options.arch()
 @options.name()
 @click.option(
-    "--k", "K", type=click.IntRange(1, 1 << 24), help="Products in all (default: of one instruction)."
+    "--k",
+    "K",
+    cls=options.Renamed,
+    old=["--chain"],
+    type=options.PRODUCTS,
+    metavar="K",
+    help="Products in all (default: of one instruction).",
 )
 @click.option(
     "--promote-every", type=click.IntRange(1), metavar="N", help="Added to fp32 after N instructions."
@@ -31,6 +37,7 @@ from mmaformal.instruction import Instruction
     "--least", type=int, metavar="E", help="Of programs: factors count as 2^E at least (default: its own E)."
 )
 @options.replace
+@options.model
 @options.timeout(600.0)
 @options.memory(4096)
 @options.solver

@@ -51,7 +51,7 @@ def check(
     mmaformal check recordings/*.npz
     mmaformal check rows.csv --arch ampere --instruction HMMA.16816.F32
     mmaformal check model_validation/A100/fp16 --instruction HMMA.16816.F32
-    mmaformal check rows.parquet --replace F=23       would another parameter explain it?
+    mmaformal check rows.parquet --replace F=23     would another F explain it?
 
     Exit status: 0 if every file that has a model matches it (instructions not modelled yet are named), 1 if some rows
     do not match, 2 if a file could not be checked.

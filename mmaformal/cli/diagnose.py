@@ -28,13 +28,12 @@ from mmaformal.cli.terminal import Status
 @click.option(
     "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
-@options.timeout(120.0, "for proving that models are the same")
+@options.model
+@options.timeout(120.0, "for proving which models are the same, half as many for orders")
 @click.option(
     "--orders",
     type=options.SECONDS,
-    default=60.0,
-    metavar="S",
-    help="Seconds for all orders of the products, where nothing else explains every row (default 60).",
+    hidden=True,
 )
 @options.json
 def diagnose(
@@ -44,7 +43,7 @@ def diagnose(
     instruction: str | None,
     jobs: int | None,
     timeout: float,
-    orders: float,
+    orders: float | None,
     as_json: bool,
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), told nothing but their types.
@@ -67,7 +66,7 @@ def diagnose(
                 recording,
                 only=only or None,
                 timeout=timeout,
-                order_timeout=orders,
+                order_timeout=orders or timeout / 2,
                 jobs=jobs or processors(),
                 progress=status.show,
             )

@@ -20,6 +20,7 @@ from mmaformal.instruction import Instruction
 @click.option(
     "--arch", type=options.ARCHITECTURE, metavar="A", help="Try the instructions of this architecture alone."
 )
+@options.model
 @options.timeout(300.0, "for everything")
 @options.evidence
 @options.json

@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     help="Write the witness as a recording of one row, .npz.",
 )
 @options.smtlib
+@click.option("--exit-code", is_flag=True, help="Exit with 1 where they differ, as `git diff` does.")
 def diff(
     x: Architecture,
     y: Architecture,
@@ -71,13 +72,19 @@ def diff(
     c_file: Path | None,
     npz: Path | None,
     smtlib: Path | None,
+    exit_code: bool,
 ) -> int:
     """Find the smallest input on which two instructions differ, or prove that there is none.
 
     INSTRUCTION is a SASS, PTX or MFMA name; a second one is that of the second ARCH, if it has another there.
-    --chain is about both, --replace about the second.
+    --k is about both, --replace about the second.
 
-    Exit status: 0 for an answer, 3 for Unknown, 2 for wrong use, 1 if the models' two encodings disagree.
+    \b
+    mmaformal diff a100 h100 HMMA.16816.F32
+    mmaformal diff v100 h100 HMMA.884.F32.F32 HMMA.16816.F32 --k 16 --where finite
+
+    Exit status: 0 for an answer (with --exit-code 1 where they differ), 3 for Unknown, 2 for wrong use, 1 if the
+    models' two encodings disagree.
     """
     left = options.instruction_of(x, name, (), chain)
     right = options.instruction_of(y, other or name, changes, chain)
@@ -87,7 +94,7 @@ def diff(
         _check_c(left, right)
 
     from mmaformal.queries.find_difference import IncomparableError, find_difference
-    from mmaformal.solver.answers import Unknown
+    from mmaformal.solver.answers import Different, Unknown
     from mmaformal.solver.asking import watching
 
     with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
@@ -103,7 +110,8 @@ def diff(
         except IncomparableError as error:
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    code = answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
+    differ = REFUTED if exit_code and isinstance(answer, Different) else SETTLED
+    code = answered(text, UNKNOWN if isinstance(answer, Unknown) else differ)
     for file, what in ((cuda, "CUDA program"), (c_file, "C program"), (npz, "recording")):
         if file is not None:
             _write(answer, file, what)

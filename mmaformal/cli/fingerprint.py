@@ -46,6 +46,7 @@ from mmaformal.cli.terminal import Status
     metavar="ARCH INSTRUCTION",
     help="The instruction that the program puts the inputs to.",
 )
+@options.model
 @options.timeout(120.0, "for proving which are the same")
 @options.json
 def fingerprint(

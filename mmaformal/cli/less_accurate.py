@@ -26,6 +26,7 @@ from mmaformal.instruction import Instruction
 )
 @click.option("--random", type=click.IntRange(1), help="Instead: how often, on so many rows of random data.")
 @click.option("--never", is_flag=True, help="Instead: prove of one alone where its product is the nearest.")
+@options.model
 @options.timeout(600.0, "for everything")
 @options.evidence
 @options.json

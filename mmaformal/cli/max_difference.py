@@ -19,10 +19,17 @@ from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 @click.argument("other", metavar="[INSTRUCTION]", type=options.INSTRUCTION, required=False)
 @options.chain
 @options.replace
+@options.model
 @options.where
-@click.option("--seconds", type=options.SECONDS, default=20.0, help="For the search (default 20).")
 @click.option("--prove", "proving", is_flag=True, help="Prove the bound too.")
-@options.timeout(600.0, "for the proof of each instruction's bound")
+@click.option(
+    "--timeout",
+    cls=options.Renamed,
+    old=["--seconds"],
+    type=options.SECONDS,
+    metavar="S",
+    help="Seconds for the search (default 20), and for each proof (default 600).",
+)
 @options.evidence
 @options.verbose
 @options.json
@@ -34,9 +41,8 @@ def max_difference(
     chain: int | None,
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
-    seconds: float,
     proving: bool,
-    timeout: float,
+    timeout: float | None,
     evidence: Path | None,
     no_cache: bool,
     verbose: bool,
@@ -45,7 +51,7 @@ def max_difference(
     """How far apart two instructions' results are: at most, and on the input found.
 
     Relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number). A second INSTRUCTION is that of the
-    second ARCH, if it has another there; --chain is about both, --replace about the second. --where is about the inputs
+    second ARCH, if it has another there; --k is about both, --replace about the second. --where is about the inputs
     that are searched.
 
     Exit status: 0 an answer, 3 if the bound was to be proved and is not, 2 wrong use.
@@ -58,7 +64,9 @@ def max_difference(
     right = options.instruction_of(y, other or name, changes, chain)
     with options.remembering(evidence, no_cache):
         try:
-            found = query(left, right, where=where, seconds=seconds, prove=proving, timeout=timeout)
+            found = query(
+                left, right, where=where, seconds=timeout or 20.0, prove=proving, timeout=timeout or 600.0
+            )
         except IncomparableError as error:
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
         except ValueError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -43,7 +43,7 @@ def _starting(words: Mapping[str, str] | list[str], incomplete: str) -> list[Com
     return [CompletionItem(w, help=helps.get(w)) for w in words if w.lower().startswith(incomplete.lower())]
 
 
-class _Architecture(Kind):
+class ArchitectureName(Kind):
     name = "architecture"
 
     def convert(
@@ -213,7 +213,7 @@ def _try_folder(path: Path) -> None:
             folder.rmdir()
 
 
-ARCHITECTURE = _Architecture()
+ARCHITECTURE = ArchitectureName()
 INSTRUCTION = _InstructionName()
 ARCHITECTURE_OR_INSTRUCTION = _ArchitectureOrInstruction()
 SECONDS = _Number("seconds", "seconds", _MOST_SECONDS, whole=False)
@@ -256,8 +256,31 @@ verbose = click.option(
     "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
 )
 
+
+class Renamed(click.Option):
+    """An option that was called otherwise before: the old names are taken, and are not shown."""
+
+    def __init__(self, *args: Any, old: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.old = list(old)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown = self.opts
+        self.opts = [*shown, *self.old]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
 chain = click.option(
-    "--chain", type=PRODUCTS, metavar="K", help="Chain the instruction to K products, d being the next c."
+    "--k",
+    "chain",
+    cls=Renamed,
+    old=["--chain"],
+    type=PRODUCTS,
+    metavar="K",
+    help="Chain the instruction to K products, d being the next c.",
 )
 
 replace = click.option(
@@ -266,7 +289,7 @@ replace = click.option(
     type=_Replacement(),
     multiple=True,
     metavar="NAME=VALUE",
-    help="A hypothetical unit: change a parameter, as in F=23, e_zero=-133, rho=RNE-FP32; repeatable.",
+    help="A hypothetical unit: change a parameter, as F=23, rho=RNE-FP32; repeatable.",
 )
 
 model = click.option(
@@ -276,8 +299,7 @@ model = click.option(
     is_eager=True,  # before the names of architectures are looked up
     expose_value=False,
     callback=_know_model,
-    help="A unit of your own: an Architecture or an Instruction that the file defines, then an ARCH as the others; "
-    "repeatable.",
+    help="A unit of your own: an Architecture or Instruction of the file is an ARCH too; repeatable.",
 )
 
 where = click.option(
@@ -392,5 +414,5 @@ def made_comparable(x: Instruction, y: Instruction) -> str | None:
         return None
     return (
         f"{x.label} has K = {x.k}, {y.label} K = {y.k}: "
-        f"--chain {math.lcm(x.k, y.k)} chains both to equally many products"
+        f"--k {math.lcm(x.k, y.k)} chains both to equally many products"
     )

@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from mmaformal.architectures import Architecture
+from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
-from mmaformal.display import columns
+from mmaformal.display import clipped, columns, width_to_fit
+from mmaformal.instruction import Instruction
 
 #: Known here, so that completion need not import a solver.
 PROPERTY_NAMES = (
@@ -47,11 +48,28 @@ class _Property(options.Kind):
         return [CompletionItem(each) for each in PROPERTY_NAMES if each.startswith(incomplete.lower())]
 
 
+def _is_architecture(word: str) -> bool:
+    return ARCHITECTURES.canonical(word.partition("@")[0]) is not None
+
+
+class _AfterProperty(options.ArchitectureName):
+    """An architecture; where the property was left out, what comes here is an instruction's name."""
+
+    def convert(
+        self, value: Architecture | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Architecture | str:
+        before = ctx.params.get("wanted") if ctx is not None else None
+        if isinstance(before, str) and _is_architecture(before):
+            return value
+        return super().convert(value, param, ctx)
+
+
 @click.command()
 @click.argument("wanted", metavar="[PROPERTY]", type=_Property(), required=False)
-@options.arch(required=False)
+@click.argument("arch", metavar="[ARCH]", type=_AfterProperty(), required=False)
 @options.name(required=False)
-@click.option("--list", "listing", is_flag=True, help="What properties there are.")
+@click.option("--list", "listing", is_flag=True, help="List the properties.")
+@click.option("--all", "every", is_flag=True, help="Every property of ARCH INSTRUCTION, in one table.")
 @options.chain
 @options.replace
 @options.model
@@ -65,9 +83,10 @@ class _Property(options.Kind):
 @options.smtlib
 def prove(
     wanted: str | None,
-    arch: Architecture | None,
+    arch: Architecture | str | None,
     name: str | None,
     listing: bool,
+    every: bool,
     chain: int | None,
     changes: tuple[options.Change, ...],
     where: tuple[str, ...],
@@ -82,9 +101,14 @@ def prove(
 ) -> int:
     """Prove a property of an instruction for all inputs, or show one for which it is false.
 
+    \b
+    mmaformal prove order-independence h100 HMMA.16816.F32
+    mmaformal prove --all h100 HMMA.16816.F32      every property, in one table
+    mmaformal prove --list                         the properties
+
     What was proved is recorded, and is not asked again.
 
-    Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use.
+    Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use; with --all, 0 where all are settled.
     """
     from mmaformal.queries.properties import PROPERTIES
     from mmaformal.queries.property import STATUS
@@ -94,18 +118,15 @@ def prove(
         return answered(json.dumps(statements, indent=2) if as_json else _table(statements), SETTLED)
     if where:
         raise UsageError("prove takes no --where: a property is about all inputs (diff takes it)")
-    if wanted is None or arch is None or name is None:
-        raise UsageError(
-            "prove needs a property, an architecture and an instruction; --list shows the properties"
-        )
-    if wanted.lower() not in PROPERTIES:
-        near = get_close_matches(wanted.lower(), PROPERTIES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROPERTIES)}"
-        raise UsageError(f"no property {wanted!r}; {hint} (prove --list says what each states)")
-    instruction = options.instruction_of(arch, name, changes, chain)
+    of, named = _about(wanted, arch, name, every)
+    instruction = options.instruction_of(of, named, changes, chain)
 
     from mmaformal.solver.asking import watching
 
+    if every:
+        with options.remembering(evidence, no_cache):
+            return _all(instruction, timeout, solvers, memory, verbose, as_json, smtlib)
+    assert wanted is not None
     with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
         answer = PROPERTIES[wanted.lower()].prove(
             instruction, timeout=timeout, backends=solvers or None, memory=memory
@@ -115,6 +136,73 @@ def prove(
     if smtlib is not None:
         answer.write_smtlib(smtlib)
     return code
+
+
+def _about(
+    wanted: str | None, arch: Architecture | str | None, name: str | None, every: bool
+) -> tuple[Architecture, str]:
+    """The architecture and the instruction's name; raises UsageError where one of them or the property is missing."""
+    properties = f"the properties are {', '.join(PROPERTY_NAMES)}"
+    if wanted is not None and _is_architecture(wanted):
+        of = f"{wanted} {arch}" if isinstance(arch, str) else f"{wanted} INSTRUCTION"
+        if not every:
+            raise UsageError(
+                f"which property of {wanted}? `mmaformal prove PROPERTY {of}`, or --all; {properties}"
+            )
+        if not isinstance(arch, str) or name is not None:
+            raise UsageError(f"--all proves every property of one instruction: `mmaformal prove --all {of}`")
+        return ARCHITECTURES[wanted], arch
+    if every:
+        raise UsageError("--all proves every property: `mmaformal prove --all ARCH INSTRUCTION` names none")
+    if wanted is None or arch is None or name is None:
+        raise UsageError(f"prove needs PROPERTY ARCH INSTRUCTION; {properties}")
+    if wanted.lower() not in PROPERTY_NAMES:
+        near = get_close_matches(wanted.lower(), PROPERTY_NAMES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROPERTY_NAMES)}"
+        raise UsageError(f"no property {wanted!r}; {hint} (prove --list says what each states)")
+    assert isinstance(arch, Architecture)
+    return arch, name
+
+
+def _all(
+    instruction: Instruction,
+    timeout: float,
+    solvers: tuple[str, ...],
+    memory: int,
+    verbose: bool,
+    as_json: bool,
+    smtlib: Path | None,
+) -> int:
+    """Every property of an instruction, a row each as it is settled."""
+    from mmaformal.queries.properties import PROPERTIES
+    from mmaformal.solver.answers import Fails, Unknown
+    from mmaformal.solver.asking import watching
+
+    answers = {}
+    wide = max(map(len, PROPERTIES))
+    for each in PROPERTIES.values():
+        with Status(f"{each.name}: starting") as status, watching(status.show):
+            answer = each.prove(instruction, timeout=timeout, backends=solvers or None, memory=memory)
+        answers[each.name] = answer
+        if smtlib is not None:
+            answer.write_smtlib(smtlib / each.name)
+        if as_json:
+            continue
+        if not answers.keys() - {each.name}:
+            answered(f"{instruction.label}, every property for all inputs:\n", SETTLED)
+        more = ", ".join(number.text for number in answer.numbers)
+        if isinstance(answer, Fails):
+            more = getattr(answer.witness, "summary", None) or answer.why
+        elif isinstance(answer, Unknown):
+            more = answer.why
+        left = f"{each.name:<{wide}}  {type(answer).__name__:<7}  {answer.seconds:5.1f} s"
+        room = (width_to_fit() or 120) - len(left) - 2
+        answered(f"{left}  {clipped(more, room)}".rstrip(), SETTLED)
+        if verbose:
+            answered(f"{answer.verbose()}\n", SETTLED)
+    if as_json:
+        answered(json.dumps({name: answer.to_json() for name, answer in answers.items()}, indent=2), SETTLED)
+    return UNKNOWN if any(isinstance(answer, Unknown) for answer in answers.values()) else SETTLED
 
 
 def _table(statements: dict[str, str]) -> str:

@@ -100,6 +100,7 @@ class _Shape(options.Kind):
     "--by-columns", type=click.Choice(["a", "b", "ab"]), help="Which matrices are stored column by column."
 )
 @click.option("--device", default="cpu", metavar="D", help="Of torch: cpu (default) or cuda.")
+@options.model
 @options.json
 def record(
     name: str | None,

@@ -19,6 +19,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import click
 from click.shell_completion import shell_complete
@@ -54,7 +55,18 @@ class UsageError(click.UsageError):
 
 
 class Commands(click.Group):
-    """A group that lists commands in their order, and says which one was meant."""
+    """Commands that help lists in groups and in their order; it says which one was meant."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.groups: dict[str, tuple[str, ...]] = {}  #: names of commands, by the title of their group
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        wide = max(map(len, self.commands))
+        for title, names in self.groups.items():
+            with formatter.section(title):
+                rows = [(f"{name:<{wide}}", self.commands[name].get_short_help_str(80)) for name in names]
+                formatter.write_dl(rows)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -90,7 +102,7 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
         return _tell("interrupted", INTERRUPTED, prefix="")
     except BrokenPipeError:
         streams.discard(sys.stdout)
-        return SETTLED if {"--help", "-h", "--version"} & set(argv) else READER_LEFT
+        return SETTLED if {"--help", "-h", "--version", "-V", "help"} & set(argv) else READER_LEFT
     except WitnessError as error:
         return _tell(str(error), REFUTED)
     except OSError as error:

@@ -14,18 +14,27 @@ from mmaformal.listing import architecture_table, as_json_object, in_words
 
 @click.command()
 @options.arch()
-@options.name()
+@options.name(required=False)
 @options.chain
 @options.replace
 @options.model
 @options.json
 def show(
-    arch: Architecture, name: str, chain: int | None, changes: tuple[options.Change, ...], as_json: bool
+    arch: Architecture,
+    name: str | None,
+    chain: int | None,
+    changes: tuple[options.Change, ...],
+    as_json: bool,
 ) -> int:
     """A model in words, each parameter with what it means and its source.
 
-    INSTRUCTION may be the beginning of a name or a pattern ('QGMMA*'); where that means several, they are listed.
+    INSTRUCTION may be the beginning of a name, a pattern ('QGMMA*') or a type (fp8); where that means several, they are
+    listed; without one, all of ARCH are. `mmaformal show datapath` and `show emulation` say what can be spelled.
     """
+    if name is None:
+        if as_json:
+            return answered(json.dumps([as_json_object(i) for i in arch], indent=2), SETTLED)
+        return answered(architecture_table(arch), SETTLED)
     found = arch.find(name)
     if len(found) > 1 and not changes and chain is None:
         several = [as_json_object(i) for i in found]

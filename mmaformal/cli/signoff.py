@@ -27,6 +27,7 @@ def _parameters(words: tuple[str, ...]) -> dict[str, int]:
 @click.argument("files", nargs=-1, required=True, metavar="DESIGN…", type=click.Path(path_type=Path))
 @click.option("--against", nargs=2, required=True, metavar="ARCH INSTRUCTION", help="The model.")
 @options.replace
+@options.model
 @click.option("--top", metavar="MODULE", help="The design's module (default: the one that no other uses).")
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define for the preprocessor; repeatable."

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import click
 
+from mmaformal.architectures import ARCHITECTURES, datapaths
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
 from mmaformal.cli.terminal import Status
+from mmaformal.instruction import Instruction
+
+#: Known here, so that completion need not import what measures them.
+KIND_NAMES = ("mul_add", "fma", "fda", "sda")
 
 
 def _numbers(_: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -26,7 +32,26 @@ def _numbers(_: click.Context, param: click.Parameter, value: str | None) -> tup
     return found
 
 
+def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
+    """The organisations that are named, and the instructions: `ARCH INSTRUCTION`, or a datapath spelled out."""
+    organisations, others = [], []
+    for each in kinds:
+        if each in KIND_NAMES:
+            organisations.append(each)
+        elif " " in each.strip().partition("(")[0]:
+            others.append(instruction_meant(each))
+        elif "(" in each:
+            others.append(ARCHITECTURES[datapaths.NAME][each])
+        else:
+            raise UsageError(
+                f"no KIND {each!r}: it is one of {', '.join(KIND_NAMES)}, a datapath as `mmaformal show datapath` "
+                "spells it, or 'ARCH INSTRUCTION'"
+            )
+    return organisations, others
+
+
 @click.command()
+@click.argument("kinds", metavar="[KIND]…", nargs=-1)
 @click.option("--k", "groups", callback=_numbers, metavar="N,…", help="Group sizes (default 2,4,8,16,32).")
 @click.option("--frac-bits", callback=_numbers, metavar="N,…", help="Fractional bits (default 8,12,…,28).")
 @click.option(
@@ -44,9 +69,11 @@ def _numbers(_: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option(
     "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
+@options.model
 @options.timeout(900.0, "for each datapath")
 @options.json
 def sizes(
+    kinds: tuple[str, ...],
     groups: tuple[int, ...] | None,
     frac_bits: tuple[int, ...] | None,
     fmt: str,
@@ -58,8 +85,14 @@ def sizes(
 ) -> int:
     """How large datapaths are: gates and depth after generic synthesis, over group size and fractional bits.
 
-    MUL+ADD, FMA, FDA and SDA of the design space (`mmaformal show datapath`), written as modules and mapped by yosys to
-    gates of two inputs, inverters and multiplexers. With --out a run that was interrupted goes on where it was.
+    KIND is mul_add, fma, fda or sda of the design space (`mmaformal show datapath`; default: all four), one of its
+    datapaths spelled out, or 'ARCH INSTRUCTION'. Each is written as a module and mapped by yosys to gates of two
+    inputs, inverters and multiplexers. Rows are printed as they are done. With --out a run that was interrupted goes on
+    where it was.
+
+    \b
+    mmaformal sizes fda --k 4,8,16
+    mmaformal sizes 'hopper HMMA.16816.F32' 'fda(k=16,frac_bits=20)'
 
     Exit status: 0, or 2 for wrong use.
     """
@@ -67,10 +100,16 @@ def sizes(
     from mmaformal.hardware.module import HardwareError
     from mmaformal.solver.pool import processes
 
+    organisations, points = _chosen(kinds)
     try:
-        points = study.points(
-            groups=groups or study.GROUPS, frac_bits=frac_bits or study.FRAC_BITS, a=fmt, cut=cut
-        )
+        if organisations or not points:
+            points += study.points(
+                organisations or study.KINDS,
+                groups or study.GROUPS,
+                frac_bits or study.FRAC_BITS,
+                a=fmt,
+                cut=cut,
+            )
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None
     rows = []
@@ -79,9 +118,13 @@ def sizes(
             status.show(f"0 of {len(points)} datapaths")
             for row in study.measure(points, out, executor, timeout):
                 rows.append(row)
+                if not as_json:
+                    status.line(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
                 status.show(f"{len(rows)} of {len(points)} datapaths: {row.datapath}")
     except HardwareError as error:
         raise UsageError(str(error)) from None
+    order = {study.name_of(each): number for number, each in enumerate(points)}
+    rows.sort(key=lambda row: order[row.datapath])
     if as_json:
         return answered(json.dumps([asdict(row) for row in rows], indent=2), SETTLED)
     return answered(study.table(rows), SETTLED)

@@ -5,6 +5,7 @@ Rich does both, and honours NO_COLOR and TERM=dumb.  It is imported where a stre
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import sys
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Seconds before there is anything to say of what is being done.
 _QUIET = 0.5
+
+#: Seconds between two lines of what is being done, where stderr is no terminal.
+EVERY = 10.0
 
 #: What stands out, as (pattern, style of Rich).
 _STYLES = (
@@ -61,15 +65,34 @@ def styled(text: str) -> str:
 
 
 class Status:
-    """One line on a terminal's stderr: what is being done, for how long; nothing elsewhere, nothing at first."""
+    """What is being done, on stderr: on a terminal one line that changes, elsewhere a line every ten seconds."""
 
     def __init__(self, text: str = "starting") -> None:
         self._start, self._text = time.monotonic(), text
+        self._said = self._start
         self._live: Live | None = None
 
     def show(self, text: str) -> None:
         """Say what is being done now."""
         self._text = text
+        now = time.monotonic()
+        if self._live is None and now - self._said >= EVERY:
+            self._said = now
+            _print(f"mmaformal: {now - self._start:.0f} s: {text}")
+
+    def line(self, text: str) -> None:
+        """Say something that stays."""
+        if self._live is None:
+            _print(text)
+        else:
+            from rich.text import Text
+
+            self._live.console.print(Text(text), soft_wrap=True)
+
+    def found(self, text: str) -> None:
+        """Say something that stays, on a terminal; elsewhere the answer is soon enough."""
+        if self._live is not None:
+            self.line(text)
 
     def __rich__(self) -> RenderableType:
         from rich.table import Table
@@ -102,6 +125,13 @@ class Status:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # a reader that left, or a closed stream: the answer is for stdout
+        print(text, file=sys.stderr, flush=True)
 
 
 def _unicode() -> bool:

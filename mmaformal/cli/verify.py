@@ -48,11 +48,9 @@ if TYPE_CHECKING:
 @click.option(
     "--confirm-timeout",
     type=options.SECONDS,
-    default=300.0,
-    metavar="S",
-    help="Seconds of other solvers for each obligation (default 300).",
+    hidden=True,
 )
-@options.timeout(600.0, "for each obligation")
+@options.timeout(600.0, "for each obligation, half as many to confirm one")
 @options.memory(2048)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 def verify(
@@ -71,6 +69,7 @@ def verify(
     Exit status: 0 all proved, 1 one refuted, 3 one not settled (with --confirm, not confirmed; or solvers contradict
     each other), 2 wrong use.
     """
+    limits["confirm_timeout"] = limits["confirm_timeout"] or limits["timeout"] / 2
     if everything == (arch is not None):
         raise UsageError("verify what? ARCH, ARCH INSTRUCTION, or --all")
     if cluster is not None and find_spec("distributed") is None:

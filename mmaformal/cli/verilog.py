@@ -19,6 +19,7 @@ _FORMATS = ("sv", "btor2", "aiger")
 @options.name()
 @options.chain
 @options.replace
+@options.model
 @click.option("--out", type=options.OUTPUT_FILE, metavar="FILE", help="Write it there (default: print it).")
 @click.option(
     "--format",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import datapaths
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, model_of
@@ -72,10 +73,12 @@ def points(
     return list(chosen.values())
 
 
-def measure_one(name: str, timeout: float) -> Row:
-    """The size of a datapath that is spelled out.  Raises HardwareError without yosys, or when the time is up."""
-    instruction = datapaths.named(name)
-    spec = instruction.spec
+def measure_one(name: str, timeout: float, spec: DotAdd | None = None) -> Row:
+    """The size of a datapath that is spelled out, or of any model of another name.
+
+    Raises HardwareError without yosys, or when the time is up.
+    """
+    spec = datapaths.named(name).spec if spec is None else spec
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         path = Path(folder) / "unit.sv"
         path.write_text(systemverilog(model_of(spec, "unit")), encoding="utf-8")
@@ -104,15 +107,28 @@ def measure(
     timeout: seconds for each.  Raises HardwareError.
     """
     known = _read(rows) if rows is not None and rows.exists() else {}
-    wanted = [each.name for each in instructions]
+    wanted = {name_of(each): each.spec for each in instructions}
     yield from (known[name] for name in wanted if name in known)
-    missing = [name for name in wanted if name not in known]
-    found = executor.map(measure_one, missing, [timeout] * len(missing)) if executor else None
-    for row in found or (measure_one(name, timeout) for name in missing):
+    missing = {name: spec for name, spec in wanted.items() if name not in known}
+    for row in _measured(missing, executor, timeout):
         if rows is not None:
             with rows.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
         yield row
+
+
+def name_of(instruction: Instruction) -> str:
+    """A datapath by its spelling, an instruction of another architecture by its label."""
+    return instruction.name if instruction.architecture == datapaths.NAME else instruction.label
+
+
+def _measured(wanted: Mapping[str, DotAdd], executor: Executor | None, timeout: float) -> Iterator[Row]:
+    """Rows in the order in which they are done."""
+    if executor is None:
+        yield from (measure_one(name, timeout, spec) for name, spec in wanted.items())
+        return
+    futures = [executor.submit(measure_one, name, timeout, spec) for name, spec in wanted.items()]
+    yield from (future.result() for future in as_completed(futures))
 
 
 def _read(path: Path) -> dict[str, Row]:
@@ -128,8 +144,25 @@ def _read(path: Path) -> dict[str, Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """In Markdown: by group size, and by fractional bits."""
-    return "\n\n".join(part for part in (_by_group(rows), _by_bits(rows)) if part)
+    """In Markdown: by group size, and by fractional bits; then what was asked for besides."""
+    return "\n\n".join(part for part in (_by_group(rows), _by_bits(rows), _others(rows)) if part)
+
+
+def _others(rows: Sequence[Row]) -> str:
+    """Those of no table above, each by itself."""
+    others = [row for row in rows if row.kind not in KINDS or not _in_a_table(row, rows)]
+    told = [
+        f"| {row.datapath} | {row.k} | {row.cells:,} | {row.per_product:,.0f} | {row.depth:,} |"
+        for row in others
+    ]
+    head = ["| | K | gates | per product | depth |", "|---|---:|---:|---:|---:|"]
+    return "\n".join([*head, *told]) if told else ""
+
+
+def _in_a_table(row: Row, rows: Sequence[Row]) -> bool:
+    some_bits = len({each.frac_bits for each in rows if each.kind == row.kind and each.k == K}) > 1
+    by_group = row.kind in _CHAINS or row.frac_bits == F
+    return any(each.kind not in _CHAINS for each in rows) and (by_group or (row.k == K and some_bits))
 
 
 def _by_group(rows: Sequence[Row]) -> str:
@@ -167,4 +200,4 @@ def _by_bits(rows: Sequence[Row]) -> str:
     return "\n".join(told)
 
 
-__all__ = ["Row", "measure", "measure_one", "points", "table"]
+__all__ = ["Row", "measure", "measure_one", "name_of", "points", "table"]

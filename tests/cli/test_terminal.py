@@ -15,7 +15,8 @@ from click.shell_completion import ShellComplete
 import mmaformal.encodings.executable
 import mmaformal.queries
 from mmaformal import ARCHITECTURES, ampere, hopper
-from mmaformal.cli import app
+from mmaformal.cli import app, terminal
+from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
 from mmaformal.display import columns, fitting
 from mmaformal.explain import explain_difference
@@ -32,34 +33,9 @@ def completed(*words: str) -> list[str]:
 
 
 def test_everything_completes() -> None:
-    assert completed("") == [
-        "diff",
-        "prove",
-        "list",
-        "show",
-        "run",
-        "record",
-        "probe",
-        "check",
-        "mismatches",
-        "diagnose",
-        "diagnose-gemm",
-        "fingerprint",
-        "verify",
-        "amx",
-        "e9s12",
-        "roundoff",
-        "bound",
-        "max-difference",
-        "less-accurate",
-        "narrow-range",
-        "training",
-        "unit-study",
-        "verilog",
-        "sizes",
-        "signoff",
-        "completion",
-    ]
+    assert completed("") == [command.name for commands in GROUPS.values() for command, _ in commands]
+    assert completed("d") == ["diff", "diagnose", "diagnose-gemm"]
+    assert completed("show", "mi3") == ["MI300A", "MI300X", "MI325X"]
     assert completed("show", "hop") == ["hopper"]
     assert completed("show", "hopper@") == [f"hopper@{name}" for name in hopper.revisions]
     assert completed("show", "hopper", "hmma.168") == [
@@ -121,6 +97,22 @@ def test_every_sign_that_is_written_has_one_that_a_terminal_has() -> None:
             for sign in set(path.read_text(encoding="utf-8")):
                 if ord(sign) > 127:
                     assert sign.encode("ascii", "mmaformal") != b"?", f"{sign!r} of {path.name}"
+
+
+def test_progress_off_a_terminal_is_single_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(terminal, "EVERY", 10.0)
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
+    with terminal.Status() as status:
+        for seconds in range(35):
+            now = 100.0 + seconds
+            status.show(f"question {seconds}")
+        status.found("an input")  # the answer is soon enough
+    assert capsys.readouterr().err.splitlines() == [
+        f"mmaformal: {seconds} s: question {seconds}" for seconds in (10, 20, 30)
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")

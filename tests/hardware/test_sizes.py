@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mmaformal.algorithms import DotAdd
 from mmaformal.hardware import sizes
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sizes import Row, measure, points, table
@@ -38,8 +39,9 @@ def test_more_bits_and_products_are_more_gates(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_there_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake(name: str, timeout: float) -> Row:
+    def fake(name: str, timeout: float, spec: DotAdd) -> Row:
         made.append(name)
+        assert spec.a_format.name == "bf16"
         return replace(ROW, datapath=name)
 
     made: list[str] = []

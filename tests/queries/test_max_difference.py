@@ -121,6 +121,6 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "nothing"]) == 2
     capsys.readouterr()
     assert main([*command, "HMMA.16816.F32", "HMMA.1688.F32"]) == 2
-    assert "--chain 16" in capsys.readouterr().err
+    assert "--k 16" in capsys.readouterr().err
     assert main([*command, "HMMA.16816.F32", "--seconds", "0.5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(30 * 2**-24, rel=1e-4)
