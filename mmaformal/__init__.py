@@ -17,6 +17,7 @@ from mmaformal.architectures import (
     UnknownArchitectureError,
     UnknownInstructionError,
 )
+from mmaformal.extras import how_to_install
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    try:
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        if (told := how_to_install(error)) is None:
+            raise
+        raise ImportError(f"mmaformal.{name}: {told}") from None
     return value
 
 

@@ -34,7 +34,8 @@ def diagnose_gemm(
 ) -> int:
     """Find which instruction, in which structure, makes products of matrices as a library did.
 
-    Each FILE is an .npz with A, B and D as bit patterns and meta with a_format, b_format and d_format. Every
+    Each FILE has A, B and D: an .npz of bit patterns with meta (a_format, b_format, d_format), or of floats; a
+    .safetensors or .pt of those tensors; or a folder with A.npy, B.npy and D.npy of floats. Every
     instruction that takes the types is tried: as a chain over K, in blocks of every size, in lanes.
 
     Exit status: 0 if every product is explained, 1 if one is not, 2 if a file could not be read, 3 if the time was up

@@ -28,6 +28,7 @@ from mmaformal.architectures import UnknownArchitectureError, UnknownInstruction
 from mmaformal.cli import streams
 from mmaformal.cli.terminal import styled, width
 from mmaformal.display import fitting
+from mmaformal.extras import how_to_install
 from mmaformal.solver.deadline import Deadline
 from mmaformal.solver.portfolio import NoSolverError
 from mmaformal.witness import WitnessError
@@ -112,6 +113,8 @@ def execute(command: click.Command, argv: Sequence[str], name: str = "mmaformal"
     except Exception as error:
         if isinstance(error, ValueError) and _is_of_a_check(error):
             return _tell(str(error), WRONG_USE)
+        if isinstance(error, ImportError) and (missing := how_to_install(error)):
+            return _tell(missing, WRONG_USE)
         return _defect(error)
 
 

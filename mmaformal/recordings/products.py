@@ -4,13 +4,16 @@ A product is an `.npz` of
 
 - `A` (M, K), `B` (K, N), `D` (M, N): bit patterns, as unsigned words; C was absent;
 - `meta`: a JSON object with `a_format`, `b_format`, `d_format`; `library`, `shape`, `threads` and anything
-  else are optional.
+  else are optional.  Without meta, A, B and D are arrays of floats, whose dtypes are their formats.
+
+Matrices as libraries save them are read too: `.safetensors`, `.pt`, a folder of `.npy` (`matrices`).
 
 It may be some rows and columns of a larger product.
 """
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +33,7 @@ from mmaformal.recordings.archive import (
     require_codes,
     short,
 )
+from mmaformal.recordings.matrices import NAMES, Matrix, format_of_dtype, is_of_matrices, read_matrices
 
 _FIELDS = ("a_format", "b_format", "d_format")
 
@@ -65,26 +69,44 @@ def read_product(path: str | Path) -> RecordedProduct:
     Raises RecordingError for everything that keeps it from being read.
     """
     path = Path(path)
-    with reading(path) as archive:
-        meta = meta_of(archive, path)
-        if meta is None:
-            raise RecordingError(path, f"no array 'meta', the JSON that has {', '.join(_FIELDS)}: add it")
-        formats = {name: _format(meta, name, path) for name in _FIELDS}
-        arrays = {}
-        for name in "ABD":
-            with array_of(archive, name, path) as (stream, header):
-                fmt = formats[f"{name.lower()}_format"]
-                require_codes(header, name, fmt, path)
-                if len(header.shape) != 2 or 0 in header.shape:
-                    raise RecordingError(
-                        path, f"{name} has shape {header.shape}; a matrix with elements is needed"
-                    )
-                arrays[name] = np.concatenate([*column(stream, header, name, fmt, header.shape[0], path)])
-    a, b, d = arrays["A"], arrays["B"], arrays["D"]
+    meta: Mapping[str, object] = {}
+    if is_of_matrices(path):
+        matrices = read_matrices(path)
+    else:
+        with reading(path) as archive:
+            meta = meta_of(archive, path) or {}
+            matrices = {name: _matrix(archive, name, meta, path) for name in NAMES}
+    for name, each in matrices.items():
+        if each.codes.ndim != 2 or not each.codes.size:
+            raise RecordingError(
+                path, f"{name} has shape {each.codes.shape}; a matrix with elements is needed"
+            )
+    a, b, d = (matrices[name].codes for name in NAMES)
     if a.shape[1] != b.shape[0] or d.shape != (len(a), b.shape[1]):
         shapes = f"A {a.shape}, B {b.shape}, D {d.shape}"
         raise RecordingError(path, f"{shapes}: M×K, K×N and M×N are needed")
+    formats = {field: matrices[name].fmt for field, name in zip(_FIELDS, NAMES, strict=True)}
     return RecordedProduct(path, A=a, B=b, D=d, meta=meta, **formats)
+
+
+def _matrix(archive: zipfile.ZipFile, name: str, meta: Mapping[str, object], path: Path) -> Matrix:
+    """A matrix of an .npz: bit patterns of the format that meta names; without meta floats, of their own format."""
+    with array_of(archive, name, path) as (stream, header):
+        if not 0 < len(header.shape) < 3 or 0 in header.shape:
+            raise RecordingError(path, f"{name} has shape {header.shape}; a matrix with elements is needed")
+        fmt = None if meta else format_of_dtype(header.dtype)
+        if fmt is not None:
+            header = header._replace(dtype=fmt.word)
+        elif not meta:
+            raise RecordingError(
+                path,
+                f"no array 'meta', the JSON that has {', '.join(_FIELDS)}, and {name} is {header.dtype}, which is no "
+                "floating-point format: add meta, or save arrays of floats",
+            )
+        else:
+            fmt = _format(meta, f"{name.lower()}_format", path)
+            require_codes(header, name, fmt, path)
+        return Matrix(np.concatenate([*column(stream, header, name, fmt, header.shape[0], path)]), fmt)
 
 
 def _format(meta: Mapping[str, object], name: str, path: Path) -> Format:

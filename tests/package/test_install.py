@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mmaformal.extras import EXTRAS, REQUIRED, how_to_install
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = """\
@@ -58,6 +62,70 @@ def test_an_install_has_the_same_packages_with_and_without_symbolic_links(
     assert linked["package_dir"] == {"": "."}
     for package, folder in mapped["package_dir"].items():
         assert (ROOT / package.replace(".", "/")).samefile(ROOT / folder)
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def _packages(requirements: list[str]) -> set[str]:
+    """The names of packages, without versions and markers."""
+    return {re.split(r"[<>=;\s]", each, maxsplit=1)[0] for each in requirements}
+
+
+def test_the_table_of_extras_is_that_of_the_project() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    extras = PROJECT["optional-dependencies"]
+    assert {name: set(told.strip().split(", ")) for name, told in rows} == {
+        name: _packages(packages) for name, packages in extras.items()
+    }
+
+
+def test_each_package_says_what_installs_it() -> None:
+    modules = {"scikit-learn": "sklearn"}
+    assert set(REQUIRED.values()) == _packages(PROJECT["dependencies"])
+    for module, extra in EXTRAS.items():
+        assert module in {
+            modules.get(each, each) for each in _packages(PROJECT["optional-dependencies"][extra])
+        }
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("numba", "pip install numba"),
+        ("z3", "pip install z3-solver"),
+        ("cvc5", "pip install 'mmaformal[confirm]'"),
+    ],
+)
+def test_a_missing_package_is_said_in_one_line(module: str, told: str) -> None:
+    text = how_to_install(ModuleNotFoundError(f"No module named {module!r}", name=f"{module}.core"))
+    assert text == f"this needs {module}, which is not installed: {told}"
+
+
+def test_other_errors_of_imports_are_not_about_packages() -> None:
+    assert how_to_install(ModuleNotFoundError("No module named 'x'", name="x")) is None
+    assert how_to_install(ImportError("cannot import name 'y' from 'numba'", name="numba")) is None
+
+
+@pytest.mark.parametrize("words", [["diff", "ampere", "hopper", "HMMA.1688.F32"]])
+def test_the_command_says_which_package_is_missing(words: list[str]) -> None:
+    code = f"import sys; sys.modules['z3'] = None; from mmaformal.cli import main; sys.exit(main({words}))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "mmaformal: this needs z3, which is not installed: pip install z3-solver\n"
+
+
+def test_citation_and_project_have_one_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {PROJECT['version']}\n" in citation
+    assert f"## [{PROJECT['version']}]" in changes
+
+
+def test_importing_the_package_imports_no_solver_and_no_compiler() -> None:
+    code = "import sys, mmaformal; print(*sorted({'z3', 'numba', 'bitwuzla', 'torch', 'click'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "\n"
 
 
 @pytest.mark.slow
