@@ -30,7 +30,7 @@ from mmaformal.facts.equality import argue, find_witness, question_of
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
-from mmaformal.proof.kernel import ArgumentError, Scripts, gathered, lemmas_of, name_of
+from mmaformal.proof.kernel import ArgumentError, Scripts, demand, gathered, lemmas_of, name_of
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker, obligation, restated
 from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
@@ -93,7 +93,9 @@ class _Failure(ShortRepr):
 def _build(spec: DotAdd) -> list[Claim] | _Failure:
     with _OneAtATime():
         try:
-            lemmas = lemmas_of(argue(spec))
+            argument = argue(spec)
+            demand(not argument.premises[0], "both encodings are equal for all inputs, under no premises")
+            lemmas = lemmas_of(argument)
         except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, NoArgumentError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]

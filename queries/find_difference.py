@@ -40,7 +40,7 @@ from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
 from mmaformal.witness import Witness, WitnessError, results_differ
 
 #: Seconds that the first solver has a question for itself: a race ends with the loser killed and started anew.
@@ -373,20 +373,24 @@ class _Search(Search):
 
     def answer(self) -> Answer:
         answer = self._answer()
-        if isinstance(answer, Equal) and self.constraints and self._nothing_is_allowed():
-            given = "; ".join(map(str, self.constraints))
+        if not isinstance(answer, Equal) or not self.constraints:
+            return answer
+        given, some = "; ".join(map(str, self.constraints)), self._some_input()
+        if some.verdict == "unsat":
             raise ValueError(f"no input satisfies {given}: there is nothing to compare")
+        if some.verdict == "unknown":
+            why = f"no input that is allowed shows a difference, but none was found that satisfies {given} ({some.why})"
+            return Unknown(answer.question, why, answer.proof.obligations, self.asker.elapsed)
         return answer
 
-    def _nothing_is_allowed(self) -> bool:
-        """Whether no input satisfies the constraints, so that anything would be proved of all that do."""
+    def _some_input(self) -> Outcome:
+        """Whether an input satisfies the constraints: of none, anything would be proved."""
         inputs = symbolic_inputs(self.spec, self.pins)
         allowed = [term for c in self.constraints for term in c.on_inputs(self.spec, inputs)]
         for model in (self.x, self.y):
             result = self._result(model.spec, inputs, None)
             allowed += [term for c in self.constraints for term in c.on_result(self.spec, result)]
-        name = "no input is allowed"
-        return self.asker.satisfy(name, name, allowed, inputs.constants()).verdict == "unsat"
+        return self.asker.meet(z3.And(allowed))
 
     def _answer(self) -> Answer:
         if self._start is not None:

@@ -29,7 +29,7 @@ from mmaformal.facts.ordered_grid import Grid
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.kernel import ArgumentError, NotProvedError
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.solver.answers import Proof
@@ -297,6 +297,6 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proo
         theory.holds("zeros", text, z3.Implies(allowed, pair.same_zero))
         prove_one_code(theory, pair)
         theory.theorem("so the codes of all inputs that are allowed are equal", z3.Implies(allowed, d == e))
-    except NotProvedError:
+        return theory.proof()
+    except (NotProvedError, ArgumentError):
         return None
-    return theory.proof()

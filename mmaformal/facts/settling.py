@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import z3
 
 from mmaformal.cases.alike import Licences, Zeros, is_zero_product, symmetry_classes
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.relations import Relation, sample, witness_of
@@ -21,6 +23,9 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.portfolio import Verdict
+
+_SOME = 100  #: cases that are run to see that a relation is about some
 
 _PATIENCE = 0.4  #: the part of the time given in which a witness is made smaller
 
@@ -182,8 +187,12 @@ def settle(
         found = sample(relation)
         if found is not None:
             return fails(instruction, asker, question, relation, found)
+    some = [_some_case(asker, relation) for relation in relations]
+    if "unknown" in some:
+        return Unknown(question, "no case was found that it is about", tuple(asker.proved), asker.elapsed)
+    notes = ("no input is such as it asks for: it is about nothing",) if "unsat" in some else ()
     try:
-        return Holds(question, prove(asker, *arguments()), asker.elapsed)
+        return Holds(question, prove(asker, *arguments()), asker.elapsed, notes=notes)
     except (NotProvedError, ArgumentError) as error:
         why, known = str(error), tuple(asker.proved)
     settled: list[Obligation] = []
@@ -198,8 +207,17 @@ def settle(
         if outcome.verdict == "unsat":
             settled.append(asker.proved[-1])
     if relations and len(settled) == len(relations):  # no argument is known, and a small one needs none
-        return Holds(question, direct(*settled), asker.elapsed)
+        return Holds(question, direct(*settled), asker.elapsed, notes=notes)
     return Unknown(question, f"{why}; no input was found that shows it", known, asker.elapsed)
+
+
+def _some_case(asker: Asker, relation: Relation) -> Verdict:
+    """Whether any input is allowed, `sat` if so: one of those that are run, or else one that a solver finds."""
+    rows = generate(relation.left, _SOME)
+    if np.any(relation.allowed(rows.codes)):
+        return "sat"
+    allowed = relation.allowed(symbolic_inputs(relation.left))
+    return asker.meet(z3.BoolVal(allowed) if isinstance(allowed, bool) else z3.And(allowed)).verdict
 
 
 def fails(instruction: Instruction, asker: Asker, question: str, relation: Relation, codes: Codes) -> Fails:

@@ -133,14 +133,16 @@ class Theorem:
     simplified = False
 
     def __init__(self) -> None:
-        self.lemmas: dict[int, Lemma] = {}
+        #: by what is refuted; conclusions by what they say, too
+        self.lemmas: dict[tuple[int, str], Lemma] = {}
         self.inferences: list[Inference] = []
         self.composition: Lemma | None = None
+        self.conclusion: z3.BoolRef | None = None
         #: the interfaces that terms are, by name: asked for when a proof has failed
         self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
 
-    def _add(self, lemma: Lemma) -> Lemma:
-        return self.lemmas.setdefault(lemma.refuted.get_id(), lemma)
+    def _add(self, lemma: Lemma, said: str = "") -> Lemma:
+        return self.lemmas.setdefault((lemma.refuted.get_id(), said), lemma)
 
     def assume(self, what: str, link: Link) -> Link:
         """A condition under which the conclusion is claimed, `what` says which.  Raises ArgumentError for no words."""
@@ -270,9 +272,19 @@ class Theorem:
         formula = composition(self.inferences, claim, whole, self.connectives)
         given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
-        self.composition = self._add(
-            Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
-        )
+        lemma = Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
+        self.composition, self.conclusion = self._add(lemma, text), claim
+
+    @property
+    def premises(self) -> tuple[list[str], z3.BoolRef]:
+        """What the conclusion is claimed under, in words and as a claim: what was assumed, and before its `implies`."""
+        assumed = [each for each in self.inferences if each.assumed]
+        claims = [claim for each in assumed for claim in each.claims]
+        words = list(dict.fromkeys(each.assumed for each in assumed))
+        if self.conclusion is not None and z3.is_implies(self.conclusion):
+            claims.append(self.conclusion.arg(0))
+            words.append("what is given")
+        return words, conjunction(claims)
 
 
 def composition(
@@ -369,6 +381,7 @@ class LemmaCache:
     def __init__(self) -> None:
         self._scripts = Scripts()
         self._by_script: dict[str, Obligation] = {}
+        self._met: dict[int, z3.BoolRef] = {}  #: premises that something meets
         self._by_formula: dict[int, tuple[z3.BoolRef, Obligation]] = {}  #: of those that are simplified first
 
     def settle(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
@@ -376,6 +389,20 @@ class LemmaCache:
         known = (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
         name = lemma.stage if lemma.simplified else name_of(lemma, known.script)
         return restated(known, name, lemma.statement)
+
+    def demand_premises(self, asker: Asker, theorem: Theorem) -> None:
+        """Raises ArgumentError if nothing meets a theorem's premises, NotProvedError if that is not settled."""
+        words, premises = theorem.premises
+        if premises.get_id() in self._met:
+            return
+        outcome = asker.meet(premises)
+        if outcome.verdict == "sat":
+            self._met[premises.get_id()] = premises
+            return
+        text = " and ".join(words)
+        if outcome.verdict == "unsat":
+            raise ArgumentError(f"nothing meets the premises, {text}: the theorem would be about nothing")
+        raise NotProvedError(f"something meets the premises, {text},", "unknown", outcome.why, "premises")
 
     def attempt(self, asker: Asker, lemma: Lemma, limit: float) -> Outcome:
         """Try for so many seconds to prove a lemma that is simplified first; what is proved is known from then on."""
@@ -436,12 +463,14 @@ def cache_of(asker: Asker) -> LemmaCache:
 def prove(asker: Asker, *theorems: Theorem) -> Proof:
     """Prove every lemma of the theorems; each one's last is its conclusion.
 
-    Raises NotProvedError, and ArgumentError if there is no theorem, or one without a conclusion.
+    Raises NotProvedError, and ArgumentError if there is no theorem, or one without a conclusion, or whose premises
+    nothing meets.
     """
     if not theorems:
         raise ArgumentError("nothing is to be proved")
     cache, found = cache_of(asker), {}
     for theorem in theorems:
+        cache.demand_premises(asker, theorem)
         for lemma in lemmas_of(theorem):
             obligation = cache.settle(asker, theorem, lemma)
             found[_said(obligation)] = obligation

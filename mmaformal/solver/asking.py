@@ -13,7 +13,7 @@ import z3
 from mmaformal.solver.answers import Answer, Failed, Obligation, Unknown, made_by
 from mmaformal.solver.deadline import Deadline, check
 from mmaformal.solver.evidence import ContradictionError, current_store, digest
-from mmaformal.solver.portfolio import Outcome, Portfolio
+from mmaformal.solver.portfolio import Outcome, Portfolio, Verdict
 from mmaformal.solver.script import smtlib as smtlib
 from mmaformal.solver.terms import apart
 from mmaformal.solver.terms import constants_of as constants_of
@@ -152,6 +152,27 @@ class Asker:
             outcome = self.decide(name, statement, smtlib([simplified]), constants, limit)
         if outcome.verdict == "unsat":
             self._known[form.get_id()] = (form, self.proved[-1])
+        return outcome
+
+    def meet(self, premises: z3.BoolRef) -> Outcome:
+        """Whether any values meet some premises: `sat` if so, with values that were put into them.
+
+        Nothing is recorded.  Raises RuntimeError if the values that a solver gives do not meet them.
+        """
+        check()
+        simplified = z3.simplify(premises, timeout=_SIMPLIFYING)
+        if z3.is_true(simplified) or z3.is_false(simplified):
+            verdict: Verdict = "sat" if z3.is_true(simplified) else "unsat"
+            return Outcome(verdict, "z3", f"{z3.get_version_string()} simplifier", 0.0)
+        if self.left < _LEAST:
+            return Outcome("unknown", "", "", 0.0, why=_USED_UP)
+        named = [(each, str(each.decl().name())) for each in constants_of(simplified) if z3.is_bv(each)]
+        asked = {name: each.size() for each, name in named if name.isidentifier()}
+        outcome = self.portfolio.ask(smtlib([simplified]), asked, self.left)
+        if outcome.verdict == "sat":
+            pairs = [(x, z3.BitVecVal(outcome.model[name], x.size())) for x, name in named if name in asked]
+            if z3.is_false(z3.simplify(z3.substitute(simplified, *pairs) if pairs else simplified)):
+                raise RuntimeError(f"{outcome.solver} is wrong: {outcome.model} do not meet the premises")
         return outcome
 
     def decide(

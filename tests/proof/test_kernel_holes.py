@@ -6,14 +6,14 @@ import ast
 import dataclasses
 import importlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import z3
-from in_process import Forgetful
+from in_process import OPEN, Forgetful, Here
 from proofs import NOTHING, answered
 
 import mmaformal
@@ -34,7 +34,7 @@ from mmaformal.proof.kernel import (
 )
 from mmaformal.proof.lemmas import Argument, number
 from mmaformal.solver.answers import Equal, Holds, Obligation
-from mmaformal.solver.asking import cut_away, obligation, opposite, renamed, restated
+from mmaformal.solver.asking import Asker, cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.solver.script import smtlib
 
@@ -232,6 +232,63 @@ def test_a_proof_is_made_of_obligations() -> None:
 def test_what_was_proved_is_the_same_in_another_process() -> None:
     proof = direct(NOTHING, answered("p", "p", "(assert p)"))
     assert pickle.loads(pickle.dumps(proof)) == proof
+
+
+# ---- theorems about nothing ------------------------------------------------------------------------------------------
+
+
+def of_nothing(made: Theorem, *assumed: z3.BoolRef) -> None:
+    for each in assumed:
+        made.assume("x is such a number", Link(each))
+    made.derive("step", "so x is y", [Link(X == Y)], [Link(each) for each in assumed])
+    made.conclude("x is y", X == Y)
+
+
+def test_a_theorem_is_about_something() -> None:
+    made = Theorem()
+    of_nothing(made, z3.ULT(X, 3), z3.UGT(X, 3))
+    with pytest.raises(ArgumentError, match="about nothing"):
+        prove(Forgetful(), made)
+    made = Theorem()
+    of_nothing(made, X == Y, z3.UGT(X, 3))
+    assert prove(Forgetful(), made)
+
+
+def test_the_premise_of_an_implication_is_one() -> None:
+    for high, some in ((2, False), (3, True)):
+        proving = Composing(Forgetful())
+        given = z3.And(z3.ULT(2, X), z3.ULE(X, high))
+        said = z3.Implies(given, X == 3)
+        proving.claim("step", "x is 3", said)
+        proving.conclude("x is 3", said)
+        if some:
+            assert proving.proof()
+        else:
+            with pytest.raises(ArgumentError, match="about nothing"):
+                proving.proof()
+
+
+def test_premises_that_may_have_no_values_are_not_proved() -> None:
+    class Silent(Forgetful):
+        def meet(self, premises: z3.BoolRef) -> Outcome:
+            return OPEN
+
+    made = Theorem()
+    of_nothing(made, X == Y)
+    with pytest.raises(NotProvedError, match="something meets the premises, x is such a number"):
+        prove(Silent(), made)
+
+
+def test_values_of_premises_are_put_into_them() -> None:
+    class Wrong(Here):
+        def ask(self, script: str, constants: Mapping[str, int], timeout: float) -> Outcome:
+            return Outcome("sat", "wrong", "1", 0.0, dict.fromkeys(constants, 0))
+
+    asker = Asker(Wrong(), 10.0)
+    assert asker.meet(X < Y + 1).verdict == "sat"
+    with pytest.raises(RuntimeError, match="wrong is wrong"):
+        asker.meet(z3.ULT(X * Y, X))
+    assert Forgetful().meet(z3.And(z3.ULT(X * Y, 3), X * Y == 5)).verdict == "unsat"
 
 
 # ---- what a proof says -----------------------------------------------------------------------------------------------

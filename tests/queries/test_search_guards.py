@@ -46,7 +46,7 @@ from mmaformal.queries.constraints import Constraint, as_constraints, finite, fi
 from mmaformal.queries.find_difference import _Search as Differences
 from mmaformal.queries.long_chains import LongChains
 from mmaformal.solver.answers import Different, Equal, Holds, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, restated
 from mmaformal.witness import Witness, WitnessError
 
 ZERO, ONE, TWO = (fp32.code(x) for x in ("0", "1", "2"))
@@ -431,7 +431,7 @@ def settled(monkeypatch: pytest.MonkeyPatch, verdicts: Sequence[str]) -> Any:
 
     def ask(self: Any, active: Any, name: str, *_: Any, **__: Any) -> Any:
         if active is not None:  # with zeros alone; that is no proof of anything else
-            self.asker.proved.append(replace(NOTHING, name="of zeros alone"))
+            self.asker.proved.append(restated(NOTHING, "of zeros alone", NOTHING.statement))
             return replace(OPEN, verdict="unsat", solver="z3", why=""), None
         verdict = next(answers)
         given.append(verdict)
@@ -454,6 +454,18 @@ def test_relations_hold_if_each_is_settled(monkeypatch: pytest.MonkeyPatch) -> N
     assert answer.proof.obligations == (NOTHING, NOTHING)
     for verdicts in (["unsat", "unknown"], ["unknown", "unsat"], ["unknown"]):
         assert isinstance(settled(monkeypatch, verdicts), Unknown)
+
+
+def test_a_relation_of_no_inputs_is_about_nothing() -> None:
+    one = Instruction("X", "test", 16, 8, tiny())
+
+    def holds(allowed: Any) -> Any:
+        return settling.settle(one, Forgetful(), "q", [related(allowed=allowed)], list)
+
+    assert not holds(lambda x: x.c == x.c).notes
+    empty = holds(lambda x: x.c != x.c)
+    assert isinstance(empty, Holds)
+    assert "about nothing" in str(empty)
 
 
 def test_a_witness_of_a_relation_is_one_in_both_wings(monkeypatch: pytest.MonkeyPatch) -> None:

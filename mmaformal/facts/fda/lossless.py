@@ -17,6 +17,7 @@ from mmaformal.facts.exactness import Exact, no_bit_below, prove_steps
 from mmaformal.facts.fda.exactness import placed_terms, prove_fused
 from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max
 from mmaformal.proof.composition import Composing
+from mmaformal.proof.kernel import demand
 
 
 def prove_lossless(proving: Composing, spec: DotAdd) -> str:
@@ -43,7 +44,7 @@ def prove_step(proving: Composing, spec: DotAdd, inputs: Inputs) -> tuple[z3.Boo
     if z3.is_bv_value(inputs.c):  # c has one exponent, and no other
         fmt, p = spec.c_format, spec.parameters
         assert isinstance(p, Fda)
-        assert inputs.c.as_long() == 0
+        demand(inputs.c.as_long() == 0, "the constant c is +0")
         at = fmt.min_exponent if p.e_zero is None else p.e_zero
         x = replace(x, low=(*x.low[:-1], at), high=(*x.high[:-1], at))
     kept = _prove_condition(proving, spec, x, exact)
