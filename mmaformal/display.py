@@ -6,18 +6,25 @@ Everything that goes into HTML is escaped here and nowhere else.
 
 from __future__ import annotations
 
+import csv
 import html
 import inspect
+import io
+import json
 import reprlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from itertools import zip_longest
+from pathlib import Path
 
 #: The most characters of one line of a repr.
 LINE = 120
+
+#: The most rows of a table in HTML, and the most characters of one of its cells.
+HTML_ROWS, _HTML_CELL = 24, 160
 
 _CELL = "text-align:left; vertical-align:top; padding:2px 10px 2px 0"
 
@@ -153,6 +160,59 @@ def columns_of(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     return {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
 
 
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of the same keys as CSV, with a line of names; what is neither text nor a number is JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(list(rows[0]) if rows else [])
+    writer.writerows([_plain(value) for value in row.values()] for row in rows)
+    return out.getvalue()
+
+
+def latex_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of the same keys as a LaTeX `tabular`: numbers to the right, everything escaped."""
+    names = list(rows[0]) if rows else []
+    numeric = [all(_is_number(row[name]) for row in rows) for name in names]
+    lines = [" & ".join(_latex(str(name)) for name in names)]
+    lines += [" & ".join(_latex(str(_plain(row[name]))) for name in names) for row in rows]
+    head, *body = (f"{line} \\\\" for line in lines)
+    form = "".join("r" if each else "l" for each in numeric)
+    return "\n".join(
+        [f"\\begin{{tabular}}{{{form}}}", "\\hline", head, "\\hline", *body, "\\hline", "\\end{tabular}", ""]
+    )
+
+
+#: How a table is written for other programs, by name.
+TABLES: Mapping[str, Callable[[Sequence[Mapping[str, object]]], str]] = {"csv": csv_text, "latex": latex_text}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plain(value: object) -> object:
+    """A cell: text and numbers as they are, nothing for None, anything else as JSON."""
+    if value is None:
+        return ""
+    return (
+        value
+        if isinstance(value, str) or _is_number(value)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
 class Tabular:
     """What has `rows()`, a dict of plain values for each."""
 
@@ -163,6 +223,20 @@ class Tabular:
         """The rows as columns: `pandas.DataFrame(x.table())`, `polars.DataFrame(x.table())`."""
         return columns_of(self.rows())
 
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The rows as CSV; written to a file too, if one is named."""
+        return _written(csv_text(self.rows()), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The rows as a LaTeX `tabular`; written to a file too, if one is named."""
+        return _written(latex_text(self.rows()), path)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
 
 # ---- HTML, for notebooks -----------------------------------------------------------------------------------------
 
@@ -171,14 +245,20 @@ def escaped(value: object) -> str:
     return html.escape(str(value))
 
 
-def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; cells are escaped."""
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]], more: str = "table()") -> str:
+    """A table; cells are escaped, and cut where they are long.
+
+    Of many rows the first ones are shown, and `more` is what gives the rest.
+    """
+    rows = [[clipped(str(cell), _HTML_CELL) for cell in row] for row in rows]
+    left_out = len(rows) - HTML_ROWS
 
     def line(cells: Sequence[object], tag: str) -> str:
         return "<tr>" + "".join(f'<{tag} style="{_CELL}">{escaped(cell)}</{tag}>' for cell in cells) + "</tr>"
 
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
+    body = "".join(line(row, "td") for row in rows[:HTML_ROWS])
+    rest = f"<div>… and {counted(left_out, 'row')} more: {escaped(more)}</div>" if left_out > 0 else ""
+    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{rest}"
 
 
 def html_text(text: str) -> str:
@@ -199,6 +279,6 @@ def html_title(kind: str, text: str, note: str = "") -> str:
     return f"<div><b>{escaped(kind)}</b>: {escaped(text)}{small}</div>"
 
 
-def html_folded(summary: str, inside: str) -> str:
-    """What is shown when asked for; `inside` is HTML."""
-    return f"<details><summary>{escaped(summary)}</summary>{inside}</details>"
+def html_folded(summary: str, inside: str, shown: bool = False) -> str:
+    """HTML that is shown when asked for, or that can be hidden (`shown`)."""
+    return f"<details{' open' if shown else ''}><summary>{escaped(summary)}</summary>{inside}</details>"

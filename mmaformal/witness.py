@@ -297,7 +297,7 @@ class Witness:
                 html_title(f"{self.x.label} and {self.y.label} differ", title),
                 html_text("\n".join(lines)),
                 html_text("\n".join(self._results())),
-                html_folded("where they part", html_text(self._told())),
+                html_folded("where they part", html_text(self._told()), shown=True),
             ]
         )
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.display import Tabular, html_table
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
     accumulator_width,
@@ -45,7 +46,23 @@ _ALL: tuple[Property, ...] = (
     rounding.FAITHFUL,
     rounding.STEP,
 )
-PROPERTIES: dict[str, Property] = {each.name: each for each in _ALL}
+
+
+class Properties(dict[str, Property], Tabular):
+    """Properties by name."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """A dict of name and statement for each."""
+        return [{"property": each.name, "statement": each.statement} for each in self.values()]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} properties: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(("property", "statement"), [list(row.values()) for row in self.rows()])
+
+
+PROPERTIES = Properties({each.name: each for each in _ALL})
 
 
 def property_named(name: str) -> Property:

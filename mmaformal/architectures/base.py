@@ -150,7 +150,10 @@ class Architecture(Tabular):
             (i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, i.parameters.describe()) for i in self
         ]
         title = html_title(self.name, self.gpus)
-        return title + html_folded(counted(len(self), "instruction"), html_table(head, rows))
+        more = f'ARCHITECTURES["{self.name}"].table()'
+        return title + html_folded(
+            counted(len(self), "instruction"), html_table(head, rows, more), shown=True
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -385,6 +388,10 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
 
     def __repr__(self) -> str:
         return f"<{counted(len(self), 'architecture')}: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.name, each.gpus, len(each)) for each in self.values()]
+        return html_table(("architecture", "devices", "instructions"), rows)
 
     def _ipython_key_completions_(self) -> list[str]:
         return [name for base in self for name in (base, *(f"{base}@{r}" for r in self[base].revisions))]

@@ -13,6 +13,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import answered
+from mmaformal.display import TABLES
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
 from mmaformal.recordings.report import Checks
 
@@ -34,9 +35,11 @@ from mmaformal.recordings.report import Checks
 )
 @options.replace
 @options.model
+@options.table
 def check(
     files: tuple[Path, ...],
     as_json: bool,
+    table: str | None,
     arch: Architecture | None,
     instruction: str | None,
     changes: tuple[options.Change, ...],
@@ -70,11 +73,13 @@ def check(
                 progress=progress,
             )
         outcomes.append(outcome)
-        if not as_json:
+        if not as_json and table is None:
             print(_text(outcome, name.ljust(width)), flush=True)
     code = exit_code(outcomes)
     if as_json:
         return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)
+    if table is not None:
+        return answered(TABLES[table](Checks(outcomes).rows()), code)
     return answered(Checks(outcomes).summary, code) if len(outcomes) > 1 else code
 
 

@@ -11,6 +11,7 @@ from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.architectures.base import is_type_word, takes
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.display import TABLES
 from mmaformal.listing import (
     architecture_table,
     as_json_object,
@@ -30,14 +31,19 @@ from mmaformal.listing import (
 )
 @click.option("--devices", is_flag=True, help="The GPUs and processors whose names stand for an ARCH.")
 @options.json
+@options.table
 @options.model
-def list_(wanted: str | None, pattern: str | None, kind: str | None, devices: bool, as_json: bool) -> int:
+def list_(
+    wanted: str | None, pattern: str | None, kind: str | None, devices: bool, as_json: bool, table: str | None
+) -> int:
     """List the instructions: all, those of ARCH, or those that PATTERN means.
 
     ARCH is a name of the table, a revision (hopper@paper-v1) or a device: h100, 'RTX 4090', gfx90a (--devices lists
     them). PATTERN is the beginning of a name, a pattern as a shell has them, or a type: HMMA, 'QGMMA*',
     mma.m16n8k16, fp8.
     """
+    if devices and table is not None:
+        return answered(TABLES[table](devices_as_json()), SETTLED)
     if devices:
         return answered(json.dumps(devices_as_json(), indent=2) if as_json else device_table(), SETTLED)
     if kind is not None and not is_type_word(kind):
@@ -63,4 +69,6 @@ def list_(wanted: str | None, pattern: str | None, kind: str | None, devices: bo
         text = partial(matching_table, shown)
     if not shown:
         raise UsageError(f"none of these instructions takes {kind}")
+    if table is not None:
+        return answered(TABLES[table]([i.row() for i in shown]), SETTLED)
     return answered(json.dumps([as_json_object(i) for i in shown], indent=2) if as_json else text(), SETTLED)

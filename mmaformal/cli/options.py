@@ -252,6 +252,13 @@ def name(required: bool = True) -> Callable[[Command], Command]:
 
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+
+def table(command: Command) -> Command:
+    """`--csv` and `--latex`: how a table is printed (`display.TABLES`)."""
+    latex = click.option("--latex", "table", flag_value="latex", help="Print a LaTeX table.")
+    return click.option("--csv", "table", flag_value="csv", help="Print CSV.")(latex(command))
+
+
 verbose = click.option(
     "--verbose", "-v", is_flag=True, help="Print every product and step, and every obligation."
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import ShortRepr, counted, html_text, html_title
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Row, Unit, power
@@ -76,6 +76,10 @@ class Probed(ShortRepr):
         lines += ["", *(f"{zero.case}: {zero.sign}" for zero in self.zeros)]
         lines += ["", *(each.says for each in (*self.subnormals, *self.overflow)), self.nans.says]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        summary, *rest = str(self).splitlines()
+        return html_title("Probed", summary) + html_text("\n".join(rest))
 
     def to_json(self) -> dict[str, object]:
         """Plain values, with rows that show each."""

@@ -116,7 +116,8 @@ def _of_safetensors(path: Path) -> dict[str, Matrix]:
             path, ".safetensors needs its library: pip install 'mmaformal[matrices]'"
         ) from None
     found = {}
-    for name, tensor in safetensors.deserialize(path.read_bytes()):
+    deserialize: Callable[[bytes], Any] = safetensors.deserialize
+    for name, tensor in deserialize(path.read_bytes()):
         if name in NAMES:
             fmt = _named(path, name, tensor["dtype"], _SAFETENSORS)
             found[name] = Matrix(np.frombuffer(tensor["data"], fmt.word).reshape(tensor["shape"]), fmt)

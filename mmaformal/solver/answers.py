@@ -118,7 +118,7 @@ class Obligations(Tabular):
             (i, o.statement, f"{o.solver} {o.version}", f"{o.seconds:.2f}", f"{o.digest[:12]}…")
             for i, o in enumerate(self.obligations, 1)
         ]
-        return html_table(head, rows)
+        return html_table(head, rows, "verbose(), table(), write_smtlib(folder)")
 
     @property
     def summary(self) -> str:
@@ -495,7 +495,11 @@ class Fails(Answer):
         return [self.why, *([summary] if isinstance(summary, str) else [])]
 
     def _html_lines(self) -> list[str]:
-        return [_html_list([self.why, *self.numbers]), _html_of(self.witness)]
+        parts = [_html_list([self.why, *self.numbers]), _html_of(self.witness)]
+        return [
+            *parts,
+            *([html_folded("where the proof ended", html_text(str(self.failure)))] if self.failure else []),
+        ]
 
 
 @dataclass(frozen=True, repr=False)

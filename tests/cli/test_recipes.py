@@ -78,3 +78,12 @@ def test_python_ints_that_are_meant_as_numbers_are_refused() -> None:
         np.uint32
     )  # bit patterns in an array are taken
     assert unit.dot_add([1] * 16, [0x3C00] * 16, 0) == 0x35800000
+
+
+def test_tables_are_printed_as_csv_and_latex(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "list", "volta", "--csv")
+    assert status == 0
+    assert out.startswith("architecture,instruction,")
+    assert "\nvolta,HMMA.884.F32.F32," in out
+    assert run(capsys, "list", "volta", "--latex")[1].startswith("\\begin{tabular}")
+    assert run(capsys, "list", "--devices", "--csv")[0] == 0

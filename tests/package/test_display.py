@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import importlib
 import inspect
+import io
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -56,7 +58,7 @@ from mmaformal.campaign import Campaign
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.display import ShortRepr, clipped, html_table, short_repr
+from mmaformal.display import ShortRepr, clipped, csv_text, html_table, latex_text, short_repr
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
@@ -368,6 +370,32 @@ def test_html_is_escaped_and_whole(found: dict[type, list[Any]]) -> None:
             assert not parser.open
             assert parser.text.strip()
     assert html_table(("<i>",), [("<script>",)]).count("&lt;") == 2
+
+
+def test_what_is_the_answer_is_shown_and_what_is_long_is_cut(found: dict[type, list[Any]]) -> None:
+    holds = Holds("it does", some_proof(*obligations(200)), 1.0)._repr_html_()
+    assert len(holds) < 20_000
+    assert "and 176 rows more: verbose(), table(), write_smtlib(folder)" in holds
+    assert "<details open>" in found[Different][0]._repr_html_()
+    assert "<details open>" in ampere._repr_html_()
+    assert all(name in PROPERTIES._repr_html_() for name in PROPERTIES)
+    assert all(name in ARCHITECTURES._repr_html_() for name in ARCHITECTURES)
+    assert "order of summation" in probe(volta["HMMA.884.F32.F32"])._repr_html_()
+
+
+def test_tables_are_csv_and_latex(tmp_path: Path) -> None:
+    text = ampere.to_csv(tmp_path / "ampere.csv")
+    assert (tmp_path / "ampere.csv").read_text() == text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["instruction"] for row in rows] == [i.name for i in ampere]
+    assert rows[0].keys() == ampere.rows()[0].keys()
+    told = [{"x_y": 1, "what": "50 % & \\#", "none": None, "list": [1, "a"]}]
+    assert csv_text(told) == 'x_y,what,none,list\n1,50 % & \\#,,"[1, ""a""]"\n'
+    lines = latex_text(told).splitlines()
+    assert lines[0] == r"\begin{tabular}{rlll}"
+    assert lines[2] == r"x\_y & what & none & list \\"
+    assert lines[4] == r'1 & 50 \% \& \textbackslash{}\# &  & [1, "a"] \\'
+    assert PROPERTIES.to_latex().count("order-independence") >= 1
 
 
 def test_answers_tell_their_verdict_first_and_their_obligations_last() -> None:
