@@ -22,9 +22,12 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
+from mmaformal.solver.deadline import Deadline, check
 
-#: Random cases to tell models apart by.
-_CASES = 6000
+#: Random cases to tell models apart by, and how many of them all models are run on first.
+_CASES, _FIRST = 6000, 250
+#: Seconds that are left in any case for the inputs to run next.
+_LAST = 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,34 +64,62 @@ class Classes:
     """Models that explain all rows, those of one function together."""
 
     def __init__(self, exact: Sequence[tuple[DotAdd, DotAdd]], timeout: float, progress: Progress) -> None:
+        """timeout: seconds for everything; where they are up, models that were not compared stand in one class."""
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
-        self.cases = generate(exact[0][0], _CASES, moods=(*MOODS, "edge", "tiny")).cases() if exact else []
+        self.specs = sorted(self.families, key=lambda each: not known_as(each))
         self.nans_known = all(spec.nan_is_canonical for spec in self.families)
+        self.cases: list[Codes] = []
+        self.given = np.empty((len(self.specs), 0), np.uint64)  #: what each model gives for each case
         self.equal: dict[tuple[DotAdd, DotAdd], Proof | None] = {}  #: None: not settled in time
+        self.tests: list[RunNext] = []
+        self.complete = True  #: whether all were compared, and `tests` tell all classes apart
 
     def found(self) -> tuple[list[Explanation], list[RunNext]]:
         """Grouped by what random cases show; then by inputs too on which a solver finds that two of a group differ."""
-        while True:
-            rows, groups = Rows.of(self.cases), dict[bytes, list[DotAdd]]()
-            for spec in sorted(self.families, key=lambda each: not known_as(each)):
-                groups.setdefault(self._results(spec, rows).tobytes(), []).append(spec)
-            apart = [case for members in groups.values() for case in self._apart(members)]
-            if not apart:
-                break
-            self.cases += apart
-        firsts = [members[0] for members in groups.values()]
-        return [self._class(members) for members in groups.values()], self._tests(firsts, rows)
+        if not self.specs:
+            return [], []
+        with Deadline(max(self.deadline - time.monotonic(), 0)) as comparing:
+            self._compare()
+        groups = self._groups()
+        with Deadline(max(self.deadline - time.monotonic(), _LAST)) as testing:
+            self._test([members[0] for members in groups.values()])
+        self.complete = not (comparing.expired or testing.expired)
+        return [self._class([self.specs[i] for i in members]) for members in groups.values()], self.tests
+
+    def _compare(self) -> None:
+        """More and more cases, until a solver finds none on which two of a group differ."""
+        cases = generate(self.specs[0], _CASES, moods=(*MOODS, "edge", "tiny")).cases()
+        self._add(cases[:_FIRST])
+        self._add(cases[_FIRST:])
+        while apart := [case for members in self._groups().values() for case in self._apart(members)]:
+            self._add(apart)
+
+    def _add(self, cases: Sequence[Codes]) -> None:
+        """Run all models on more cases; all of them or none."""
+        if cases:
+            rows, given = Rows.of(cases), []
+            for spec in self.specs:
+                check()
+                given.append(self._results(spec, rows))
+            self.given, self.cases = np.hstack([self.given, given]), [*self.cases, *cases]
+
+    def _groups(self) -> dict[bytes, list[int]]:
+        """The models that no case tells apart, by their places, in the order of their firsts."""
+        groups: dict[bytes, list[int]] = {}
+        for i in range(len(self.specs)):
+            groups.setdefault(self.given[i].tobytes(), []).append(i)
+        return groups
 
     def _results(self, spec: DotAdd, rows: Rows) -> NDArray[np.uint64]:
         """Codes; NaNs are one code where some model does not know its own."""
         d = results(spec, rows.codes)
         return d if self.nans_known else one_nan(d, spec.d_format)
 
-    def _apart(self, members: Sequence[DotAdd]) -> Iterator[Codes]:
+    def _apart(self, members: Sequence[int]) -> Iterator[Codes]:
         """Inputs on which a member differs from the first, of those that are not proved equal."""
-        first = members[0]
-        for spec in members[1:]:
+        first, *rest = (self.specs[i] for i in members)
+        for spec in rest:
             left = self.deadline - time.monotonic()
             if (first, spec) in self.equal or left <= 1:
                 continue
@@ -107,29 +138,31 @@ class Classes:
         known = tuple(dict.fromkeys(name for spec in (first, *proved) for name in known_as(spec)))
         return Explanation(first, self.families[first], tuple(proved), tuple(proved.values()), rest, known)
 
-    def _tests(self, specs: Sequence[DotAdd], rows: Rows) -> list[RunNext]:
+    def _test(self, firsts: Sequence[int]) -> None:
         """Cases that together tell all classes apart: each time one that splits what is left most."""
-        given = [self._results(spec, rows) for spec in specs]
-        tests: list[RunNext] = []
+        specs, given = [self.specs[i] for i in firsts], self.given[list(firsts)]
         left = [list(range(len(specs)))]  #: classes that the tests so far do not tell apart
         while any(len(part) > 1 for part in left):
+            check()
             part = max(left, key=len)
-            kinds = [len(set(column)) for column in np.stack([given[i] for i in part]).T]
-            case = self._smaller(self.cases[int(np.argmax(kinds))], specs, part)
-            gives = tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
-            tests.append(RunNext(case, gives))
+            codes = np.sort(given[part], axis=0)
+            kinds = 1 + (codes[1:] != codes[:-1]).sum(axis=0)
+            case, gives = self._smaller(int(np.argmax(kinds)), specs, given, part)
+            self.tests.append(RunNext(case, gives))
             left = [same for part in left for same in _split(part, gives)]
-        return tests
 
-    def _smaller(self, case: Codes, specs: Sequence[DotAdd], part: Sequence[int]) -> Codes:
-        """Where two are to be told apart, the smallest input that does, if it is found in time."""
+    def _smaller(
+        self, chosen: int, specs: Sequence[DotAdd], given: NDArray[np.uint64], part: Sequence[int]
+    ) -> tuple[Codes, tuple[int, ...]]:
+        """The case chosen, and what it gives; where two are to be told apart, the smallest found in time that does."""
         remaining = self.deadline - time.monotonic()
         if len(part) == 2 and remaining > 1:
             x, y = (as_instruction(specs[i]) for i in part)
             answer = find_difference(x, y, timeout=min(remaining, 30))
             if isinstance(answer, Different):
-                return _inputs_of(answer)
-        return case
+                case = _inputs_of(answer)
+                return case, tuple(int(self._results(spec, Rows.of([case]))[0]) for spec in specs)
+        return self.cases[chosen], tuple(map(int, given[:, chosen]))
 
 
 def _inputs_of(answer: Different) -> Codes:

@@ -24,9 +24,10 @@ from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
-from mmaformal.queries.elimination import Miss, Recorded, nearest_of, remaining, search, types_of
+from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
 from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
+from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
 
@@ -34,6 +35,9 @@ from mmaformal.spaces.common import Types
 _ROWS = 1 << 17
 #: More models than these that explain all rows are counted, and not compared.
 _MOST = 400
+#: The part of the time that the models of the space may take, and of what is left then, other orders of the products;
+#: seconds for what ends by itself to end.
+_SEARCHING, _ORDERING, _GRACE = 0.75, 0.9, 0.6
 #: Models and tests that are listed for a person.
 _LISTED, _SHOWN = 8, 3
 
@@ -49,6 +53,8 @@ class Diagnosis(ShortRepr):
     k: int
     rows: int
     tried: int  #: models, not counting details
+    complete: bool  #: whether all models were tried on all rows and compared; if not, the time was up
+    compared: int  #: rows that what explains them was run on
     explained_by: int  #: models that explain every row, details counted
     families_in_all: int  #: these, not counting details
     orders: (
@@ -63,6 +69,8 @@ class Diagnosis(ShortRepr):
     def summary(self) -> str:
         """One line."""
         about = f"{counted(self.rows, 'row')} of {counted(self.k, 'product')}, {self.types}"
+        if self.compared < self.rows:
+            about = f"the first {self.compared:,} of {about}"
         if not self.classes:
             return f"nothing tried explains all of {about}"
         n = self.families_in_all
@@ -88,9 +96,13 @@ class Diagnosis(ShortRepr):
             lines.append(
                 f"{self.explained_by:,} models at least, details counted, explain every row; {_MOST} were compared"
             )
+        if not self.complete:
+            lines.append(
+                "the time was up before all models were tried and compared: give it more with --timeout"
+            )
         for test in self.tests[:_SHOWN]:
             lines += _test_lines(test)
-        if len(self.tests) > _SHOWN:
+        if len(self.tests) > _SHOWN and self.complete:
             lines.append(f"{len(self.tests)} inputs tell all of them apart: `.tests`, --json")
         lines += self.orders.lines if self.orders is not None else []
         for miss in self.nearest:
@@ -104,6 +116,8 @@ class Diagnosis(ShortRepr):
         """Plain values."""
         return {
             "explained": bool(self.classes),
+            "complete": self.complete,
+            "compared": self.compared,
             "types": [fmt.name for fmt in self.types[:4]],
             "terms": self.k,
             "rows": self.rows,
@@ -201,57 +215,104 @@ def diagnose(
     bit with models whose NaNs are known, and is any NaN for others.
 
     only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `DESIGNS`.  timeout: seconds for
-    proving that models which are not told apart are the same, and for making the tests small.  order_timeout: seconds
-    for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of
-    the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
+    everything; where they are up, the answer has what was found until then.  order_timeout: seconds of these for all
+    other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of the
+    space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
     `if __name__ == "__main__"`.  progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
     """
     start = time.monotonic()
-    given = recording if isinstance(recording, Recording) else read(recording)
-    say = progress or (lambda _: None)
-    types = types_of(given)
+    checked_timeout(timeout)
+    given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
     names = algorithms() if only is None else list(only)
     if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
-    blocks = given.blocks(_ROWS)
-    rows = Recorded.of(next(blocks), types, given.terms)
-    found = search(rows, names, jobs, say)
-    exact, orders = _of_all(found.exact, given, types, say), None
-    if not exact and order_timeout > 0:
-        orders = ordered(rows, names, order_timeout, say)
-        exact = _of_all(orders.exact, given, types, say)
-    everything = (Recorded.of(block, types, given.terms) for block in given.blocks(_ROWS))
-    nearest = () if exact else tuple(nearest_of(rows, everything, found.near))
-    classes, tests = Classes(_compared(exact), timeout, say).found()
+    work = _Search(given, names, jobs, start + timeout, progress or (lambda _: None))
+    with Deadline(timeout * _SEARCHING + _GRACE):
+        work.run_models(start + timeout * _SEARCHING)
+    with Deadline(max(work.left, _GRACE)):
+        work.take_models()
+    if not work.exact and order_timeout > 0:
+        with Deadline(max(work.left * _ORDERING, 0)):
+            work.run_orders(min(order_timeout, work.left * _ORDERING - _GRACE))
+    with Deadline(max(work.left, _GRACE)):
+        work.find_nearest()
+    classes = Classes(_compared(work.exact), max(work.left, 0), work.say)
+    explained, tests = classes.found()
     return Diagnosis(
-        tuple(classes),
+        tuple(explained),
         tuple(tests),
-        nearest=nearest,
-        types=types,
+        nearest=tuple(work.nearest),
+        types=work.types,
         k=given.terms,
         rows=given.rows,
-        tried=found.tried,
-        explained_by=len(exact),
-        families_in_all=len({family for _, family in exact}),
-        orders=orders,
+        tried=work.tried,
+        complete=work.complete and classes.complete,
+        compared=work.compared,
+        explained_by=len(work.exact),
+        families_in_all=len({family for _, family in work.exact}),
+        orders=work.orders,
         seconds=time.monotonic() - start,
     )
 
 
-def _of_all(
-    exact: Sequence[tuple[DotAdd, DotAdd]], recording: Recording, types: Types, progress: Progress
-) -> list[tuple[DotAdd, DotAdd]]:
-    """Of the models that explain the first rows, those that explain the rest too."""
-    left = list(exact)
-    for number, block in enumerate(recording.blocks(_ROWS)):
-        if not left:
-            break
-        if number:
-            progress(f"{counted(len(left), 'model')} on rows from {number * _ROWS:,}")
-            left = remaining(left, Recorded.of(block, types, recording.terms))
-    return left
+class _Search:
+    """Models tried on a recording; what was found is here at any time."""
+
+    def __init__(
+        self, given: Recording, names: Sequence[str], jobs: int, deadline: float, say: Progress
+    ) -> None:
+        self.given, self.names, self.deadline, self.say = given, names, deadline, say
+        self.types = types_of(given)
+        self.rows = Recorded.of(next(given.blocks(_ROWS)), self.types, given.terms)
+        self.search = Search(self.rows, names, jobs, say)
+        self.exact: list[tuple[DotAdd, DotAdd]] = []  #: each with what it is a detail of
+        self.near: list[tuple[int, DotAdd]] = []
+        self.nearest: list[Miss] = []
+        self.orders: Ordered | None = None
+        self.tried, self.compared, self.complete = 0, 0, False
+
+    @property
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def run_models(self, until: float) -> None:
+        """Every model of the space on the first rows."""
+        self.search.run(until)
+
+    def take_models(self) -> None:
+        """Those that explain the first rows, on the rest."""
+        found = self.search.found
+        self.near, self.tried = found.near, found.tried
+        self._on_the_rest(found.exact)
+        self.complete = found.complete and (not self.exact or self.compared == self.given.rows)
+
+    def run_orders(self, seconds: float) -> None:
+        """Other orders of the products."""
+        if seconds > 0:
+            self.orders = ordered(self.rows, self.names, seconds, self.say)
+            self._on_the_rest(list(self.orders.exact))
+            self.complete &= not self.exact or self.compared == self.given.rows
+
+    def _on_the_rest(self, exact: list[tuple[DotAdd, DotAdd]]) -> None:
+        """Of the models that explain the first rows, those that explain the rest too."""
+        self.exact, self.compared = exact, len(self.rows)
+        for number, block in enumerate(self.given.blocks(_ROWS)):
+            if not self.exact or self.left <= 0:
+                break
+            if number:
+                self.say(f"{counted(len(self.exact), 'model')} on rows from {number * _ROWS:,}")
+                self.exact = remaining(self.exact, Recorded.of(block, self.types, self.given.terms))
+                self.compared += len(block.d)
+        if not self.exact:
+            self.compared = self.given.rows
+
+    def find_nearest(self) -> None:
+        """The models that get the fewest rows wrong, where none explains them all."""
+        if not self.exact and self.near:
+            blocks = (Recorded.of(block, self.types, self.given.terms) for block in self.given.blocks(_ROWS))
+            self.nearest = nearest_of(self.rows, blocks, self.near)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ everything that zeros and special values may do, has to reproduce every row.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
@@ -40,6 +42,8 @@ _PARTS = 8
 #: Once so many of one part explain every row, the rows tell little, and details of further models are not tried.
 _DETAILED = 500
 _NEAREST = 3
+#: Seconds that worker processes have to hand in what they found, once the time is up.
+_GRACE = 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,61 +172,83 @@ class Found(ShortRepr):
     ]  #: every row explained, details and all; and the model that it is a detail of
     near: list[tuple[int, DotAdd]]  #: the fewest of some rows wrong
     tried: int
+    complete: bool = True  #: whether all models were tried; if not, the time was up
 
 
-def search(rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> Found:
-    """All models of these algorithms, divided among processes."""
-    tasks = [(name, part) for name in names for part in range(_PARTS)]
-    found = []
-    for name, each in _done(rows, tasks, jobs):
-        found.append(each)
-        tried, exact = sum(each.tried for each in found), sum(len(each.exact) for each in found)
-        text = f"{tried:,} models tried, {exact:,} explain every row"
-        progress(f"{len(found)} of {len(tasks)} parts, the last of {name}: {text}")
-    near = sorted((x for each in found for x in each.near), key=lambda x: (x[0], x[1].text))
-    explaining = [x for each in found for x in each.exact]
-    there = {spec for spec, _ in explaining}
-    for spec in tabled(rows.types, rows.k):  # not all details were tried of all
-        if spec.parameters.algorithm in names and spec not in there and not rows.differ(spec).any():
-            explaining.append((spec, spec))
-    exact_ones = sorted(explaining, key=lambda x: (not known_as(x[0]), _in_order(x[0])))
-    return Found(exact_ones, near[:_NEAREST], sum(each.tried for each in found))
+class Search:
+    """All models of some algorithms, divided among processes; what was found is here at any time."""
+
+    def __init__(self, rows: Recorded, names: Sequence[str], jobs: int, progress: Progress) -> None:
+        self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
+        self._tasks = [(name, part) for part in range(_PARTS) for name in names]
+        self._parts: list[Found] = []
+
+    def run(self, until: float = math.inf) -> None:
+        """Try them, until then at most, in `time.monotonic`."""
+        for name, each in _done(self.rows, self._tasks, self.jobs, until):
+            self._parts.append(each)
+            tried, exact = sum(x.tried for x in self._parts), sum(len(x.exact) for x in self._parts)
+            text = f"{tried:,} models tried, {exact:,} explain every row"
+            self.progress(f"{len(self._parts)} of {len(self._tasks)} parts, the last of {name}: {text}")
+
+    @property
+    def found(self) -> Found:
+        """What explains every row, and is nearest, of what was tried."""
+        near = sorted((x for each in self._parts for x in each.near), key=lambda x: (x[0], x[1].text))
+        explaining = [x for each in self._parts for x in each.exact]
+        there, rows = {spec for spec, _ in explaining}, self.rows
+        for spec in tabled(rows.types, rows.k):  # not all details were tried of all
+            if spec.parameters.algorithm in self.names and spec not in there and not rows.differ(spec).any():
+                explaining.append((spec, spec))
+        exact_ones = sorted(explaining, key=lambda x: (not known_as(x[0]), _in_order(x[0])))
+        complete = len(self._parts) == len(self._tasks) and all(each.complete for each in self._parts)
+        return Found(exact_ones, near[:_NEAREST], sum(each.tried for each in self._parts), complete)
 
 
-def _done(rows: Recorded, tasks: Sequence[tuple[str, int]], jobs: int) -> Iterator[tuple[str, Found]]:
+def _done(
+    rows: Recorded, tasks: Sequence[tuple[str, int]], jobs: int, until: float
+) -> Iterator[tuple[str, Found]]:
     """Parts as they are done, with the names of their algorithms."""
     if jobs == 1:
-        yield from ((name, _searched(rows, name, part)) for name, part in tasks)
+        yield from ((name, _searched(rows, name, part, until)) for name, part in tasks)
         return
     with processes(jobs) as executor:
-        running = {executor.submit(_searched, rows, name, part): name for name, part in tasks}
-        yield from ((running[future], future.result()) for future in as_completed(running))
+        running = {executor.submit(_searched, rows, name, part, until): name for name, part in tasks}
+        left = None if until == math.inf else max(until - time.monotonic(), 0) + _GRACE
+        try:
+            yield from ((running[future], future.result()) for future in as_completed(running, left))
+        except TimeoutError:
+            return
 
 
-def _searched(rows: Recorded, algorithm: str, part: int) -> Found:
-    """One part of one algorithm's models, in a worker process."""
+def _searched(rows: Recorded, algorithm: str, part: int, until: float) -> Found:
+    """One part of one algorithm's models, in a worker process; what was tried until then."""
     order = rows.telling_first()
     first, second = rows.at(order[:_FIRST]), rows.at(order[:_SECOND])
     nans = np.asarray(is_nan(first.d.astype(np.int64), rows.types.d))
     exact: list[tuple[DotAdd, DotAdd]] = []
     near: list[tuple[int, DotAdd]] = []
     tried = 0
+    complete = True
     for spec in models(rows.types, rows.k, algorithm, part, _PARTS):
+        if time.monotonic() > until:
+            complete = False
+            break
         tried += 1
         if _mostly_wrong(spec, first, nans):
             continue
         wrong = int(second.differ(spec).sum())
         near.append((wrong, spec))
         if wrong <= max(_WRONG * len(second), 1):
-            explaining, row = _explaining(spec, rows, order, everything=len(exact) < _DETAILED)
+            explaining, row = _explaining(spec, rows, order, everything=len(exact) < _DETAILED, until=until)
             exact += ((each, spec) for each in explaining)
             if row is not None:  # it is likely to refute others
                 order = np.concatenate([[row], order[order != row]])
-    return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried)
+    return Found(exact, sorted(near, key=lambda x: x[0])[:_NEAREST], tried, complete)
 
 
 def _explaining(
-    spec: DotAdd, rows: Recorded, order: NDArray[np.intp], everything: bool
+    spec: DotAdd, rows: Recorded, order: NDArray[np.intp], everything: bool, until: float
 ) -> tuple[list[DotAdd], np.intp | None]:
     """The model with the details that explain every row, or with its own alone; and the last row that refuted some."""
     known = without_details(spec, rows)[order]
@@ -230,6 +256,8 @@ def _explaining(
         return [], last
     found, some = [], order[~known]
     for each in details(spec) if everything else (spec,):
+        if time.monotonic() > until:
+            break
         row = refuting(rows, each, some)
         if row is None:
             found.append(each)

@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 
 
@@ -29,7 +29,7 @@ from mmaformal.cli.terminal import Status
     "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
 )
 @options.model
-@options.timeout(120.0, "for proving which models are the same, half as many for orders")
+@options.timeout(120.0, "for everything")
 @click.option(
     "--orders",
     type=options.SECONDS,
@@ -52,7 +52,8 @@ def diagnose(
     that explain every row are told, those of one function together, with inputs that tell the others apart. Where none
     does, all orders in which a chain might take the products are searched, for the likeliest parameters.
 
-    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read.
+    Exit status: 0 if every file is explained, 1 if nothing explains one, 2 if a file could not be read, 3 if the time
+    was up before one was explained.
     """
     from mmaformal.kernels.rows import processors
     from mmaformal.queries.diagnose import diagnose as diagnosis
@@ -61,7 +62,9 @@ def diagnose(
     found = []
     for path in files:
         with Status() as status:
-            recording = read(path, architecture=arch.name if arch else None, instruction=instruction)
+            recording = read(
+                path, architecture=arch.name if arch else None, instruction=instruction, modelled=False
+            )
             answer = diagnosis(
                 recording,
                 only=only or None,
@@ -73,7 +76,8 @@ def diagnose(
         found.append((path, answer))
         if not as_json:
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
-    code = SETTLED if all(answer for _, answer in found) else REFUTED
+    missed = [answer for _, answer in found if not answer]
+    code = SETTLED if not missed else REFUTED if all(answer.complete for answer in missed) else UNKNOWN
     if as_json:
         return answered(json.dumps([{"file": str(p), **a.to_json()} for p, a in found], indent=2), code)
     return code

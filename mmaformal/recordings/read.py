@@ -78,7 +78,9 @@ class Recording:
 
     @property
     def label(self) -> str:
-        return self.instruction.label if self.instruction else f"{self.architecture} {self.name}"
+        if self.instruction is not None:
+            return self.instruction.label
+        return f"{self.architecture} {self.name}".strip() or "an unnamed unit"
 
     def __repr__(self) -> str:
         return short_text(self, str(self.path), f"{self.label}, {self._size}")
@@ -127,6 +129,7 @@ def read(
     *,
     architecture: str | None = None,
     instruction: str | None = None,
+    modelled: bool = True,
     progress: Progress | None = None,
 ) -> Recording:
     """Read and verify a recording; see the module's docstring for what it has.
@@ -139,15 +142,17 @@ def read(
     the arrays.
 
     `Recording.instruction` is None for an instruction that no table has yet; how that is told from a wrong
-    name is `names.look_up`'s to say.  progress: called as the file is gone through.
+    name is `names.look_up`'s to say.  modelled: False for rows that need no model, whose architecture and instruction
+    may have any names or none; where they are not those of a table, meta has to have the formats.
+    progress: called as the file is gone through.
 
     Raises RecordingError for everything else that keeps a file from being checked.
     """
     path = Path(path)
     kind = layout_of(path)
     told = layout(kind).describe(path)
-    meta = _meta(told, kind, path, architecture, instruction)
-    model = instruction_of(meta, path, overridden=instruction is not None)
+    meta = _meta(told, kind, path, architecture, instruction, modelled)
+    model = instruction_of(meta, path, overridden=instruction is not None, modelled=modelled)
     formats = formats_of(meta, model, path)
     scaled = any(name in told.shapes for name in SCALES)
     recording = Recording(
@@ -172,7 +177,7 @@ def read(
         hint = f"{model.label} takes none" if model is not None else "meta lacks 'scale_format'"
         raise RecordingError(path, f"there are block scales, but {hint}: remove them or correct meta")
     _verify_shapes(recording, told.shapes)
-    if model is not None:
+    if model is not None and modelled:
         require_fit(recording, model)
     done = 0
     for arrays in recording.arrays():
@@ -183,7 +188,12 @@ def read(
 
 
 def _meta(
-    told: Description, kind: str, path: Path, architecture: str | None, instruction: str | None
+    told: Description,
+    kind: str,
+    path: Path,
+    architecture: str | None,
+    instruction: str | None,
+    modelled: bool,
 ) -> dict[str, object]:
     """What the file says of itself, and the caller in its place."""
     if told.meta is None and (architecture is None or instruction is None):
@@ -199,6 +209,8 @@ def _meta(
     for name in ("driver", "source"):
         text_of(meta, name, path)
     vouched = {"input_format", "output_format", "terms"} if instruction is not None else set()
+    if not modelled:
+        vouched |= {"architecture", "instruction", "terms"}
     if missing := lacking(meta, vouched):
         hint = {
             "architecture": "--arch names it for this run",

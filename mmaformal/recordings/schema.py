@@ -38,8 +38,22 @@ def text_of(meta: Mapping[str, object], name: str, path: Path) -> str | None:
     return value
 
 
-def instruction_of(meta: Mapping[str, object], path: Path, *, overridden: bool) -> Instruction | None:
-    """The model of the instruction that meta names; None where there is none yet."""
+def instruction_of(
+    meta: Mapping[str, object], path: Path, *, overridden: bool, modelled: bool = True
+) -> Instruction | None:
+    """The model of the instruction that meta names; None where there is none yet.
+
+    modelled: False where none is needed: then names that no table has are no error.
+    """
+    if modelled:
+        return _instruction_of(meta, path, overridden)
+    try:
+        return _instruction_of(meta, path, overridden)
+    except RecordingError:
+        return None
+
+
+def _instruction_of(meta: Mapping[str, object], path: Path, overridden: bool) -> Instruction | None:
     architecture_name = text_of(meta, "architecture", path)
     if architecture_name is None or architecture_name not in ARCHITECTURES:
         raise RecordingError(
@@ -130,7 +144,8 @@ def formats_of(meta: Mapping[str, object], instruction: Instruction | None, path
     if instruction is None:
         if a is None or b is None or d is None:
             raise RecordingError(
-                path, "meta lacks its formats, and the instruction is not modelled yet: add them"
+                path,
+                "meta lacks its formats, and no table has the instruction: add input_format and output_format",
             )
         return Formats(a, b, c or d, d, scale, block)
     spec = instruction.spec

@@ -10,7 +10,7 @@ raises `TimeUpError` wherever the work is, and Ctrl-C raises KeyboardInterrupt t
 raised in a `__del__` or a callback, and z3 releases each of its terms in one; so nothing is raised inside of those,
 and what was dropped all the same is raised again.  Neither is raised inside of what must not stay half-done:
 functions that are `shielded`, the `__enter__` and `__exit__` of whatever is entered, and the `__init__` of z3's
-objects, whose `__del__` fails where that was broken off.
+objects, whose `__del__` fails where that was broken off.  A kernel is compiled to its end, and a module imported.
 
 In other threads, and where there are no such signals (Windows), the time is looked at where `check` is called, which
 `Asker` does before every question.
@@ -33,6 +33,8 @@ _F = TypeVar("_F", bound=Callable[..., object])
 #: `from_param` is called by ctypes, which makes an error of its own of whatever is raised in it.
 _SHIELDED_NAMES = frozenset(("__del__", "__enter__", "__exit__", "from_param"))
 _shielded: set[CodeType] = set()
+#: Packages whose state does not survive being broken off while they compile, or are imported.
+_COMPILERS = frozenset(("numba", "llvmlite"))
 
 #: Seconds until it is tried again to raise what could not be raised, and what may have been dropped.
 _SOON, _AGAIN = 0.002, 0.05
@@ -193,7 +195,11 @@ def _is_shielded(frame: FrameType | None) -> bool:
         name = frame.f_code.co_name
         if name in _SHIELDED_NAMES or frame.f_code in _shielded:
             return True
-        if name == "__init__" and frame.f_globals.get("__name__", "").startswith("z3."):
+        module: str = frame.f_globals.get("__name__", "")
+        root = module.partition(".")[0]
+        if (name == "__init__" and root == "z3") or root in _COMPILERS:
+            return True
+        if name == "<module>" and root == "mmaformal":  # is being imported
             return True
         frame = frame.f_back
     return False

@@ -188,7 +188,9 @@ def of_products(path: Path) -> Iterator[Any]:
     formats = (FORMATS[name] for name in ("fp16", "fp16", "fp32", "fp32"))
     recording = Recording(path, LONG, "hopper", LONG, LONG, HMMA, *formats, 10**9, 16, {"x": LONG})
     yield Mismatches(recording, HMMA, 10**9, (group,) * 9, HMMA, (("F", 24),) * 99, (LONG,) * 99, 1.0)
-    yield Diagnosis((explained,) * 9, tests, (refuted,) * 9, types, 16, 10**9, 10**9, 10**9, 10**9, None, 1.0)
+    yield Diagnosis(
+        (explained,) * 9, tests, (refuted,) * 9, types, 16, 10**9, 10**9, True, 10**9, 10**9, 10**9, None, 1.0
+    )
     array = np.ones((99, 99), np.uint16)
     yield RecordedProduct(path, array, array, array, bf16, bf16, bf16, {"x": LONG})
 

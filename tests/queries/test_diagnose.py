@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,7 @@ from mmaformal.cases.run import results
 from mmaformal.formats import FORMATS, fp16
 from mmaformal.queries.classes import Explanation
 from mmaformal.queries.diagnose import Diagnosis, diagnose
+from mmaformal.solver.answers import Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
 
@@ -91,19 +93,30 @@ MADE = {
 }
 
 
+def without_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_difference", lambda *_, **__: Unknown("one?", "not asked", (), 0.0))
+
+
 @pytest.mark.parametrize("name", slow(MADE, {*MADE} - {"gps", "sfma", "pfma", "efda"}))
-@pytest.mark.parametrize("timeout", slow([0, 20], [20]))  # for what is equal and what tells apart
-def test_what_made_the_rows_is_found(name: str, timeout: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("solved", slow([False, True], [True]))  # what is equal, and what tells apart
+def test_what_made_the_rows_is_found(
+    name: str, solved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not solved:
+        without_solvers(monkeypatch)
     spec = MADE[name]
-    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=timeout)
+    found = diagnose(recording(tmp_path, spec), only=[spec.parameters.algorithm], timeout=60)
     assert spec in [each for one in found.classes for each in one.members]
     assert len(found.families) == 1
 
 
 @pytest.mark.parametrize("tiny", Tininess)
-def test_when_a_result_is_tiny_is_found(tiny: Tininess, tmp_path: Path) -> None:
+def test_when_a_result_is_tiny_is_found(
+    tiny: Tininess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_solvers(monkeypatch)
     spec = made(Ffma(tiny), 2, "bf16", order=(1, 0))
-    found = diagnose(recording(tmp_path, spec, moods=(*MOODS, "tiny")), only=["ffma"], timeout=1)
+    found = diagnose(recording(tmp_path, spec, moods=(*MOODS, "tiny")), only=["ffma"], timeout=60)
     assert [each for one in found.classes for each in one.members] == [spec]
 
 
@@ -113,7 +126,7 @@ def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
     d = results(spec, x.codes).astype(np.uint32)
     finite = np.nonzero((d & 0x7F800000) != 0x7F800000)[0]
     d[finite[7]] ^= 1
-    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=5)
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60)
     assert not found
     (miss, *_) = found.nearest
     assert (miss.model, miss.wrong, miss.row) == (spec, 1, finite[7])
@@ -129,18 +142,18 @@ def test_a_wrong_row_of_a_later_block_is_found(
     spec = MADE["gps"]
     d = results(spec, generate(spec, 300, seed=1, moods=(*MOODS, "edge")).codes).astype(np.uint32)
     d[row] = 0x12345678
-    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=5)
+    found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60)
     assert not found
     (miss,) = (each for each in found.nearest if each.model == spec)
     assert (miss.wrong, miss.row, miss.recorded) == (1, row, 0x12345678)
-    assert diagnose(recording(tmp_path, spec, 300), only=["gps"], timeout=5)
+    assert diagnose(recording(tmp_path, spec, 300), only=["gps"], timeout=60)
 
 
 def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
     one, other = MADE["gps"], made(Gps(2), 4, "bf16")
     x = generate(one, 300, seed=1, moods=(*MOODS, "edge"))
     d = np.where(np.arange(300) % 2, results(one, x.codes), results(other, x.codes)).astype(np.uint32)
-    assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=5)
+    assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +169,9 @@ def open_ones(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
     d = results(spec, rows.codes).astype(np.uint32)
     arrays = {"a": a.astype(np.uint16), "b": b.astype(np.uint16), "c": c.astype(np.uint32), "d": d}
     path = recording(tmp_path_factory.mktemp("open"), spec, 400, **arrays)
-    return diagnose(path, only=["fda"], timeout=1)
+    with pytest.MonkeyPatch.context() as patch:
+        without_solvers(patch)
+        return diagnose(path, only=["fda"], timeout=60)
 
 
 def test_what_the_rows_leave_open_is_told(open_ones: Diagnosis) -> None:
@@ -281,6 +296,52 @@ def test_the_command_names_the_model(tmp_path: Path, capsys: pytest.CaptureFixtu
     status, out, _ = run(capsys, "diagnose", str(path), "--only", "efda", "--jobs", "1")
     assert status == 1
     assert "nearest: efda" in out
+
+
+OWN: list[dict[str, Any]] = [
+    {"architecture": "my_unit", "instruction": "DOT4"},
+    {"architecture": "hopper", "instruction": "HMMA.99999"},
+    {"architecture": "hopper", "instruction": "HMMA.16816.F32"},  # which takes other types
+    {},
+]
+
+
+@pytest.mark.parametrize("names", OWN, ids=str)
+def test_units_that_no_table_has_are_diagnosed_like_any_other(
+    names: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = {"input_format": "bf16", "output_format": "fp32"} | names
+    path = recording(tmp_path, MADE["gps"], 300, meta=meta)
+    assert {each.model for each in diagnose(path, only=["gps"], timeout=60).classes} == {MADE["gps"]}
+    status, out, _ = run(capsys, "diagnose", str(path), "--only", "gps", "--jobs", "1")
+    assert status == 0
+    assert "1. gps G=4" in out
+
+
+def test_a_unit_that_no_table_has_needs_its_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recording(tmp_path, MADE["gps"], 20, meta={"architecture": "my_unit", "instruction": "DOT4"})
+    status, _, err = run(capsys, "diagnose", str(path))
+    assert status == 2
+    assert "input_format" in err
+    assert len(err.splitlines()) == 1
+
+
+def few_rows(folder: Path) -> Path:
+    """Rows that thousands of models explain."""
+    return recording(folder, made(Fda(25, 2, RZ_FP32, -133), 2, "bf16"), 12, moods=MOODS[:1])
+
+
+@pytest.mark.parametrize("timeout", slow([1.0, 5.0], [5.0]))
+@pytest.mark.parametrize("jobs", slow([1, 2], [2]))
+def test_no_answer_is_later_than_its_limit(timeout: float, jobs: int, tmp_path: Path) -> None:
+    path = few_rows(tmp_path)
+    start = time.monotonic()
+    found = diagnose(path, timeout=timeout, jobs=jobs)
+    assert time.monotonic() - start < timeout + 2
+    assert not found.complete
+    assert "the time was up" in str(found)
 
 
 @pytest.mark.parametrize("words", [["rows.npz", "--only", "gpx"], ["nothing.npz"]])

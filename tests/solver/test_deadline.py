@@ -163,6 +163,27 @@ def test_what_cleans_up_is_not_broken_off() -> None:
     assert done == ["shielded", "finally"]
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("numba.core.dispatcher", "compile"), ("llvmlite.binding", "link"), ("mmaformal.x", "<module>")],
+)
+def test_a_compiler_and_an_import_are_not_broken_off(module: str, name: str) -> None:
+    done: list[str] = []
+
+    def slow() -> None:
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            len("")
+        done.append(name)
+
+    work = compile("slow()", module, "exec")
+    with Deadline(0.05) as deadline:
+        exec(work.replace(co_name=name), {"__name__": module, "slow": slow})
+        forever()
+    assert deadline.expired
+    assert done == [name]
+
+
 def test_other_threads_look_at_the_time_themselves() -> None:
     expired = []
 
