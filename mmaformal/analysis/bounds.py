@@ -94,6 +94,36 @@ def theorem_3_1(s: Symbols) -> Fraction:
     return inputs * (1 + nU) + nU + 8 * n**2 * s.G_min / s.theta**2
 
 
+def sharpened(s: Symbols) -> Fraction:
+    """(3.25) with 4nω(1 + u) + 4n²ω² in the place of 4n²ω(1 + u + ω): sums of magnitudes are bounded by ‖A‖∞ and n‖B‖∞
+    at once, and not each by n times the largest (`facts/narrow_range`)."""
+    n, u, nU, omega = s.n, s.u, s.n * s.U, s.omega
+    inputs = 2 * u + u**2 + 4 * n * omega * (1 + u) + 4 * n**2 * omega**2
+    return inputs * (1 + nU) + nU + 8 * n**2 * s.G_min / s.theta**2
+
+
+def proved(s: Symbols) -> Fraction:
+    """The bound that follows from (2.3), (2.4) and (3.4) alone, of any number of words: `facts/narrow_range`.
+
+    With R = (1 + U)^N, N = np(p + 1)/2 products added one after the other: a + 4nb/θ + 4nk/θ², where
+    aP + b(Σ|X| + Σ|Y|) + k bounds the error of an element before it is scaled back.
+    """
+    n, u, p, theta = s.n, s.u, s.p, s.theta
+    N = n * p * (p + 1) // 2
+    R = (1 + s.U) ** N
+    v, q = u**p, s.g_min / u
+    left_out = (1 + u) ** 2 * sum(u ** (i + j) for i in range(p) for j in range(p) if i + j >= p)
+    alpha, beta, kappa = 2 * v + v**2 + left_out, q * (v + v**2 + left_out), q**2 * (v**2 + left_out)
+    if p == 1:  # the products' magnitudes are the exact ones, and what they are off
+        size = 1 + alpha, beta, kappa
+    else:
+        whole = ((1 + u) * sum(u**i for i in range(p))) ** 2
+        size = whole, whole * q, whole * q**2
+    a, b, k = (x + (R - 1) * y for x, y in zip((alpha, beta, kappa), size, strict=True))
+    constant = n * k + (2 * N - 1) * R * s.G_min
+    return a + 4 * n * b / theta + 4 * n * constant / theta**2
+
+
 def simplified(s: Symbols) -> Fraction:
     """(3.26): (3.25) without terms of second order."""
     return without_limits(s) + 4 * s.n**2 * s.omega + 8 * s.n**2 * s.G_min / s.theta**2

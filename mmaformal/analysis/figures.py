@@ -1,4 +1,4 @@
-"""Figures 5.1 and 5.2 drawn from measured rows, the published curves beside them."""
+"""Errors of Model 1 drawn from measured rows, as Figures 5.1 and 5.2 are, the published curves beside them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from mmaformal.analysis.bounds import Symbols, probabilistic
 from mmaformal.analysis.model import MOST_WORDS
-from mmaformal.analysis.narrow_range import FIGURES, Combination, Row
+from mmaformal.analysis.narrow_range import Combination, Row
 from mmaformal.analysis.published import Comparison, Curve
 from mmaformal.statistics import matplotlib_pyplot
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green")
 
 
-def draw(figure: str, rows: Sequence[Row], comparisons: Mapping[Combination, Comparison], path: Path) -> None:
+def draw(title: str, rows: Sequence[Row], comparisons: Mapping[Combination, Comparison], path: Path) -> None:
     """One graph for each pair of formats, without subnormals on the left and with them on the right.
 
     Raises ImportError, saying how to install it, without matplotlib.
     """
     pyplot = matplotlib_pyplot()
-    pairs = FIGURES[figure]
+    pairs = list(dict.fromkeys((row.input, row.accumulation) for row in rows))
     drawn, axes = pyplot.subplots(
         len(pairs),
         2,
@@ -34,7 +34,7 @@ def draw(figure: str, rows: Sequence[Row], comparisons: Mapping[Combination, Com
         for subnormals, axis in zip((False, True), beside, strict=True):
             for words in range(1, MOST_WORDS + 1):
                 each = Combination(one, other, subnormals, words)
-                own = [row for row in rows if row.combination == each]
+                own = [row for row in rows if row.combination == each and not row.overflowed]
                 if not own:
                     continue
                 mine, colour = Curve.of(own), _COLOURS[words - 1]
@@ -64,6 +64,6 @@ def draw(figure: str, rows: Sequence[Row], comparisons: Mapping[Combination, Com
     if any(other == "fp16" for _, other in pairs):
         handles.append(pyplot.Line2D([], [], color="0.4", linewidth=0.8, label="n = 65504"))
     drawn.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
-    drawn.suptitle(f"Figure {figure}: errors of Model 1")
+    drawn.suptitle(f"{title}: errors of Model 1")
     drawn.savefig(path, dpi=110)
     pyplot.close(drawn)

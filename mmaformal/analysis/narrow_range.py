@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmaformal.analysis.arithmetic import Arithmetic
 from mmaformal.analysis.bounds import Symbols, bound_of, epsilon, relative_error, words_without_limits
 from mmaformal.analysis.model import MOST_WORDS, Model1
 from mmaformal.analysis.rounding import Floats, rounded
@@ -70,22 +71,41 @@ class Row(ShortRepr):
         return Combination(self.input, self.accumulation, self.subnormals, self.words)
 
     @property
+    def overflowed(self) -> bool:
+        """Whether something overflowed, of which the bounds say nothing."""
+        return not np.isfinite(self.error)
+
+    @property
     def violated(self) -> bool:
-        """Whether an error exceeds its bound, or something overflowed."""
-        return not (
-            self.error <= self.bound and self.error_unbounded <= self.bound_unbounded and self.nearest <= 1
-        )
+        """Whether an error exceeds its bound."""
+        within = self.error_unbounded <= self.bound_unbounded
+        return not (within and (self.overflowed or (self.error <= self.bound and self.nearest <= 1)))
+
+    def to_json(self) -> dict[str, object]:
+        """Its fields; None for an error that is not known since something overflowed."""
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
 
 
 def combinations(figures: Iterable[str]) -> list[Combination]:
     """Those of some figures, as they stand there."""
-    return [
-        Combination(one, other, subnormals, words)
-        for figure in figures
-        for one, other in FIGURES[figure]
-        for subnormals in (False, True)
-        for words in range(1, MOST_WORDS + 1)
-    ]
+    return of_formats(pair for figure in figures for pair in FIGURES[figure])
+
+
+def of_formats(pairs: Iterable[tuple[str, str]]) -> list[Combination]:
+    """Those of pairs of an input format and an accumulation format, without subnormals and with them.
+
+    Raises ValueError for what is no format, no pair of a model, or binary64, in which the exact product is computed.
+    """
+    found = []
+    for one, other in pairs:
+        if Arithmetic.named(other).is_binary64:
+            raise ValueError(f"errors are measured against products in binary64: no sums in {other}")
+        Model1.of(one, other)
+        found += [Combination(one, other, x, p) for x in (False, True) for p in range(1, MOST_WORDS + 1)]
+    return found
 
 
 def matrices(n: int, seed: int) -> tuple[Floats, Floats]:

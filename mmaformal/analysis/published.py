@@ -17,6 +17,9 @@ from mmaformal.analysis.narrow_range import Combination, Row
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
 
+#: In Figure 5.1 exponents' limits begin to cost where n is above the largest number of binary16.
+FIGURE_ABOVE = 65504
+
 _NAMES = {"fp16": "binary16", "fp32": "binary32", "e4m3": "fp8-e4m3", "e5m2": "fp8-e5m2"}
 
 
@@ -86,6 +89,8 @@ class Comparison(ShortRepr):
 
 def curve(folder: Path, combination: Combination) -> Curve:
     """The published one.  Raises OSError if there is no such file, ValueError if it is not what it should be."""
+    if missing := {combination.input, combination.accumulation} - _NAMES.keys():
+        raise ValueError(f"no curve of {min(missing)} is published; there are those of {', '.join(_NAMES)}")
     one, other = _NAMES[combination.input], _NAMES[combination.accumulation]
     name = f"matmul_test_{one}_{other}_subnormals{combination.subnormals:d}_words_{combination.words}.dat"
     path = folder / name
@@ -104,10 +109,16 @@ def compare(rows: Sequence[Row], folder: Path) -> list[Comparison]:
     return [Comparison.of(each, Curve.of(own), curve(folder, each)) for each, own in by_combination.items()]
 
 
-def table(rows: Sequence[Row], comparisons: Mapping[Combination, Comparison]) -> str:
-    """A line of Markdown for each combination: levels and slopes, ours and the published ones, and how they differ."""
+def table(
+    rows: Sequence[Row], comparisons: Mapping[Combination, Comparison], above: int = FIGURE_ABOVE
+) -> str:
+    """A line of Markdown for each combination: levels and slopes, ours and the published ones, and how they differ.
+
+    What limits of the exponents cost is of n > `above`; of curves that overflow somewhere, nothing else is told.
+    """
+    cost = f"n > {above}: limits cost" if above else "limits cost"
     lines = [
-        "| input | sums | subnormals | p | level | published | apart by | slope | published | n > 65504: limits cost "
+        f"| input | sums | subnormals | p | level | published | apart by | slope | published | {cost} "
         "| published | nearest to its bound |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -117,13 +128,22 @@ def table(rows: Sequence[Row], comparisons: Mapping[Combination, Comparison]) ->
     for each, own in by_combination.items():
         mine, theirs = Curve.of(own), comparisons.get(each)
         told = [each.input, each.accumulation, "on" if each.subnormals else "off", str(each.words)]
+        if any(row.overflowed for row in own):
+            least = min(row.n for row in own if row.overflowed)
+            lines.append(f"| {' | '.join([*told, f'overflows (n = {least})', *[''] * 7])} |")
+            continue
         told.append(f"{mine.level:.2f}")
         told.append("" if theirs is None else f"{theirs.published.level:.2f}")
         told.append("" if theirs is None else f"{theirs.offset:+.2f} ± {theirs.uncertainty:.2f}")
         told.append(f"{mine.slope:.2f}" if len(mine.n) > 1 else "")
         told.append("" if theirs is None else f"{theirs.published.slope:.2f}")
-        told.append(f"× {mine.divergence(65504):.2f}")
-        told.append("" if theirs is None else f"× {theirs.published.divergence(65504):.2f}")
+        told.append(_times(mine.divergence(above)))
+        told.append("" if theirs is None else _times(theirs.published.divergence(above)))
         told.append(f"{max(row.nearest for row in own):.2g}")
         lines.append(f"| {' | '.join(told)} |")
     return "\n".join(lines)
+
+
+def _times(factor: float) -> str:
+    """Nothing where no n is that large."""
+    return "" if math.isnan(factor) else f"× {factor:.2f}"

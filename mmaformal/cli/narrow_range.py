@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
-from mmaformal.cli.terminal import Status
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.terminal import Status, told
+
+if TYPE_CHECKING:
+    from mmaformal.analysis.narrow_range import Combination
 
 #: Known here, so that completion need not import a kernel.
 FIGURE_NAMES = ("5.1", "5.2")
+THEOREM_NAMES = ("3.1", "4.1")
 
 
 @click.command("narrow-range")
-@click.argument("figure", type=click.Choice(FIGURE_NAMES))
+@click.argument(
+    "what", metavar="[5.1|5.2|3.1|4.1]", required=False, type=click.Choice(FIGURE_NAMES + THEOREM_NAMES)
+)
+@click.option(
+    "--input", "input_", metavar="FORMAT", help="Of A and B, in place of a figure's: e2m1, fp6-E3M2, bf16, …"
+)
+@click.option("--sums", metavar="FORMAT", help="In which products are added up (default fp32), with --input.")
 @click.option(
     "--out",
     type=options.OUTPUT_FOLDER,
@@ -42,15 +53,65 @@ FIGURE_NAMES = ("5.1", "5.2")
 @click.option("--no-plot", is_flag=True, help="Draw no figure, which needs matplotlib.")
 @options.json
 def narrow_range(
-    figure: str, out: Path, published: Path | None, seed: int, largest: int, no_plot: bool, as_json: bool
+    what: str | None,
+    input_: str | None,
+    sums: str | None,
+    out: Path,
+    published: Path | None,
+    seed: int,
+    largest: int,
+    no_plot: bool,
+    as_json: bool,
 ) -> int:
-    """Reproduce FIGURE 5.1 or 5.2 of the error analysis of narrow-range formats: errors of Model 1 over n.
+    """Errors of products in narrow-range formats: Figures 5.1 and 5.2 of the paper, or those of any formats, measured;
+    or its Theorems 3.1 and 4.1, proved.
 
-    A run that was interrupted goes on where it was: rows are kept in DIR/figure-FIGURE.jsonl. Beside it are written a
+    A run that was interrupted goes on where it was: rows are kept in DIR/figure-….jsonl. Beside it are written a
     table, .md, and the figure, .png.
 
-    Exit status: 0; 1 if an error exceeds its bound; 2 for wrong use.
+    Exit status: 0; 1 if an error exceeds its bound; 2 for wrong use; 3 if a proof is not settled.
     """
+    if (what is None) == (input_ is None):
+        raise UsageError("give a figure (5.1, 5.2), a theorem (3.1, 4.1), or --input FORMAT")
+    if sums is not None and input_ is None:
+        raise UsageError("--sums goes with --input FORMAT")
+    if what in THEOREM_NAMES:
+        return _theorem(what, as_json)
+    from mmaformal.analysis import narrow_range
+
+    if what is not None:
+        return _measured(
+            *(what, narrow_range.combinations([what]), out, published, seed, largest, no_plot, as_json)
+        )
+    assert input_ is not None
+    try:
+        wanted = narrow_range.of_formats([(input_, sums or "fp32")])
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    name = f"{input_}-{sums or 'fp32'}"
+    return _measured(*(name, wanted, out, published, seed, largest, no_plot, as_json))
+
+
+def _theorem(number: str, as_json: bool) -> int:
+    from mmaformal.queries.narrow_range import prove_theorem
+    from mmaformal.solver.answers import Holds
+
+    answer = prove_theorem(number)
+    code = SETTLED if isinstance(answer, Holds) else UNKNOWN
+    return answered(json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False), code)
+
+
+def _measured(
+    name: str,
+    wanted: Sequence[Combination],
+    out: Path,
+    published: Path | None,
+    seed: int,
+    largest: int,
+    no_plot: bool,
+    as_json: bool,
+) -> int:
+    """The errors of some curves; `name` is what their files are called by."""
     from mmaformal.analysis import figures, narrow_range
     from mmaformal.analysis import published as curves
     from mmaformal.statistics import matplotlib_pyplot
@@ -61,8 +122,7 @@ def narrow_range(
         except ImportError as error:
             raise UsageError(f"{error}; --no-plot draws none") from None
     out.mkdir(parents=True, exist_ok=True)
-    stem = out / f"figure-{figure}"
-    wanted = narrow_range.combinations([figure])
+    stem = out / f"figure-{name}"
     lengths = [n for n in narrow_range.LENGTHS if n <= largest]
     if published is not None:  # before minutes are spent
         for each in wanted:
@@ -70,19 +130,29 @@ def narrow_range(
         if len(lengths) < 2:
             raise UsageError("--published compares curves: --largest of 13 or more")
     rows = []
+    of_figure = name in FIGURE_NAMES
     with Status() as status:
         for row in narrow_range.measure(wanted, stem.with_name(f"{stem.name}.jsonl"), lengths, seed):
             rows.append(row)
             status.show(f"{len(rows)} of {len(wanted) * len(lengths)}: n = {row.n}, {row.combination}")
         found = {} if published is None else {c.combination: c for c in curves.compare(rows, published)}
-        table = curves.table(rows, found)
+        table = curves.table(rows, found, curves.FIGURE_ABOVE if of_figure else 0)
         stem.with_name(f"{stem.name}.md").write_text(table + "\n", encoding="utf-8")
         if not no_plot:
             status.show("drawing")
-            figures.draw(figure, rows, found, stem.with_name(f"{stem.name}.png"))
-    violated = [row for row in rows if row.violated]
+            figures.draw(
+                f"Figure {name}" if of_figure else name, rows, found, stem.with_name(f"{stem.name}.png")
+            )
+    violated, overflowed = (
+        [row for row in rows if x(row)] for x in (lambda r: r.violated, lambda r: r.overflowed)
+    )
     code = REFUTED if violated else SETTLED
     if as_json:
-        told = {"rows": [asdict(row) for row in rows], "violated": len(violated)}
-        return answered(json.dumps(told, indent=2), code)
-    return answered(f"{table}\n\n{len(rows)} errors; {len(violated)} exceed their bounds", code)
+        told_ = {
+            "rows": [row.to_json() for row in rows],
+            "violated": len(violated),
+            "overflowed": len(overflowed),
+        }
+        return answered(json.dumps(told_, indent=2, allow_nan=False), code)
+    more = f"; {len(overflowed)} overflow, of which the bounds say nothing" if overflowed else ""
+    return answered(f"{table}\n\n{len(rows)} errors; {len(violated)} exceed their bounds{more}", code)

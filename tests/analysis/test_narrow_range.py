@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mmaformal.analysis import Model1
+from mmaformal.analysis.bounds import relative_error
 from mmaformal.analysis.narrow_range import (
     FIGURES,
     LENGTHS,
@@ -84,8 +85,11 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
 def test_a_violation_is_seen() -> None:
     each = combinations(["5.1"])[0]
     assert not made(each, 10, 0.5).violated
-    for bad in (made(each, 10, 1.5), made(each, 10, 0.5, nearest=1.1), made(each, 10, float("nan"))):
+    for bad in (made(each, 10, 1.5), made(each, 10, 0.5, nearest=1.1)):
         assert bad.violated
+    lost = made(each, 10, float("nan"))
+    assert lost.overflowed
+    assert lost.to_json()["error"] is None
 
 
 def test_errors_of_one_sign_grow_as_the_root_and_then_faster() -> None:
@@ -148,6 +152,62 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*line, "--no-plot"]) == 2
     assert "No such file" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"figure-5.1.jsonl", "figure-5.1.md"}
+
+
+@pytest.mark.parametrize("name", ["e2m1", "fp6-E3M2", "e4m3fnuz", "e5m2", "fp16", "bfloat16", "tf32"])
+def test_any_format_is_measured(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["narrow-range", "--input", name, "--out", str(tmp_path), "--largest", "13", "--no-plot"]
+    assert main(line) == 0
+    said = capsys.readouterr().out
+    assert "12 errors; 0 exceed their bounds" in said
+    assert said.count(f"| {name} | fp32 |") == 6
+    assert "nan" not in said
+
+
+def test_what_overflows_is_said_and_is_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second word of e2m3 without subnormals (`scaling.safe_theta`)."""
+    line = ["narrow-range", "--input", "e2m3", "--sums", "fp16", "--out", str(tmp_path), "--largest", "10"]
+    assert main([*line, "--no-plot"]) == 0
+    said = capsys.readouterr().out
+    assert "6 errors; 0 exceed their bounds; 2 overflow" in said
+    assert said.count("overflows (n = 10)") == 2
+    assert "nan" not in said
+    assert main([*line, "--no-plot", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
+    assert [row["error"] is None for row in told["rows"]].count(True) == told["overflowed"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "a figure (5.1, 5.2), a theorem (3.1, 4.1), or --input FORMAT"),
+        (["5.1", "--input", "e2m1"], "a figure"),
+        (["5.1", "--sums", "fp16"], "--sums goes with --input"),
+        (["--input", "fp17"], "no format 'fp17'"),
+        (["--input", "fp32", "--sums", "fp16"], "accumulates no products of fp32"),
+        (["--input", "fp16", "--sums", "fp64"], "no sums in fp64"),
+        (["--input", "bf16", "--published", "."], "no curve of bf16 is published"),
+    ],
+)
+def test_wrong_use_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["narrow-range", *arguments, "--no-plot"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_limits_of_narrower_formats_cost_more() -> None:
+    """The conclusion of §6 is of fp8 and wider ones: fp4 and fp6 lose 1.2 to 4 times as much to their limits."""
+
+    def cost(name: str, subnormals: bool) -> float:
+        model = Model1.of(name, "fp32", subnormals=subnormals)
+        A, B = matrices(1000, seed=1)
+        found = [relative_error(x.C, A @ B, A, B) for x in (model.matmul(A, B), model.unbounded.matmul(A, B))]
+        return found[0] / found[1]
+
+    for name in ("e4m3", "e5m2"):
+        assert cost(name, subnormals=False) < 1.01
+    assert cost("e2m1", subnormals=False) > 1.4
+    assert cost("e2m3", subnormals=False) > 4
+    assert cost("e2m3", subnormals=True) > 1.5
 
 
 @pytest.mark.slow

@@ -1,0 +1,76 @@
+"""The theorems of the error analysis of narrow-range formats: what of them follows from the rounding model.
+
+    from mmaformal.queries.narrow_range import prove_theorem
+    print(prove_theorem("3.1"))
+
+`mmaformal narrow-range 3.1` is the command; the argument is in `facts/narrow_range`, the bound by number
+`analysis.bounds.proved`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from mmaformal.facts.narrow_range import prove_theorem_3_1, prove_theorem_4_1
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.failure import with_failure
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.solver.answers import Answer, Holds, Unknown
+from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import checked_timeout
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+
+#: By the paper's number: what is proved, and how.
+THEOREMS: dict[str, tuple[str, Callable[[Composing], None]]] = {
+    "3.1": (
+        "‖Ĉ − AB‖ ≤ ((2u + u² + 4nω(1 + u) + 4n²ω²)·R + R − 1 + 4n(2n − 1)·R·G/θ²) ‖A‖ ‖B‖, R = (1 + U)^n, ω = g/θ: "
+        "Theorem 3.1, sharpened, with R − 1 for n·U",
+        prove_theorem_3_1,
+    ),
+    "4.1": (
+        "of p words the same with u^p and u^(p − 1)g in the place of u and g, what is left out, and np(p + 1)/2 "
+        "products: Theorem 4.1 but for its constants (analysis.bounds.proved)",
+        prove_theorem_4_1,
+    ),
+}
+
+
+def prove_theorem(
+    number: str, *, timeout: float = 60.0, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY
+) -> Answer:
+    """`Holds` or `Unknown` for "3.1" or "4.1"; `timeout` in seconds.
+
+    Raises ValueError for no theorem, NoSolverError if no solver of `backends` is installed.
+    """
+    with Relay(backends, memory) as portfolio:
+        return of_theorem(number, portfolio, timeout)
+
+
+def of_theorem(number: str, portfolio: Portfolio, timeout: float = 60.0) -> Answer:
+    """The same with solvers that are there."""
+    if number not in THEOREMS:
+        raise ValueError(f"no theorem {number!r}; there are {', '.join(THEOREMS)}")
+    question, prove = THEOREMS[number]
+    asker = Asker(portfolio, checked_timeout(timeout))
+
+    def settle() -> Answer:
+        proving = Composing(asker)
+        try:
+            prove(proving)
+        except NotProvedError as error:
+            return with_failure(Unknown(question, str(error), proving.obligations, asker.elapsed), asker)
+        return Holds(question, proving.proof(), asker.elapsed)
+
+    return asker.within(question, settle)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`python -m mmaformal.queries.narrow_range` is `mmaformal narrow-range`."""
+    from mmaformal.cli import main as command
+
+    return command(["narrow-range", *(sys.argv[1:] if argv is None else argv)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
