@@ -53,6 +53,20 @@ def counted(count: int, noun: str) -> str:
 _width: ContextVar[int | None] = ContextVar("width", default=None)
 
 
+#: How a claim ends that was proved.
+_PROVED_MINIMAL = ": proved minimal"
+
+
+def minimality_lines(claims: Sequence[str], width: int = 100) -> list[str]:
+    """Returns what is known of a witness' size: what is proved in one paragraph, and a line for each other claim."""
+    proved = [each.removesuffix(_PROVED_MINIMAL) for each in claims if each.endswith(_PROVED_MINIMAL)]
+    others = [each for each in claims if not each.endswith(_PROVED_MINIMAL)]
+    if not proved:
+        return others
+    text = f"proved minimal: {'; '.join(proved)}"
+    return [*textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False), *others]
+
+
 @contextmanager
 def fitting(width: int | None) -> Iterator[None]:
     """Within this block tables are folded to so many columns (None: they are as wide as they are)."""

@@ -26,7 +26,7 @@ from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import values_text
@@ -146,7 +146,7 @@ class Mismatches(ShortRepr):
             w = group.answer.witness
             x, y = (_told(int(r), d) for r in w.results)
             lines.append(f"smallest input: {w.case_text}: modelled {x}, changed {y}")
-            lines += [f"  {line}" for line in group.answer.minimality]
+            lines += [f"  {line}" for line in minimality_lines(group.answer.minimality)]
         elif group.answer is not None:
             lines.append(f"smallest input: {group.answer}")
         return lines

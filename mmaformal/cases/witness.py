@@ -10,7 +10,7 @@ from itertools import groupby
 from mmaformal.algorithms import DotAdd
 from mmaformal.brief import products_text
 from mmaformal.cases.inputs import Codes
-from mmaformal.display import HtmlText, ShortRepr, short_text
+from mmaformal.display import HtmlText, ShortRepr, minimality_lines, short_text
 from mmaformal.explain import code_text, input_lines, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -95,7 +95,7 @@ class CaseWitness(HtmlText):
         if self.notes:
             lines += ["", *self.notes]
         if self.minimality:
-            lines += ["", "minimal?", *(f"  {line}" for line in self.minimality)]
+            lines += ["", *minimality_lines(self.minimality)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

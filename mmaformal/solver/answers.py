@@ -27,6 +27,7 @@ from mmaformal.display import (
     html_table,
     html_text,
     html_title,
+    minimality_lines,
 )
 from mmaformal.solver.confirming import Question, confirming, others, put
 from mmaformal.solver.evidence import digest
@@ -355,8 +356,8 @@ class Different(Answer):
         }
 
     def _text(self, whole: bool) -> str:
-        lines = [self._first_line(), "", _witness_text(self.witness, whole), "", "minimal?"]
-        return "\n".join(lines + [f"  {line}" for line in self.minimality])
+        lines = [self._first_line(), "", _witness_text(self.witness, whole), ""]
+        return "\n".join(lines + minimality_lines(self.minimality))
 
     def _repr_lines(self) -> list[str]:
         return [self.witness.summary, "print(answer) tells where they part; answer.witness is the input"]

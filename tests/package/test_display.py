@@ -476,3 +476,11 @@ def test_rows_become_tables(library: str) -> None:
     answer = Holds("q", some_proof(*obligations(3)), 1.0)
     assert list(frames.DataFrame(answer.table())["solver"]) == ["z3"] * 3
     assert len(frames.DataFrame(comparisons([Comparison("x", HMMA, HMMA, answer)] * 2))) == 2
+
+
+def test_claims_of_minimality_are_one_paragraph_and_what_is_not_proved_keeps_its_line() -> None:
+    open_claim = "sum of |exponent|: 25: best found (the time given was used up)"
+    claims = ["1 nonzero product: proved minimal", open_claim, "c ≠ 0: proved minimal"]
+    assert minimality_lines(claims) == ["proved minimal: 1 nonzero product; c ≠ 0", open_claim]
+    assert minimality_lines([open_claim]) == [open_claim]
+    assert all(len(line) <= 40 for line in minimality_lines(claims[:1] * 9, 40))

@@ -576,7 +576,7 @@ def test_a_difference_is_shown_and_told() -> None:
     assert answer.minimality[0] == "1 nonzero product: proved minimal"
     assert answer.witness.rerun() == answer.witness.results
     shown = str(answer)
-    for words in ("Different", "inputs", "results", "where they part", "minimal?", "ulp apart"):
+    for words in ("Different", "inputs", "results", "where they part", "proved minimal:", "ulp apart"):
         assert words in shown
     told = json.loads(json.dumps(answer.to_json()))
     assert told["answer"] == "different"

@@ -1,28 +1,32 @@
-"""What README.md and docs/open-questions.md say is so: their tables, by the executables."""
+"""What README.md, docs/who-agrees.md and docs/open-questions.md say is so: tables by the executables, links, commands."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from mmaformal import ARCHITECTURES, Different, Instruction, find_difference
+from mmaformal import ARCHITECTURES, Different, Instruction, check, find_difference
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import both_results
+from mmaformal.cli import app
 from mmaformal.queries import compare_architectures
 from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+AGREE = (ROOT / "docs" / "who-agrees.md").read_text()
 
 
 def table_rows() -> list[tuple[str, list[list[str]], str, list[int]]]:
     """(instruction, the architectures of both sides, inputs, results) of the rows that have a witness."""
     rows, name = [], ""
-    for line in README.splitlines():
+    for line in AGREE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 5 and cells[4].startswith("`0x"):
             name = cells[0] or name
@@ -34,7 +38,7 @@ def table_rows() -> list[tuple[str, list[list[str]], str, list[int]]]:
 
 def equal_groups() -> list[tuple[str, list[str]]]:
     rows = []
-    for line in README.splitlines():
+    for line in AGREE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 5 and cells[0].startswith("HMMA"):
             rows += [(cells[0], group.split(" = ")) for group in cells[1].split("; ")]
@@ -70,9 +74,9 @@ def test_the_table_of_differences(name: str, sides: list[list[str]], inputs: str
 def test_the_command_prints_the_table(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare_architectures.main([prefix, "--timeout", "1500"]) == 0
     head, rule, *rows = capsys.readouterr().out.splitlines()
-    printed = [line for line in README.splitlines() if line.startswith(f"| {prefix}")]
+    printed = [line for line in AGREE.splitlines() if line.startswith(f"| {prefix}")]
     assert rows == printed != []
-    assert {head, rule} <= set(README.splitlines())
+    assert {head, rule} <= set(AGREE.splitlines())
 
 
 OPEN = (ROOT / "docs" / "open-questions.md").read_text()
@@ -108,7 +112,43 @@ def test_the_contrast_is_what_the_example_prints() -> None:
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "contrast.py")], capture_output=True, text=True, check=True
     )
-    assert run.stdout.strip() in README
+    assert run.stdout.strip() in AGREE
+
+
+# ---- README.md ---------------------------------------------------------------------------------------------------
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = re.findall(r"(?:^ {4}|^\$ |`)(mmaformal (?!\.)[a-z][^`#\n]*)", README, re.MULTILINE)
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+        assert "://" in target or (path.parent / target).exists(), target
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert [path.name for path in DOCUMENTS[1:] if f"({path.name})" not in index] == ["index.md"]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_parse(line: str) -> None:
+    words = shlex.split(line)[1:]
+    group = app.mmaformal
+    command = group.commands[words[0]]
+    files = [word for word in words if word.endswith((".npz", ".sv"))]
+    words = [str(ROOT / "examples" / "bfdot_qemu.npz") if word in files else word for word in words]
+    command.make_context(words[0], words[1:], parent=click.Context(group))
+
+
+def test_the_recording_that_is_shipped_is_explained() -> None:
+    found = check(ROOT / "examples" / "bfdot_qemu.npz")
+    assert (found.matches, found.rows) == (True, 1000)
 
 
 # ---- docs/bf16-differences.md ------------------------------------------------------------------------------------
