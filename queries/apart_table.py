@@ -1,4 +1,4 @@
-"""How far apart the HMMA instructions of all architectures are: docs/max-difference.md, and the table of the README.
+"""How far apart HMMA instructions are: docs/max-difference.md, and a table of docs/who-agrees.md.
 
 python -m mmaformal.queries.apart_table --seconds 20 --out docs/max-difference.md
 """

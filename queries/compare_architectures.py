@@ -1,6 +1,6 @@
 """Every pair of architectures that share an instruction: equal, or the smallest input that tells them apart.
 
-    python -m mmaformal.queries.compare_architectures HMMA            # the table in the README
+    python -m mmaformal.queries.compare_architectures HMMA            # the table of docs/who-agrees.md
     python -m mmaformal.queries.compare_architectures HMMA --json
 
 Two architectures whose instruction is the same `DotAdd` are compared once for all such pairs.

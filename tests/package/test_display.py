@@ -58,7 +58,15 @@ from mmaformal.campaign import Campaign
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.display import ShortRepr, clipped, csv_text, html_table, latex_text, short_repr
+from mmaformal.display import (
+    ShortRepr,
+    clipped,
+    csv_text,
+    html_table,
+    latex_text,
+    minimality_lines,
+    short_repr,
+)
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
