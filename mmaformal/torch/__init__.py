@@ -3,11 +3,13 @@
     from mmaformal import hopper
     from mmaformal.torch import arithmetic
 
-    with arithmetic(hopper["HMMA.16816.F32"]):
+    with arithmetic(hopper["HMMA.16816.F32"]) as ran:
         loss = criterion(model(x), y)      # an unmodified model
     loss.backward()
+    print(ran.table())
 
-Every product of matrices of the forward pass runs through `mmaformal.matmul`; what is a product is in `functions`.
+The products of matrices of the forward pass run through `mmaformal.matmul`; `ran` says which did, and docs/torch.md
+which do, which are refused, and which torch computes in its own arithmetic, with a warning.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ except ImportError:
     raise ImportError("mmaformal.torch needs PyTorch: pip install 'mmaformal[torch]'") from None
 
 from mmaformal.torch.arithmetic import Arithmetic
+from mmaformal.torch.cache import kept
 from mmaformal.torch.calls import linear, matmul
 from mmaformal.torch.mode import arithmetic
+from mmaformal.torch.report import LeftToTorch, Ran
 
-__all__ = ["Arithmetic", "arithmetic", "linear", "matmul"]
+__all__ = ["Arithmetic", "LeftToTorch", "Ran", "arithmetic", "kept", "linear", "matmul"]

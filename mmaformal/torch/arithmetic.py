@@ -80,6 +80,12 @@ class Arithmetic(ShortRepr):
         """Whether results need float64, which float32 does not hold."""
         return not holds(fp32, self.instruction.d_format)
 
+    @property
+    def joint(self) -> bool:
+        """Whether the scale of a number depends on all numbers of its tensor."""
+        scale_format = self.instruction.spec.scale_format
+        return self.scaling == "tensor" or (scale_format is not None and scale_format.has_zero)
+
 
 def registered(key: str) -> Arithmetic:
     """The arithmetic of a key.  Raises LookupError where this process has made none such."""

@@ -15,18 +15,17 @@ import torch
 
 from mmaformal.instruction import Instruction
 from mmaformal.torch.arithmetic import Arithmetic
-from mmaformal.torch.product import product
+from mmaformal.torch.product import multiplied
 from mmaformal.torch.tensors import Call, Tensor
 
 Scalar: TypeAlias = float
-Sizes: TypeAlias = int | Sequence[int]
 
 #: types of operands: a float64 is quantised from all of its digits
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def operands(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The operands of a product, in the type that autocast wants.
+def operands(name: str, *tensors: Tensor, cast: bool = True) -> tuple[Tensor, ...]:
+    """The operands of a product, in the type that autocast wants; as they are with cast=False.
 
     Raises RuntimeError, as torch does; what `@` makes of a TypeError says nothing.
     """
@@ -35,15 +34,14 @@ def operands(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
             raise RuntimeError(
                 f"{name}: a tensor is on {x.device}; the arithmetic runs on the processor (.cpu())"
             )
-        if x.layout is not torch.strided:
-            raise RuntimeError(
-                f"{name}: a tensor is {x.layout}; the arithmetic takes dense ones (.to_dense())"
-            )
+        if x.layout is not torch.strided or x.is_nested:
+            kind = "nested" if x.is_nested else x.layout
+            raise RuntimeError(f"{name}: a tensor is {kind}; the arithmetic takes dense ones (.to_dense())")
         if x.dtype not in FLOATS:
             raise RuntimeError(
                 f"{name}: a tensor is {x.dtype}; the arithmetic takes {', '.join(map(str, FLOATS))}"
             )
-    if torch.is_autocast_enabled("cpu"):
+    if cast and torch.is_autocast_enabled("cpu"):
         wanted = torch.get_autocast_dtype("cpu")
         tensors = tuple(x if x.dtype == torch.float64 else x.to(wanted) for x in tensors)
     kinds = {x.dtype for x in tensors}
@@ -54,16 +52,7 @@ def operands(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _narrow(x: Tensor) -> Tensor:
-    """A tensor as `product` takes it: NumPy has no bfloat16, and fp32 holds all that fp16 and bf16 do."""
-    return x if x.dtype in (torch.float32, torch.float64) else x.float()
-
-
-def _product(arithmetic: Arithmetic, a: Tensor, b: Tensor) -> Tensor:
-    return product(_narrow(a), _narrow(b), arithmetic.key)
-
-
-def _finish(wide: Tensor, like: Tensor, bias: Tensor | None = None) -> Tensor:
+def finish(wide: Tensor, like: Tensor, bias: Tensor | None = None) -> Tensor:
     """A result in the type of `like`, after a bias was added to it."""
     if bias is not None:
         wide = wide + bias
@@ -84,12 +73,12 @@ def wide_matmul(arithmetic: Arithmetic, a: Tensor, b: Tensor) -> Tensor:
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
     if right.dim() == 2:  # one matrix for all of the batch: more rows
         rows = left.reshape(1, math.prod(left.shape[:-1]), k)
-        d = _product(arithmetic, rows, right.unsqueeze(0)).reshape(*left.shape[:-1], n)
+        d = multiplied(rows, right.unsqueeze(0), arithmetic.key).reshape(*left.shape[:-1], n)
     else:
         batch = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])
         count = math.prod(batch)
         flat = left.expand(*batch, m, k).reshape(count, m, k), right.expand(*batch, k, n).reshape(count, k, n)
-        d = _product(arithmetic, *flat).reshape(*batch, m, n)
+        d = multiplied(*flat, arithmetic.key).reshape(*batch, m, n)
     if a.dim() == 1:
         d = d.squeeze(-2)
     return d.squeeze(-1) if b.dim() == 1 else d
@@ -97,33 +86,43 @@ def wide_matmul(arithmetic: Arithmetic, a: Tensor, b: Tensor) -> Tensor:
 
 def matmul_of(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
     a, b = operands("matmul", input, other)
-    return _finish(wide_matmul(arithmetic, a, b), a)
+    return finish(wide_matmul(arithmetic, a, b), a)
+
+
+def vectors(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
+    """`dot`, `vdot` and `mv`, whose types autocast leaves alone."""
+    a, b = operands("a product of vectors", input, other, cast=False)
+    return finish(wide_matmul(arithmetic, a, b), a)
 
 
 def linear_of(arithmetic: Arithmetic, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     x, w, *added = operands("linear", input, weight, *(() if bias is None else (bias,)))
-    return _finish(wide_matmul(arithmetic, x, w.mT if w.dim() == 2 else w), x, *added)
+    return finish(wide_matmul(arithmetic, x, w.mT if w.dim() == 2 else w), x, *added)
 
 
 def bilinear(
     arithmetic: Arithmetic, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> Tensor:
     """Σ_i Σ_j x_i·W_oij·y_j: first W·y, then x times that."""
-    x, y, w, *added = operands("bilinear", input1, input2, weight, *(() if bias is None else (bias,)))
+    x, y, w, *added = operands(
+        "bilinear", input1, input2, weight, *(() if bias is None else (bias,)), cast=False
+    )
     inner = wide_matmul(arithmetic, y.unsqueeze(-2).unsqueeze(-3), w.mT).squeeze(-2).to(x.dtype)
-    return _finish(wide_matmul(arithmetic, inner, x.unsqueeze(-1)).squeeze(-1), x, *added)
+    return finish(wide_matmul(arithmetic, inner, x.unsqueeze(-1)).squeeze(-1), x, *added)
 
 
-def addition(name: str, product: Callable[[Arithmetic, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+def addition(
+    name: str, product: Callable[[Arithmetic, Tensor, Tensor], Tensor], cast: bool = True
+) -> Callable[..., Tensor]:
     """`addmm` and its like: beta · input + alpha · product."""
 
     def call(
         arithmetic: Arithmetic, input: Tensor, a: Tensor, b: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
     ) -> Tensor:
-        c, x, y = operands(name, input, a, b)
+        c, x, y = operands(name, input, a, b, cast=cast)
         wide = product(arithmetic, x, y)
         wide = wide if alpha == 1 else wide * alpha
-        return _finish(wide, x, None if beta == 0 else c if beta == 1 else c * beta)
+        return finish(wide, x, None if beta == 0 else c if beta == 1 else c * beta)
 
     return call
 
@@ -147,157 +146,106 @@ def tensordot(arithmetic: Arithmetic, a: Tensor, b: Tensor, dims: Call = 2) -> T
         of_a, of_b = list(range(x.dim() - dims, x.dim())), list(range(dims))
     else:
         of_a, of_b = ([each % t.dim() for each in side] for side, t in zip(dims, (x, y), strict=True))
+    for d, e in zip(of_a, of_b, strict=True):  # a size of 1 stands for any other
+        if x.shape[d] == 1:
+            y = y.sum(e, keepdim=True)
+        elif y.shape[e] == 1:
+            x = x.sum(d, keepdim=True)
     free_a, free_b = ([d for d in range(t.dim()) if d not in used] for t, used in ((x, of_a), (y, of_b)))
     k = math.prod(x.shape[d] for d in of_a)
     left, right = x.permute(*free_a, *of_a).reshape(-1, k), y.permute(*of_b, *free_b).reshape(k, -1)
     shape = [x.shape[d] for d in free_a] + [y.shape[d] for d in free_b]
-    return _finish(wide_matmul(arithmetic, left, right).reshape(shape), x)
+    return finish(wide_matmul(arithmetic, left, right).reshape(shape), x)
 
 
-# ---- attention ---------------------------------------------------------------------------------------------------
+def inner(arithmetic: Arithmetic, input: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last dimension of both; of two vectors a `dot`."""
+    if input.dim() == 1 and other.dim() == 1:
+        return vectors(arithmetic, input, other)
+    if input.dim() == 0 or other.dim() == 0:
+        return input * other
+    return tensordot(arithmetic, input, other, ([-1], [-1]))
 
 
-def attention(
+def vecdot(arithmetic: Arithmetic, x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    a, b = (each.movedim(dim, -1) for each in torch.broadcast_tensors(x, y))
+    return matmul_of(arithmetic, a.unsqueeze(-2), b.unsqueeze(-1)).squeeze(-1).squeeze(-1)
+
+
+def matrix_power(arithmetic: Arithmetic, input: Tensor, n: int) -> Tensor:
+    """By repeated squaring, in torch's order; the inverse that a negative power begins with is torch's."""
+    if n < 0:
+        return matrix_power(arithmetic, torch.linalg.inv(input), -n)
+    if n == 0:
+        return torch.linalg.matrix_power(input, 0)
+    if n == 3:
+        return matmul_of(arithmetic, matmul_of(arithmetic, input, input), input)
+    if n == 1:
+        return input.clone()
+    powers = [input]  # of 2⁰, 2¹, … as many as n has bits
+    while n >> len(powers):
+        powers.append(matmul_of(arithmetic, powers[-1], powers[-1]))
+    found, *rest = (power for bit, power in enumerate(powers) if n >> bit & 1)
+    for power in rest:
+        found = matmul_of(arithmetic, found, power)
+    return found
+
+
+def distances(
     arithmetic: Arithmetic,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | int | None = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """`scaled_dot_product_attention`: both products, and between them torch's softmax of the scaled first one."""
-    q, k, v = operands("scaled_dot_product_attention", query, key, value)
-    if enable_gqa:
-        k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], dim=-3) for x in (k, v))
-    scores = wide_matmul(arithmetic, q, k.mT) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError("scaled_dot_product_attention: is_causal takes no attn_mask")
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    weights = torch.softmax(scores, -1)
-    if attn_mask is not None and attn_mask.dtype == torch.bool:  # a query that sees no key: torch's gives 0
-        weights = weights.masked_fill(attn_mask.any(-1, keepdim=True).logical_not(), 0.0)
-    weights = torch.dropout(weights, dropout_p, dropout_p > 0).to(q.dtype)
-    return _finish(wide_matmul(arithmetic, weights, v), q)
+    """`cdist`, by a product where torch takes one: (−2·x, |x|², 1) times (y, 1, |y|²)."""
+    always = compute_mode in ("use_mm_for_euclid_dist", 1)
+    never = compute_mode in ("donot_use_mm_for_euclid_dist", 2)
+    if never or p != 2 or not (always or max(x1.shape[-2], x2.shape[-2]) > 25):
+        mode = {1: "use_mm_for_euclid_dist", 2: "donot_use_mm_for_euclid_dist"}
+        named = mode.get(compute_mode, compute_mode) if isinstance(compute_mode, int) else compute_mode
+        return torch.cdist(x1, x2, p, named or "use_mm_for_euclid_dist_if_necessary")
+    if torch.is_autocast_enabled("cpu"):
+        x1, x2 = (x if x.dtype == torch.float64 else x.float() for x in (x1, x2))
+    return euclidean(arithmetic, x1, x2)
 
 
-# ---- convolutions ------------------------------------------------------------------------------------------------
+def euclidean(arithmetic: Arithmetic, x1: Tensor, x2: Tensor) -> Tensor:
+    x, y = operands("cdist", x1, x2, cast=False)
+    of_x, of_y = (t.square().sum(-1, keepdim=True) for t in (x, y))
+    left = torch.cat([x * -2, of_x, torch.ones_like(of_x)], -1)
+    right = torch.cat([y, torch.ones_like(of_y), of_y], -1)
+    return finish(wide_matmul(arithmetic, left, right.mT), x).clamp_min(0).sqrt()
 
 
-def convolution(dims: int) -> Callable[..., Tensor]:
-    """`conv1d`, `conv2d` or `conv3d`."""
-
-    def call(
-        arithmetic: Arithmetic,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes | str = 0,
-        dilation: Sizes = 1,
-        groups: int = 1,
-    ) -> Tensor:
-        x, w, *added = operands(f"conv{dims}d", input, weight, *(() if bias is None else (bias,)))
-        single = x.dim() == dims + 1
-        x = x.unsqueeze(0) if single else x
-        steps, spread = _sizes(stride, dims), _sizes(dilation, dims)
-        d = _convolved(arithmetic, _padded(x, w, padding, spread), w, steps, spread, groups)
-        d = _finish(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
-        return d.squeeze(0) if single else d
-
-    return call
-
-
-def transposed_convolution(dims: int) -> Callable[..., Tensor]:
-    """`conv_transpose1d`, …: the convolution of the input, zeros in between, with kernels turned round."""
-
-    def call(
-        arithmetic: Arithmetic,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-    ) -> Tensor:
-        name = f"conv_transpose{dims}d"
-        x, w, *added = operands(name, input, weight, *(() if bias is None else (bias,)))
-        single = x.dim() == dims + 1
-        x = x.unsqueeze(0) if single else x
-        steps, spread = _sizes(stride, dims), _sizes(dilation, dims)
-        less, more = _sizes(padding, dims), _sizes(output_padding, dims)
-        for d in range(dims):
-            x = _with_zeros_between(x, d + 2, steps[d])
-        ends = [(spread[d] * (w.shape[d + 2] - 1) - less[d], more[d]) for d in range(dims)]
-        x = torch.nn.functional.pad(x, [side for e, o in reversed(ends) for side in (e, e + o)])
-        turned = (
-            w.flip(list(range(2, dims + 2))).reshape(groups, -1, *w.shape[1:]).transpose(1, 2).flatten(0, 1)
-        )
-        d = _convolved(arithmetic, x, turned, [1] * dims, spread, groups)
-        d = _finish(d, x, *(each.reshape(-1, *[1] * dims) for each in added))
-        return d.squeeze(0) if single else d
-
-    return call
-
-
-def _sizes(given: Sizes, dims: int) -> list[int]:
-    found = [given] if isinstance(given, (int, torch.SymInt)) else list(given)
-    return found * dims if len(found) == 1 else found
-
-
-def _padded(x: Tensor, w: Tensor, padding: Sizes | str, spread: Sequence[int]) -> Tensor:
-    """x with zeros around it."""
-    dims = len(spread)
-    if padding == "valid":
-        return x
-    if padding == "same":
-        whole = [spread[d] * (w.shape[d + 2] - 1) for d in range(dims)]
-        ends = [(each // 2, each - each // 2) for each in whole]
+def grouped(
+    arithmetic: Arithmetic,
+    mat_a: Tensor,
+    mat_b: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Call = None,
+) -> Tensor:
+    """`grouped_mm`: one product for each group, whose rows (or K, or columns) end at `offs`; past the last, 0."""
+    a, b = operands("grouped_mm", mat_a, mat_b, cast=False)
+    if a.dim() == 3 and b.dim() == 3:
+        d = wide_matmul(arithmetic, a, b)
     else:
-        assert not isinstance(padding, str)
-        ends = [(each, each) for each in _sizes(padding, dims)]
-    if not any(side for pair in ends for side in pair):
-        return x
-    return torch.nn.functional.pad(x, [side for pair in reversed(ends) for side in pair])
-
-
-def _with_zeros_between(x: Tensor, dim: int, step: int) -> Tensor:
-    if step == 1:
-        return x
-    apart = x.unsqueeze(dim + 1)
-    zeros = torch.nn.functional.pad(apart, [0, 0] * (apart.dim() - dim - 2) + [0, step - 1])
-    return zeros.flatten(dim, dim + 1).narrow(dim, 0, (x.shape[dim] - 1) * step + 1)
-
-
-def _convolved(
-    arithmetic: Arithmetic, x: Tensor, w: Tensor, steps: Sequence[int], spread: Sequence[int], groups: int
-) -> Tensor:
-    """x (N, C, …), padded, with w (O, C/groups, …); wide."""
-    dims = len(steps)
-    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
-        raise RuntimeError(f"convolution: shapes {tuple(x.shape)} and {tuple(w.shape)} do not fit")
-    patches = x
-    for d in range(dims):  # (N, C, …): each dimension becomes places, and offsets at the end
-        length = spread[d] * (w.shape[d + 2] - 1) + 1
-        patches = patches.unfold(d + 2, length, steps[d])[..., :: spread[d]]
-    n, places = x.shape[0], patches.shape[2 : 2 + dims]
-    k = math.prod(w.shape[1:])
-    patches = patches.reshape(n, groups, -1, *places, *w.shape[2:]).movedim(
-        1, 0
-    )  # (groups, N, C/groups, places…, offsets…)
-    patches = patches.movedim(2, 2 + dims).reshape(groups, -1, k)
-    kernels = w.reshape(groups, -1, k)
-    d = _product(arithmetic, kernels, patches.mT)  # (groups, O/groups, N·places)
-    return d.reshape(w.shape[0], n, *places).transpose(0, 1)
+        if offs is None:
+            raise RuntimeError("grouped_mm: matrices of two dimensions need offs")
+        ends = [int(end) for end in offs.tolist()]
+        parts = list(zip([0, *ends[:-1]], ends, range(len(ends)), strict=True))
+        if a.dim() == 2 and b.dim() == 2:
+            d = torch.stack([wide_matmul(arithmetic, a[:, i:j], b[i:j]) for i, j, _ in parts])
+        elif a.dim() == 2:
+            d = torch.cat([wide_matmul(arithmetic, a[i:j], b[g]) for i, j, g in parts])
+            d = torch.nn.functional.pad(d, [0, 0, 0, a.shape[0] - d.shape[0]])
+        else:
+            d = torch.cat([wide_matmul(arithmetic, a[g], b[:, i:j]) for i, j, g in parts], -1)
+            d = torch.nn.functional.pad(d, [0, b.shape[1] - d.shape[1]])
+    if bias is not None:
+        d = d + bias
+    return d.to(out_dtype or a.dtype)
 
 
 # ---- for a user --------------------------------------------------------------------------------------------------

@@ -6,24 +6,25 @@ import math
 import string
 from collections.abc import Sequence
 
+import torch
+
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.calls import operands, wide_matmul
 from mmaformal.torch.tensors import Call, Tensor
 
 
-def einsum(arithmetic: Arithmetic, *given: Call) -> Tensor:
+def einsum(arithmetic: Arithmetic, *given: Call, **_: Call) -> Tensor:
     """Sums over an index that only one tensor has, and diagonals, are torch's: they hold no product."""
     equation, *tensors = given if isinstance(given[0], str) else _as_text(given)
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = list(tensors[0])
-    terms = operands("einsum", *tensors)
+    terms = operands("einsum", *tensors, cast=False)
     names, out = _names(equation, [x.dim() for x in terms])
     parts = [_without_diagonals(x, own) for x, own in zip(terms, names, strict=True)]
     found, own = parts[0]
     for place, (other, theirs) in enumerate(parts[1:], 1):
         later = set(out).union(*(each for _, each in parts[place + 1 :]))
         found, own = _contracted(arithmetic, found, own, other, theirs, later)
-        found = found.to(terms[0].dtype)
     found, own = _summed(found, own, set(out))
     return found.permute([own.index(name) for name in out])
 
@@ -97,6 +98,9 @@ def _contracted(
         x = x.permute([names.index(name) for name in wanted]).expand([size[name] for name in wanted])
         return x.reshape([math.prod(size[name] for name in group) for group in order])
 
+    if inner:  # without a sum it is a product of elements to torch, whose type autocast leaves alone
+        a, b = operands("einsum", a, b)
+    kind = torch.promote_types(a.dtype, b.dtype)
     left, right = arranged(a, of_a, [batch, free_a, inner]), arranged(b, of_b, [batch, inner, free_b])
     names = [*batch, *free_a, *free_b]
-    return wide_matmul(arithmetic, left, right).reshape([size[name] for name in names]), names
+    return wide_matmul(arithmetic, left, right).to(kind).reshape([size[name] for name in names]), names

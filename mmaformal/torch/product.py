@@ -6,6 +6,8 @@ text but no objects, so the arithmetic is told by its key.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,7 +17,9 @@ from mmaformal.gemm import Division, values
 from mmaformal.gemm import matmul as gemm
 from mmaformal.quantise import Quantised, quantise
 from mmaformal.torch.arithmetic import Arithmetic, registered
-from mmaformal.torch.tensors import Tensor
+from mmaformal.torch.cache import kept, version_of
+from mmaformal.torch.report import here, named, torchs_own
+from mmaformal.torch.tensors import Call, Tensor
 
 #: Fewer products than these run in one thread: to start another takes longer.
 _ALONE = 1 << 20
@@ -24,12 +28,23 @@ _ALONE = 1 << 20
 _COLUMNS, _PRODUCTS = 256, 1 << 20
 
 
+# ---- the operator ------------------------------------------------------------------------------------------------
+
+
 @torch.library.custom_op("mmaformal::product", mutates_args=(), device_types="cpu")
 def product(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
     """(batch, M, K) times (batch, K, N), in float32, or float64 if that does not hold results."""
     arithmetic = registered(key)
-    left, right = (np.ascontiguousarray(x.detach().numpy()) for x in (a, b.mT))
-    return torch.from_numpy(multiply(left, right, arithmetic))
+    batch, m, k = a.shape
+    n = b.shape[2]
+    if here.report is not None:
+        size = f"{m}×{k} · {k}×{n}"
+        label = arithmetic.instruction.label
+        here.report.add(here.function or "compiled code", size if batch == 1 else f"{batch} × {size}", label)
+    # a view that is made here has a version counter of its own
+    left = _operand(a, version_of(a), "a", arithmetic)
+    right = _operand(b.mT, version_of(b), "b", arithmetic, by_columns=m < n)
+    return torch.from_numpy(multiply(left, right, (batch, m, n, k), arithmetic))
 
 
 @product.register_fake
@@ -41,46 +56,107 @@ def _(a: torch.Tensor, b: torch.Tensor, key: str) -> torch.Tensor:
 def _keep(ctx: Tensor, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     a, b, ctx.key = inputs
     ctx.save_for_backward(a, b)
+    ctx.save_for_forward(a, b)
+
+
+def _times(x: Tensor, y: Tensor, key: str) -> Tensor:
+    """A product of a derivative: through the same arithmetic, or by torch; in the wider of the operands' types."""
+    wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+    if registered(key).backward == "through":
+        with named(f"{here.function or 'a product'}, its derivative"):
+            return multiplied(x, y, key).to(wide)
+    with torchs_own():
+        return torch.ops.aten.bmm.default(x.to(wide), y.to(wide))
 
 
 def _backward(ctx: Tensor, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-    """grad · bᵀ and aᵀ · grad: by torch, in the type of the operands; or through the same arithmetic."""
+    """grad · bᵀ and aᵀ · grad."""
     a, b = ctx.saved_tensors
-    through = registered(ctx.key).backward == "through"
-
-    def times(x: Tensor, y: Tensor) -> Tensor:
-        if through:
-            return product(x, y, ctx.key).to(a.dtype)
-        return torch.ops.aten.bmm.default(x.to(a.dtype), y.to(a.dtype))
-
-    grad = grad.to(a.dtype)
-    for_a = times(grad, b.mT) if ctx.needs_input_grad[0] else None
-    for_b = times(a.mT, grad) if ctx.needs_input_grad[1] else None
+    grad = grad.to(torch.promote_types(a.dtype, torch.float32))
+    for_a = _times(grad, b.mT, ctx.key).to(a.dtype) if ctx.needs_input_grad[0] else None
+    for_b = _times(a.mT, grad, ctx.key).to(b.dtype) if ctx.needs_input_grad[1] else None
     return for_a, for_b, None
 
 
 product.register_autograd(_backward, setup_context=_keep)
 
 
+class _Product(torch.autograd.Function):
+    """The operator under the transforms of `torch.func` and in forward mode, which no operator in Python takes."""
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, key: str) -> Tensor:
+        return product(a, b, key)
+
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def jvp(ctx: Tensor, of_a: Tensor, of_b: Tensor, _: None) -> Tensor:
+        """da · b + a · db."""
+        a, b = ctx.saved_tensors
+        parts = [_times(x, y, ctx.key) for x, y in ((of_a, b), (a, of_b)) if x is not None and y is not None]
+        return sum(parts[1:], parts[0]).to(_result_type(ctx.key))
+
+    @staticmethod
+    def vmap(info: Tensor, in_dims: tuple[Call, ...], a: Tensor, b: Tensor, key: str) -> tuple[Tensor, int]:
+        """Each example as it would be alone: a scale of a whole tensor is of one example."""
+        size = info.batch_size
+        a, b = (
+            x.expand(size, *x.shape) if d is None else x.movedim(d, 0)
+            for x, d in zip((a, b), in_dims[:2], strict=True)
+        )
+        if registered(key).joint:
+            return torch.stack([multiplied(x, y, key) for x, y in zip(a, b, strict=True)]), 0
+        d = multiplied(a.flatten(0, 1), b.flatten(0, 1), key)
+        return d.unflatten(0, (size, -1)) if a.shape[1] else d.reshape(size, 0, *d.shape[1:]), 0
+
+
+def _result_type(key: str) -> Tensor:
+    return torch.float64 if registered(key).wide else torch.float32
+
+
+def multiplied(a: Tensor, b: Tensor, key: str) -> Tensor:
+    """The operator, with derivatives of both modes; a compiler takes the operator itself."""
+    if torch.compiler.is_compiling():
+        return product(a, b, key)
+    return _Product.apply(a, b, key)
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
+def _operand(
+    x: Tensor, version: int, side: Literal["a", "b"], arithmetic: Arithmetic, by_columns: bool = False
+) -> Quantised:
+    """(batch, rows, K) as rows of one operand."""
+    i = arithmetic.instruction
+
+    def quantised() -> Quantised:
+        # NumPy has no bfloat16, and fp32 holds all that fp16 and bf16 do
+        wide = x.detach().resolve_neg()
+        wide = wide if wide.dtype in (torch.float32, torch.float64) else wide.float()
+        rows = np.ascontiguousarray(wide.numpy()).reshape(x.shape[0] * x.shape[1], x.shape[2])
+        return quantise(rows, i, side, arithmetic.scaling)
+
+    made_as = i.format_of(side), arithmetic.scaling, i.spec.scale_format, i.spec.scale_block
+    return kept.get(x, version, made_as, quantised, by_columns)
+
+
 def multiply(
-    a: NDArray[np.floating], b: NDArray[np.floating], arithmetic: Arithmetic
+    left: Quantised, right: Quantised, shape: tuple[int, int, int, int], arithmetic: Arithmetic
 ) -> NDArray[np.floating]:
-    """(batch, M, K) and (batch, N, K), of float32 or float64, to (batch, M, N)."""
-    batch, m, k = a.shape
-    n, i = b.shape[1], arithmetic.instruction
-    left = quantise(a.reshape(batch * m, k), i, "a", arithmetic.scaling)
-    right = quantise(b.reshape(batch * n, k), i, "b", arithmetic.scaling)
+    """Rows of a and columns of b, of `batch` products, to (batch, M, N)."""
+    batch, m, n, _ = shape
+    i = arithmetic.instruction
     if batch == 1:
         codes = np.ascontiguousarray(_gemm(left, right, arithmetic))[None]
     else:
-        codes = _batched(left, right, (batch, m, n, k), arithmetic)
+        codes = _batched(left, right, shape, arithmetic)
     d = values(codes, i.d_format, fp64 if arithmetic.wide else fp32)
-    for x, shape in ((left, (batch, m, 1)), (right, (batch, 1, n))):
+    for x, scaled in ((left, (batch, m, 1)), (right, (batch, 1, n))):
         if x.factor is not None:
-            factor = x.factor if x.factor.size == 1 else x.factor.reshape(shape)
+            factor = x.factor if x.factor.size == 1 else x.factor.reshape(scaled)
             d = d * factor.astype(d.dtype)
     return d
 

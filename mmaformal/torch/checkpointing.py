@@ -1,0 +1,51 @@
+"""`torch.utils.checkpoint` recomputes a forward pass in the arithmetic that it was first computed in.
+
+torch calls the function again in the backward pass, when the context is closed.  Both forms of `checkpoint` hand the
+function to something that calls it then; from here on that is given the function with its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch.utils import checkpoint
+
+from mmaformal.torch.tensors import Call
+
+
+class _Within:
+    """A function that runs in the arithmetic in which it was given, or in torch's own."""
+
+    def __init__(self, function: Call, given_in: Call, modes: Modes) -> None:
+        self.function, self.given_in, self.modes = function, given_in, modes
+
+    def __call__(self, *args: Call, **kwargs: Call) -> Call:
+        if self.given_in is self.modes.current():
+            return self.function(*args, **kwargs)
+        with self.modes.like(self.given_in):
+            return self.function(*args, **kwargs)
+
+
+class Modes(NamedTuple):
+    """The innermost mode of this thread, or None; and a new mode like a given one, or of torch's own arithmetic."""
+
+    current: Callable[[], Call]
+    like: Callable[[Call], Call]
+
+
+def install(modes: Modes) -> None:
+    """Give both forms functions with their contexts; where there are no contexts nothing changes."""
+    forward, generator = (
+        checkpoint.CheckpointFunction.forward,
+        checkpoint._checkpoint_without_reentrant_generator,
+    )
+
+    def reentrant(ctx: Call, function: Call, *rest: Call) -> Call:
+        return forward(ctx, _Within(function, modes.current(), modes), *rest)
+
+    def other(function: Call, *rest: Call, **options: Call) -> Call:
+        return generator(_Within(function, modes.current(), modes), *rest, **options)
+
+    checkpoint.CheckpointFunction.forward = staticmethod(reentrant)
+    checkpoint._checkpoint_without_reentrant_generator = other
