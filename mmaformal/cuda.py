@@ -385,34 +385,15 @@ def cuda_source(
     Raises CudaUnavailableError (a ValueError) for an instruction that is no warp-level `mma.sync`, ValueError
     for cases of different K or types, codes that do not exist and wrong shapes, TypeError for wrong dtypes.
     """
-    if not cases:
-        raise ValueError("cases is empty: give at least one (instruction, predicted bit pattern of d)")
-    first = cases[0][0]
-    for instruction, predicted in cases:
-        _check_case(first, instruction, predicted)
-    spec, d = first.spec, first.d_format
-    case = {
-        "a": _codes(first, "a", a, spec.a_format, (spec.k,)),
-        "b": _codes(first, "b", b, spec.b_format, (spec.k,)),
-        "c": _codes(first, "c", c, spec.c_format, ()),
-    }
-    for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
-        given = np.empty(0, np.uint8) if scale is None else scale
-        codes = _codes(first, name, given, spec.scale_format or ue8m0, (spec.scales,))
-        if spec.scales:
-            case[name] = codes
-
+    case = checked_case(cases, a, b, c, scale_a, scale_b)
+    spec, d = cases[0][0].spec, cases[0][0].d_format
     programs: list[tuple[Mma, int]] = []  # each distinct instruction with the number of times it is issued
     models = []
     for instruction, predicted in cases:
         program = (mma_of(instruction), instruction.issues)
         if program not in programs:
             programs.append(program)
-        any_nan = d.is_nan(int(predicted)) and not instruction.spec.nan_is_canonical
-        models.append(
-            f"    {{{_c_string(instruction.label)}, {programs.index(program)}, "
-            f"{_hex(int(predicted), d)}, {str(any_nan).lower()}}},"
-        )
+        models.append(model_row(instruction, predicted, programs.index(program)))
 
     mma = programs[0][0]
     matrices = _MATRICES | (_SCALE_MATRICES if spec.scales else {})
@@ -424,7 +405,7 @@ def cuda_source(
         has="\n".join(f"//     {mma.ptx}\n//         {mma.needs}" for mma, _ in programs),
         types=spec.types,
         sizes=f"enum {{ K = {spec.k}" + (f", SCALES = {spec.scales}" if spec.scales else "") + " };",
-        case="\n".join(_c_constant(name, codes, mma.format(name)) for name, codes in case.items()),
+        case="\n".join(c_constant(name, codes, mma.format(name)) for name, codes in case.items()),
         kernels="\n".join(
             kernel_source(mma, issues, f"mma_{number}") for number, (mma, issues) in enumerate(programs)
         ),
@@ -437,6 +418,49 @@ def cuda_source(
         uploads="\n".join(f"    {types[x]} *gpu_{x} = on_gpu({x});" for x in matrices),
         arguments=", ".join(f"gpu_{x}" for x in matrices),
         frees="\n".join(f"    CHECK(cudaFree(gpu_{x}));" for x in matrices),
+        report=report_source(d),
+    )
+
+
+def checked_case(
+    cases: Sequence[tuple[Instruction, int]],
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+) -> dict[str, NDArray[Any]]:
+    """The codes of a case by the names of operands.  Raises as `cuda_source`, but for instructions that are no mma."""
+    if not cases:
+        raise ValueError("cases is empty: give at least one (instruction, predicted bit pattern of d)")
+    first = cases[0][0]
+    for instruction, predicted in cases:
+        _check_case(first, instruction, predicted)
+    spec = first.spec
+    case = {
+        "a": _codes(first, "a", a, spec.a_format, (spec.k,)),
+        "b": _codes(first, "b", b, spec.b_format, (spec.k,)),
+        "c": _codes(first, "c", c, spec.c_format, ()),
+    }
+    for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
+        given = np.empty(0, np.uint8) if scale is None else scale
+        codes = _codes(first, name, given, spec.scale_format or ue8m0, (spec.scales,))
+        if spec.scales:
+            case[name] = codes
+    return case
+
+
+def model_row(instruction: Instruction, predicted: int, program: int) -> str:
+    """A model's row in the program's table: its name, which of `mmas` it is of, and what it predicts."""
+    d = instruction.d_format
+    any_nan = d.is_nan(int(predicted)) and not instruction.spec.nan_is_canonical
+    return f"    {{{c_string(instruction.label)}, {program}, {_hex(int(predicted), d)}, {str(any_nan).lower()}}},"
+
+
+def report_source(d: Format) -> str:
+    """The end of a program: `main`, which runs each of `mmas` and compares its d with the models'."""
+    return REPORT.substitute(
+        D=_c_type(d),
         exponent_bits=d.exponent_bits,
         fraction_bits=d.fraction_bits,
         bias=d.bias,
@@ -456,6 +480,19 @@ class Memory(ShortRepr):
     scale_b: str
     store: str  #: a statement, `%s` being the code of an element of D
     begin: str = ""  #: statements before all others
+
+
+#: A row as the only one of its matrices that is not zero.
+ROW = Memory(
+    parameters="struct Row *rows, int *ran",
+    a="a_row(lane, i) == at_i ? row.a[k + a_col(lane, i)] : 0",
+    b="b_col(lane, i) == at_j ? row.b[k + b_row(lane, i)] : 0",
+    c="c_row(lane, i) == at_i && c_col(lane, i) == at_j ? row.c : 0",
+    scale_a="scale_a_row(lane, i) == at_i ? row.scale_a[k / BLOCK + scale_a_col(lane, i)] : 0",
+    scale_b="scale_b_col(lane, i) == at_j ? row.scale_b[k / BLOCK + scale_b_row(lane, i)] : 0",
+    store="if (d_row(lane, i) == at_i && d_col(lane, i) == at_j) row.d = %s;",
+    begin="struct Row &row = rows[blockIdx.x];\nconst int at_i = blockIdx.x % M, at_j = blockIdx.x / M % N;\n",
+)
 
 
 def kernel_source(mma: Mma, issues: int = 1, namespace: str = "mma_0", memory: Memory | None = None) -> str:
@@ -580,9 +617,9 @@ def _parameters(mma: Mma) -> str:
 def _row(number: int, mma: Mma, issues: int) -> str:
     """The instruction's row in the program's table."""
     title = mma.ptx + (f", {issues} in a chain" if issues > 1 else "")
-    note = _c_string(mma.note) if mma.note else "nullptr"
+    note = c_string(mma.note) if mma.note else "nullptr"
     return (
-        f"    {{{_c_string(title)},\n     {_c_string(mma.needs)}, {_c_string(mma.suffix)},\n     {note},\n"
+        f"    {{{c_string(title)},\n     {c_string(mma.needs)}, {c_string(mma.suffix)},\n     {note},\n"
         f"     {mma.first}, {mma.last}, mma_{number}::M, mma_{number}::N, mma_{number}::kernel}},"
     )
 
@@ -595,7 +632,7 @@ def _hex(code: int, fmt: Format) -> str:
     return f"0x{code:0{fmt.word_bits // 4}x}" + ("ull" if fmt.word_bits == 64 else "")
 
 
-def _c_constant(name: str, codes: NDArray[Any], fmt: Format) -> str:
+def c_constant(name: str, codes: NDArray[Any], fmt: Format) -> str:
     if codes.ndim == 0:
         return f"static const {_c_type(fmt)} case_{name} = {_hex(int(codes), fmt)};"
     texts = [_hex(code, fmt) for code in codes.tolist()]
@@ -604,7 +641,7 @@ def _c_constant(name: str, codes: NDArray[Any], fmt: Format) -> str:
     return f"static const {_c_type(fmt)} case_{name}[] = {{\n{body}}};"
 
 
-def _c_string(text: str) -> str:
+def c_string(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -682,6 +719,70 @@ _PLACE_SCALES = """
         SA[i] = case_scale_a[i];
         SB[i * mma.n] = case_scale_b[i];
     }"""
+
+#: The end of a program: what `run` of each of `mmas` gives, against the models.
+REPORT = Template("""\
+enum { EXPONENT_BITS = $exponent_bits, FRACTION_BITS = $fraction_bits, BIAS = $bias };  // of d
+
+static double value(uint64_t code) {
+    const int top = (1 << EXPONENT_BITS) - 1;
+    const int exponent = int(code >> FRACTION_BITS) & top;
+    const uint64_t fraction = code & ((uint64_t(1) << FRACTION_BITS) - 1);
+    const double sign = (code >> (EXPONENT_BITS + FRACTION_BITS)) & 1 ? -1 : 1;
+    if (exponent == top) return fraction ? NAN : sign * INFINITY;
+    if (exponent == 0) return sign * ldexp(double(fraction), 1 - BIAS - FRACTION_BITS);
+    return sign * ldexp(double(fraction | uint64_t(1) << FRACTION_BITS), exponent - BIAS - FRACTION_BITS);
+}
+
+int main() {
+    cudaDeviceProp gpu;
+    CHECK(cudaGetDeviceProperties(&gpu, 0));
+    printf("GPU: %s, compute capability %d.%d\\n", gpu.name, gpu.major, gpu.minor);
+    const int capability = 10 * gpu.major + gpu.minor;
+
+    bool any_ran = false;
+    std::string agrees;
+    for (int i = 0; i < int(sizeof mmas / sizeof *mmas); ++i) {
+        const Mma &mma = mmas[i];
+        printf("%s\\n", mma.ptx);
+        if (mma.note) printf("    (%s)\\n", mma.note);
+        if (capability < mma.first || capability > mma.last) {
+            printf("    not run: it needs %s\\n", mma.needs);
+            continue;
+        }
+        $D d;
+        if (!run(mma, &d)) {
+            printf("    not run: this build has no code for it, compile again with -arch=sm_%d%s\\n",
+                   capability, mma.suffix);
+            continue;
+        }
+        any_ran = true;
+        printf("    d[0,0] = 0x%0${digits}llx (%a)\\n", static_cast<unsigned long long>(d), value(d));
+        for (const Model &model : models) {
+            if (model.mma != i) continue;
+            const bool same = model.any_nan ? std::isnan(value(d)) : d == model.d;
+            const unsigned long long predicted = model.d;
+            printf("    %s: ", model.name);
+            if (model.any_nan)
+                printf("some NaN, ");
+            else
+                printf("0x%0${digits}llx (%a), ", predicted, value(predicted));
+            printf(same ? "agrees\\n" : "differs\\n");
+            if (same) agrees += std::string(agrees.empty() ? "" : " and ") + model.name;
+        }
+    }
+    if (!any_ran) {
+        printf("Nothing could be run.\\n");
+        return 2;
+    }
+    if (agrees.empty()) {
+        printf("The GPU agrees with none of the models whose instruction was run.\\n");
+        return 1;
+    }
+    printf("The GPU agrees with %s.\\n", agrees.c_str());
+    return 0;
+}
+""")
 
 _PROGRAM = Template("""\
 // One dot product-add on the GPU at hand: d[0,0] = c[0,0] + sum over k of a[0,k] * b[k,0], by inline PTX.
@@ -767,64 +868,4 @@ $frees
     return ran[0];
 }
 
-enum { EXPONENT_BITS = $exponent_bits, FRACTION_BITS = $fraction_bits, BIAS = $bias };  // of d
-
-static double value(uint64_t code) {
-    const int top = (1 << EXPONENT_BITS) - 1;
-    const int exponent = int(code >> FRACTION_BITS) & top;
-    const uint64_t fraction = code & ((uint64_t(1) << FRACTION_BITS) - 1);
-    const double sign = (code >> (EXPONENT_BITS + FRACTION_BITS)) & 1 ? -1 : 1;
-    if (exponent == top) return fraction ? NAN : sign * INFINITY;
-    if (exponent == 0) return sign * ldexp(double(fraction), 1 - BIAS - FRACTION_BITS);
-    return sign * ldexp(double(fraction | uint64_t(1) << FRACTION_BITS), exponent - BIAS - FRACTION_BITS);
-}
-
-int main() {
-    cudaDeviceProp gpu;
-    CHECK(cudaGetDeviceProperties(&gpu, 0));
-    printf("GPU: %s, compute capability %d.%d\\n", gpu.name, gpu.major, gpu.minor);
-    const int capability = 10 * gpu.major + gpu.minor;
-
-    bool any_ran = false;
-    std::string agrees;
-    for (int i = 0; i < int(sizeof mmas / sizeof *mmas); ++i) {
-        const Mma &mma = mmas[i];
-        printf("%s\\n", mma.ptx);
-        if (mma.note) printf("    (%s)\\n", mma.note);
-        if (capability < mma.first || capability > mma.last) {
-            printf("    not run: it needs %s\\n", mma.needs);
-            continue;
-        }
-        $D d;
-        if (!run(mma, &d)) {
-            printf("    not run: this build has no code for it, compile again with -arch=sm_%d%s\\n",
-                   capability, mma.suffix);
-            continue;
-        }
-        any_ran = true;
-        printf("    d[0,0] = 0x%0${digits}llx (%a)\\n", static_cast<unsigned long long>(d), value(d));
-        for (const Model &model : models) {
-            if (model.mma != i) continue;
-            const bool same = model.any_nan ? std::isnan(value(d)) : d == model.d;
-            const unsigned long long predicted = model.d;
-            printf("    %s: ", model.name);
-            if (model.any_nan)
-                printf("some NaN, ");
-            else
-                printf("0x%0${digits}llx (%a), ", predicted, value(predicted));
-            printf(same ? "agrees\\n" : "differs\\n");
-            if (same) agrees += std::string(agrees.empty() ? "" : " and ") + model.name;
-        }
-    }
-    if (!any_ran) {
-        printf("Nothing could be run.\\n");
-        return 2;
-    }
-    if (agrees.empty()) {
-        printf("The GPU agrees with none of the models whose instruction was run.\\n");
-        return 1;
-    }
-    printf("The GPU agrees with %s.\\n", agrees.c_str());
-    return 0;
-}
-""")
+$report""")

@@ -207,12 +207,12 @@ class Witness:
     def to_cuda(self) -> str:
         """A self-contained CUDA program that runs this case and says which model the GPU agrees with.
 
-        Raises CudaUnavailableError for instructions that inline PTX cannot issue from one warp.
+        Raises CudaUnavailableError for instructions that are neither `mma.sync` nor `wgmma`.
         """
-        from mmaformal.cuda import cuda_source
+        from mmaformal.cuda_programs import cuda_program
 
         cases = [(self.x, self.results[0]), (self.y, self.results[1])]
-        return cuda_source(cases, self.a, self.b, int(self.c), self.scale_a, self.scale_b)
+        return cuda_program(cases, self.a, self.b, int(self.c), self.scale_a, self.scale_b)
 
     def to_c(self) -> str:
         """A self-contained C program that runs this case on the unit of the processor at hand, by its intrinsic, and

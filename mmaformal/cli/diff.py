@@ -135,12 +135,13 @@ def _write(answer: Answer, file: Path, what: str) -> None:
 
 def _check_cuda(x: Instruction, y: Instruction) -> None:
     """Raise UsageError if no CUDA program can be written for a witness, whatever it is."""
-    from mmaformal.cuda import CudaUnavailableError, cuda_source
+    from mmaformal.cuda import CudaUnavailableError
+    from mmaformal.cuda_programs import cuda_program
 
     for each in (x, y):
         zeros, scales = [0] * each.k, [0] * (each.spec.scales if each.spec.scale_format else 0)
         try:
-            cuda_source([(each, 0)], zeros, zeros, 0, scales, scales)
+            cuda_program([(each, 0)], zeros, zeros, 0, scales, scales)
         except CudaUnavailableError as error:
             raise UsageError(f"--cuda: {error}") from None
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Template
 
-from mmaformal.cuda import CHECKS, Memory, kernel_source, mma_or_why_not
+from mmaformal import wgmma
+from mmaformal.cuda import CHECKS, ROW, kernel_source, mma_or_why_not
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
-from mmaformal.recorder import wgmma
 from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
 from mmaformal.recorder.rows import Layout
 
@@ -86,9 +86,9 @@ def kernel_of(instruction: Instruction) -> Kernel:
     """What runs the instruction: `mma.sync` or `wgmma`.  Raises RecorderError if neither does."""
     mma, why = mma_or_why_not(instruction)
     if mma is not None:
-        return Kernel(kernel_source(mma, memory=_ROW), "mma_0::kernel", 32, mma.suffix)
+        return Kernel(kernel_source(mma, memory=ROW), "mma_0::kernel", 32, mma.suffix)
     unit = wgmma.wgmma_of(instruction)
-    if unit is None:
+    if unit is None or unit.k != instruction.k:
         raise RecorderError(f"{instruction.label}: there is no program for it: {why}")
     return Kernel(wgmma.kernel_source(unit), "kernel", 128, "a")
 
@@ -101,18 +101,6 @@ def _nvcc(instruction: Instruction) -> str:
         )
     return compiler
 
-
-#: A row as the only one of its matrices that is not zero.
-_ROW = Memory(
-    parameters="struct Row *rows, int *ran",
-    a="a_row(lane, i) == at_i ? row.a[k + a_col(lane, i)] : 0",
-    b="b_col(lane, i) == at_j ? row.b[k + b_row(lane, i)] : 0",
-    c="c_row(lane, i) == at_i && c_col(lane, i) == at_j ? row.c : 0",
-    scale_a="scale_a_row(lane, i) == at_i ? row.scale_a[k / BLOCK + scale_a_col(lane, i)] : 0",
-    scale_b="scale_b_col(lane, i) == at_j ? row.scale_b[k / BLOCK + scale_b_row(lane, i)] : 0",
-    store="if (d_row(lane, i) == at_i && d_col(lane, i) == at_j) row.d = %s;",
-    begin="struct Row &row = rows[blockIdx.x];\nconst int at_i = blockIdx.x % M, at_j = blockIdx.x / M % N;\n",
-)
 
 _HEADERS = """\
 #include <cstdlib>

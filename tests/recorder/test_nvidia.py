@@ -21,7 +21,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.recorder import RecorderError, program_of, record, write_program
 from mmaformal.recorder.nvidia import GENERATIONS, kernel_of
 from mmaformal.recorder.rows import Layout, Outputs, read_outputs, stream
-from mmaformal.recorder.wgmma import Wgmma, wgmma_of
+from mmaformal.wgmma import Wgmma, wgmma_of
 
 RTX, HOPPER = ARCHITECTURES["rtx_blackwell"], ARCHITECTURES["hopper"]
 GPUS = [i for name in GENERATIONS for i in ARCHITECTURES[name]]

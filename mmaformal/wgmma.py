@@ -42,11 +42,14 @@ class Wgmma(ShortRepr):
 
 
 def wgmma_of(instruction: Instruction) -> Wgmma | None:
-    """The `wgmma` that an instruction is, going by its names."""
-    if not any(name.startswith("wgmma.") for name in instruction.aliases):
+    """The `wgmma` that an instruction, or each link of this chain, is, going by its names; None if it is none."""
+    named = instruction.name.upper().startswith(
+        ("HGMMA.", "QGMMA.")
+    )  # a chain, and a hypothetical one, have no other
+    if not named and not any(name.startswith("wgmma.") for name in instruction.aliases):
         return None
     spec = instruction.spec
-    return Wgmma(instruction.n, spec.k, spec.a_format, spec.b_format, spec.d_format)
+    return Wgmma(instruction.n, spec.k // instruction.issues, spec.a_format, spec.b_format, spec.d_format)
 
 
 def kernel_source(unit: Wgmma) -> str:
