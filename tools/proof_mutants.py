@@ -13,11 +13,22 @@ _KERNEL = "mmaformal/proof/kernel.py"
 _CLAIMS = "mmaformal/proof/composition.py"
 _LINKS = "mmaformal/proof/lemmas.py"
 _ANSWERS = "mmaformal/solver/answers.py"
+_ASKING = "mmaformal/solver/asking.py"
+_SCRIPT = "mmaformal/solver/script.py"
+_RULES = "mmaformal/proof/rules.py"
 _CHAINS = "mmaformal/facts/chains.py"
 
 
 def seen(*tests: str) -> tuple[str, ...]:
     return tuple(f"tests/proof/test_proof_kernel.py::{test}" for test in tests)
+
+
+def holes(*tests: str) -> tuple[str, ...]:
+    return tuple(f"tests/proof/test_kernel_holes.py::{test}" for test in tests)
+
+
+def ruled(test: str) -> tuple[str, ...]:
+    return (f"tests/proof/test_rules.py::{test}",)
 
 
 def loops(test: str) -> tuple[str, ...]:
@@ -45,15 +56,15 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "an inference forgets its premises",
-        "            Inference(tuple(link.said for link in given), tuple(link.said for link in links))\n",
-        "            Inference((), tuple(link.said for link in links))\n",
+        "Inference(self._premises(given), tuple(link.said for link in links))",
+        "Inference((), tuple(link.said for link in links))",
         _NEEDED,
     ),
     Mutant(
         _KERNEL,
         "an inference forgets its first premise",
-        "            Inference(tuple(link.said for link in given), tuple(link.said for link in links))\n",
-        "            Inference(tuple(link.said for link in given[1:]), tuple(link.said for link in links))\n",
+        "Inference(self._premises(given), tuple(link.said for link in links))",
+        "Inference(self._premises(given[1:]), tuple(link.said for link in links))",
         _NEEDED,
     ),
     Mutant(
@@ -87,8 +98,8 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "a split claims its first case",
-        "tuple(link.said for link in given), tuple(claims), cases=True",
-        "tuple(link.said for link in given), tuple(claims[:1]), cases=True",
+        "self._premises(given), tuple(claims), cases=True",
+        "self._premises(given), tuple(claims[:1]), cases=True",
         _CASES,
     ),
     Mutant(
@@ -122,15 +133,15 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "all terms are cut to one constant",
-        "constant = self._constant(len(pairs), term)",
-        "constant = self._constant(0, term)",
+        "wanted = [_constant(n, term) for n, term in enumerate(free.values(), len(pairs))]",
+        "wanted = [_constant(0, term) for term in free.values()]",
         _CUT,
     ),
     Mutant(
         _KERNEL,
         "what is cut is left in",
-        "        return z3.substitute(goal, *pairs.values()) if pairs else goal, tuple(cut)",
-        "        return goal, tuple(cut)",
+        "        return z3.substitute(goal, *pairs.values()) if pairs else goal, cut",
+        "        return goal, cut",
         _CUT,
     ),
     Mutant(
@@ -171,8 +182,8 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "two conclusions change places",
-        "        self.composition = self._add(\n",
-        "        self.composition = self.composition or self._add(\n",
+        "self.composition, self.conclusion = self._add(lemma, text), claim",
+        "self.composition, self.conclusion = self.composition or self._add(lemma, text), claim",
         _LAST,
     ),
     Mutant(
@@ -255,15 +266,15 @@ MUTANTS = (
     Mutant(
         _ANSWERS,
         "anybody makes a proof",
-        "        if key is not _KEY:\n",
+        '        if key is not _KEYS["mmaformal.proof.kernel"]:\n',
         "        if False:\n",
         _KEYS,
     ),
     Mutant(
         _ANSWERS,
         "anybody has the kernel's key",
-        '    if module != "mmaformal.proof.kernel":\n',
-        "    if False:\n",
+        "    if module not in _KEYS:\n",
+        '    if not _KEYS.get(module, _KEYS["mmaformal.proof.kernel"]):\n',
         _KEYS,
     ),
     Mutant(
@@ -276,19 +287,19 @@ MUTANTS = (
     Mutant(
         _CLAIMS,
         "a claim is noted, not proved",
-        "            self._settle(self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut))\n",
+        "            self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut)\n",
         "",
         _ONE,
     ),
     Mutant(
-        _CLAIMS,
+        _ASKING,
         "what is cut of a claim is left in",
-        "        return z3.substitute(goal, *pairs) if pairs else goal, tuple(pairs[len(values) :])",
-        "        return goal, tuple(pairs[len(values) :])",
+        "    return (z3.substitute(goal, *cut) if cut else goal), cut",
+        "    return goal, cut",
         _ONCE,
     ),
     Mutant(
-        _CLAIMS,
+        _ASKING,
         "claims are cut to one constant",
         'z3.Const(f"cut{i}", term.sort())',
         'z3.Const("cut", term.sort())',
@@ -297,14 +308,14 @@ MUTANTS = (
     Mutant(
         _CLAIMS,
         "the conclusion of claims is not proved",
-        "        self._settle([self.composition])\n",
-        "",
+        "            self._settle(lemmas_of(self)[-1:])\n",
+        "            pass\n",
         _ONCE,
     ),
     Mutant(
         _LINKS,
         "lanes of another trace are as good",
-        "        if any(lane.tracer is not self._tracer for link in given for lane in link.lanes):\n",
+        "        if any(lane.tracer is not self._tracer for lane in lanes):\n",
         "        if False:\n",
         _LANES,
     ),
@@ -335,5 +346,160 @@ MUTANTS = (
         "    if not one.eq(other):\n",
         "    if False:\n",
         loops("test_a_step_that_looks_at_the_length_of_the_chain_is_noticed"),
+    ),
+    # ---- proofs of what is not so, by a mistake
+    Mutant(
+        _ASKING,
+        "of several claims one or the other is proved",
+        "    return z3.And(*premises, z3.Not(claim))",
+        "    return z3.And(*premises, *map(z3.Not, claims))",
+        holes("test_the_opposite_of_claims_is_that_one_of_them_is_false"),
+    ),
+    Mutant(
+        _ASKING,
+        "a claim may have the constant in the place of a term",
+        "apart(wanted, [goal])",
+        "wanted",
+        holes("test_an_askers_cuts_are_fresh"),
+    ),
+    Mutant(
+        _KERNEL,
+        "a lemma may have the constant in the place of a term",
+        "apart(wanted, [goal, *determined])",
+        "wanted",
+        holes("test_what_is_cut_is_no_constant_of_the_claim"),
+    ),
+    Mutant(
+        _KERNEL,
+        "what determines a term may have the constant in its place",
+        "apart(wanted, [goal, *determined])",
+        "apart(wanted, [goal])",
+        holes("test_what_determines_a_term_is_not_captured"),
+    ),
+    Mutant(
+        _SCRIPT,
+        "two things of a script have one name",
+        "    if bare in names:\n",
+        "    if False:\n",
+        holes("test_a_script_has_one_meaning_for_each_name"),
+    ),
+    Mutant(
+        _KERNEL,
+        "an assumption needs no words",
+        "        if not what.strip():\n",
+        "        if False:\n",
+        holes("test_what_is_assumed_is_in_the_text"),
+    ),
+    Mutant(
+        _KERNEL,
+        "the ranges of lanes are no premises",
+        "(*(link.said for link in given), *self._unproved_ranges(_lanes(given)))",
+        "tuple(link.said for link in given)",
+        holes("test_the_range_of_a_lane_is_a_premise"),
+    ),
+    Mutant(
+        _LINKS,
+        "a trace without rules has ranges",
+        "        if not tracer.strict:\n",
+        "        if False:\n",
+        holes("test_the_range_of_a_lane_is_a_premise"),
+    ),
+    Mutant(
+        _CLAIMS,
+        "what was derived is proved later, or forgotten",
+        "            self._settle(lemmas)\n",
+        "            pass\n",
+        holes("test_a_lemma_that_is_not_proved_leaves_those_that_are_needed"),
+    ),
+    Mutant(
+        _KERNEL,
+        "nothing is to be proved, and is",
+        "    if not theorems:\n",
+        "    if False:\n",
+        holes("test_of_nothing_there_is_no_proof"),
+    ),
+    Mutant(
+        _ANSWERS,
+        "anybody makes an obligation",
+        '        if key is not _KEYS["mmaformal.solver.asking"]:\n',
+        "        if False:\n",
+        holes("test_only_the_asker_makes_an_obligation"),
+    ),
+    Mutant(
+        _ANSWERS,
+        "a proof may be made of anything",
+        "        if not self.obligations or not all(isinstance(each, Obligation) for each in self.obligations):\n",
+        "        if False:\n",
+        holes("test_a_proof_is_made_of_obligations"),
+    ),
+    Mutant(
+        _ASKING,
+        "any answer proves something",
+        '    if outcome.verdict != "unsat":\n',
+        "    if False:\n",
+        holes("test_only_the_asker_makes_an_obligation"),
+    ),
+    Mutant(
+        _KERNEL,
+        "a lemma has the words of whoever asked first",
+        "        return restated(known, name, lemma.statement)",
+        "        return known",
+        holes("test_a_lemma_is_told_in_its_own_words"),
+    ),
+    Mutant(
+        _KERNEL,
+        "a theorem may be about nothing",
+        "        cache.demand_premises(asker, theorem)\n",
+        "",
+        holes("test_a_theorem_is_about_something"),
+    ),
+    Mutant(
+        _KERNEL,
+        "an implication may be about nothing",
+        "        if self.conclusion is not None and z3.is_implies(self.conclusion):\n",
+        "        if False:\n",
+        holes("test_the_premise_of_an_implication_is_one"),
+    ),
+    Mutant(
+        _ASKING,
+        "values that meet premises are not put into them",
+        "            if z3.is_false(z3.simplify(z3.substitute(simplified, *pairs) if pairs else simplified)):\n",
+        "            if False:\n",
+        holes("test_values_of_premises_are_put_into_them"),
+    ),
+    Mutant(
+        _RULES,
+        "a relation may have the rule's own constants",
+        '        self._look_for_own("the relation", said, self.counted)\n',
+        "",
+        ruled("test_zero_is_not_three_by_a_relation_of_the_rules_own_constants"),
+    ),
+    Mutant(
+        _RULES,
+        "a relation may be another one each time",
+        "        if not moved.eq(again):\n",
+        "        if False:\n",
+        ruled("test_a_rule_looks_at_its_side_conditions"),
+    ),
+    Mutant(
+        _RULES,
+        "what is given may be about the number",
+        '        self._look_for_own("what is given", self.given, self.counted)\n',
+        "",
+        ruled("test_a_rule_looks_at_its_side_conditions"),
+    ),
+    Mutant(
+        _RULES,
+        "whoever comes makes a conclusion",
+        "        if type(step) not in (Instance, Successor, Ascent):\n",
+        "        if False:\n",
+        ruled("test_a_rule_makes_its_own_conclusion"),
+    ),
+    Mutant(
+        _RULES,
+        "a theorem may be assumed",
+        """        raise RuleError(f"a theorem has no premises: claim what follows if {what} as an implication")\n""",
+        "        return super().assume(what, link)\n",
+        ruled("test_a_theorem_has_no_premises"),
     ),
 )

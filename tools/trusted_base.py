@@ -1,0 +1,242 @@
+"""What has to be right for a `Proof` to mean what it says: counted, by file, with a reason for each.
+
+    python tools/trusted_base.py            print the tables
+    python tools/trusted_base.py --write    write them into docs/proofs.md
+
+The files of `BASE` are listed by hand.  Those that state conclusions, name rules or say `Holds` are found in the
+sources: none can be left out.  Lines are lines of code: no comments, docstrings or blank lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "proofs.md"
+BEGIN, END = "<!-- begin of what tools/trusted_base.py writes -->", "<!-- end of it -->"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file or a folder, and why it has to be right."""
+
+    path: str  #: below the repository
+    reason: str
+
+    @property
+    def lines(self) -> int:
+        place = ROOT / self.path
+        return sum(map(lines_of, sorted(place.rglob("*.py")) if place.is_dir() else [place]))
+
+
+BASE: dict[str, tuple[Part, ...]] = {
+    "The kernel": (
+        Part(
+            "mmaformal/proof/kernel.py", "lemmas of inferences, the composition, and who may make a `Proof`"
+        ),
+        Part(
+            "mmaformal/proof/composition.py",
+            "claims that are proved as they are made: the class `Composing` alone",
+        ),
+        Part(
+            "mmaformal/proof/rules.py", "the rules Instance, Successor and Ascent, and their side conditions"
+        ),
+        Part(
+            "mmaformal/proof/lemmas.py",
+            "the class `Argument` alone: ranges of lanes are proved by their trace",
+        ),
+        Part("mmaformal/lanes.py", "what 64-bit lanes compute, as terms, with a rule for each operation"),
+    ),
+    "Questions and answers": (
+        Part(
+            "mmaformal/solver/asking.py",
+            "what is refuted, constants in the place of terms, what an `unsat` counts for",
+        ),
+        Part("mmaformal/solver/terms.py", "the constants of a term; constants that it does not have"),
+        Part(
+            "mmaformal/solver/script.py", "the script says what the terms say, and has one thing of each name"
+        ),
+        Part("mmaformal/solver/answers.py", "obligations are made by the asker, proofs by the kernel"),
+        Part(
+            "mmaformal/solver/evidence.py",
+            "what is known of a script is of that script, and not contradicted",
+        ),
+        Part("mmaformal/solver/portfolio.py", "an answer is to the script that was asked"),
+        Part("mmaformal/solver/worker.py", "the solvers are given the script, and `unsat` is what they said"),
+        Part("mmaformal/solver/splitting.py", "of `--confirm` alone: cases are all there are"),
+        Part("mmaformal/solver/confirming.py", "of `--confirm` alone: every case is settled"),
+        Part(
+            "mmaformal/campaign.py",
+            "which lemmas are those of which instruction; what was answered in other processes",
+        ),
+    ),
+    "What both encodings are": (
+        Part("mmaformal/cases/encodings.py", "traces of both encodings on the same inputs"),
+        Part("mmaformal/cases/inputs.py", "the constants that stand for the inputs"),
+        Part("mmaformal/cases/codes.py", "which codes are NaNs, infinities, zeros"),
+        Part("mmaformal/cases/relations.py", "two runs on related inputs: what properties say"),
+        Part(
+            "mmaformal/cases/out_of_order.py", "the order of codes, for monotonicity and the rule Successor"
+        ),
+        Part("mmaformal/proof/encoding_links.py", "`same_code` alone: what equality of the encodings is"),
+        Part(
+            "mmaformal/proof/definitions.py",
+            "what it is that a code is a number rounded, as a claim about terms",
+        ),
+        Part("mmaformal/formats.py", "the formats"),
+        Part("mmaformal/algorithms.py", "the specification: which algorithm, with which parameters"),
+        Part("encodings/smt", "the SMT encoding: properties are statements about it"),
+        Part("encodings/executable", "the executable encoding, proved equal; `blocks.where` knows its lanes"),
+    ),
+    "What is counted or followed in Python": (
+        Part(
+            "mmaformal/facts/chains.py",
+            "the loops of both encodings, followed on tokens (induction over steps)",
+        ),
+        Part("mmaformal/analysis/units.py", "constants of a unit's bound, beside those of the lemmas"),
+        Part("mmaformal/analysis/programs.py", "constants of a program's bound"),
+        Part("mmaformal/analysis/arithmetic.py", "the numbers of a format, as fractions"),
+        Part("queries/constraints.py", "what `where` allows"),
+    ),
+    "Sign-off of a design": (
+        Part("mmaformal/hardware/yosys.py", "what yosys is asked to do with the Verilog; yosys itself"),
+        Part(
+            "mmaformal/hardware/rtlil.py",
+            "that each bit of a design has one driver, which yosys takes for granted",
+        ),
+        Part("mmaformal/hardware/read_btor2.py", "BTOR2 as terms"),
+        Part("mmaformal/hardware/undefined.py", "undefined signals are free"),
+        Part("mmaformal/hardware/module.py", "which port is which input"),
+    ),
+}
+
+#: What only modules do that make or name proofs, by where it is imported from.
+_MADE = {
+    "mmaformal.proof.kernel": {"prove", "direct", "gathered", "together", "by_rule"},
+    "mmaformal.proof.composition": {"Rule"},
+    "mmaformal.solver.answers": {"made_by"},
+    "mmaformal.solver.asking": {"obligation", "restated"},
+}
+_SAID = {"Holds": "says `Holds`", "Equal": "says `Equal`"}
+#: One of these words is in the text of every such module: the others need not be parsed.
+_HINTS = re.compile(
+    r"\b(prove|direct|gathered|together|by_rule|Rule|made_by|obligation|restated|Holds|Equal|conclude|conclude_all"
+    r"|theorem|rests_on)\b"
+)
+_CONCLUDES = {"conclude", "conclude_all", "theorem"}
+_RULES = {"by_rule", "rests_on", "Rule"}
+
+
+@functools.cache
+def lines_of(file: Path) -> int:
+    """Its lines of code."""
+    text = file.read_text(encoding="utf-8")
+    tree, left = ast.parse(text), set()
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            left |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    said = enumerate(text.splitlines(), 1)
+    return sum(1 for i, line in said if i not in left and line.strip() and not line.lstrip().startswith("#"))
+
+
+def uses(text: str) -> list[str]:
+    """What a module does with proofs: each a few words; empty if nothing has to be believed of it for a proof."""
+    if not _HINTS.search(text):
+        return []
+    tree, found = ast.parse(text), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            made = {alias.name for alias in node.names} & _MADE.get(node.module or "", set())
+            found |= {"names a rule" if name in _RULES else "makes proofs" for name in made}
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+            if name in _SAID:
+                found.add(_SAID[name])
+            if isinstance(called, ast.Attribute) and called.attr in _CONCLUDES:
+                found.add("states a conclusion")
+            if isinstance(called, ast.Attribute) and called.attr in _RULES:
+                found.add("names a rule")
+    return sorted(found)
+
+
+def sources() -> Iterator[Path]:
+    for folder in ("mmaformal", "queries"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            if "encodings" not in file.relative_to(ROOT).parts[:2]:
+                yield file
+
+
+@functools.cache
+def stating() -> tuple[Part, ...]:
+    """The modules that are not in `BASE`, but state conclusions, name rules, or make proofs and answers of them."""
+    known = {part.path for parts in BASE.values() for part in parts}
+    found = []
+    for file in sources():
+        path = file.relative_to(ROOT).as_posix()
+        if path not in known and (done := uses(file.read_text(encoding="utf-8"))):
+            found.append(Part(path, ", ".join(done)))
+    return tuple(found)
+
+
+STATING = "Statements"
+
+
+def parts() -> dict[str, tuple[Part, ...]]:
+    return {**BASE, STATING: stating()}
+
+
+def tables() -> str:
+    """The tables, as Markdown."""
+    groups = parts()
+    total = {name: sum(part.lines for part in group) for name, group in groups.items()}
+    lines = ["| what | files and folders | lines of code |", "|---|---|---|"]
+    lines += [f"| {name} | {len(group)} | {total[name]} |" for name, group in groups.items()]
+    lines += [f"| all | {sum(map(len, groups.values()))} | {sum(total.values())} |", ""]
+    for name, group in groups.items():
+        lines += [f"**{name}**", "", "| file | lines | why |", "|---|---|---|"]
+        lines += [f"| `{part.path}` | {part.lines} | {part.reason} |" for part in group]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def written(text: str) -> str:
+    """The part of a document that this writes."""
+    return text.partition(BEGIN)[2].partition(END)[0]
+
+
+def listed(text: str) -> dict[str, tuple[int, str]]:
+    """Of each file in a document's tables, the lines and the reason."""
+    rows = re.findall(r"^\| `([^`]+)` \| (\d+) \| (.*) \|$", written(text), re.MULTILINE)
+    return {path: (int(lines), reason) for path, lines, reason in rows}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/proofs.md")
+    if not parser.parse_args(argv).write:
+        print(tables())
+        return 0
+    text = DOCUMENT.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        print(f"{DOCUMENT} has no place for the tables: {BEGIN}", file=sys.stderr)
+        return 1
+    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{tables()}\n{END}{after}", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
