@@ -53,7 +53,7 @@ def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
 @click.command()
 @click.argument("kinds", metavar="[KIND]…", nargs=-1)
 @click.option("--k", "groups", callback=_numbers, metavar="N,…", help="Group sizes (default 2,4,8,16,32).")
-@click.option("--frac-bits", callback=_numbers, metavar="N,…", help="Fractional bits (default 8,12,…,28).")
+@click.option("--frac-bits", callback=_numbers, metavar="N,…", help="Fractional bits (default 8,12,…,28,40).")
 @click.option(
     "--a", "fmt", default="bf16", metavar="FORMAT", help="Of a and b (default bf16, as the paper has it)."
 )
