@@ -5,16 +5,19 @@
     found.groups[0].answer      # the smallest input on which the model, and the model so changed, differ
 
 A change is another value of one parameter (`mmaformal.spaces.variants`).  The changes that make most rows right are
-taken, one after the other, until no row is wrong or no change makes fewer wrong; what no change explains is grouped by
-what is seen.
+taken, one after the other, until no row is wrong or no change makes fewer wrong.  Changes that together explain every
+row are the causes.  Others are candidates, told with the rows that they mend and those that they spoil, and are told at
+all only if they mend more than chance would (`mmaformal.queries.chance`).  What no change explains is grouped by what
+is seen.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +32,14 @@ from mmaformal.cases.run import results
 from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.queries.chance import Some, beyond_chance
 from mmaformal.queries.classes import values_text
 from mmaformal.queries.elimination import Recorded, differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
 from mmaformal.solver.answers import Answer, Different
+from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import variants
 from mmaformal.spaces.common import Types
 
@@ -44,6 +49,8 @@ _TRIED = 4096
 _FEW, _BEST = 48, 24
 #: Seconds for one smallest input.
 _EACH = 60.0
+#: Of the time that is left, what reading the rows may take, trying changes, and looking for what else explains them.
+_READING, _DESCENDING, _AROUND = 0.4, 0.6, 0.5
 
 #: What a parameter is about: the stage, and what of it.
 STAGES = {
@@ -79,6 +86,8 @@ class Group(ShortRepr):
     smallest: Mismatch
     change: tuple[str, object] | None = None  #: the parameter and its value that explain them
     answer: Answer | None = None  #: the model against the model so changed
+    spoils: int = 0  #: rows that the model gets right, and the model so changed wrong
+    cause: bool = False  #: whether the changes together explain every row; if not, this one is a candidate
 
     @property
     def explained(self) -> bool:
@@ -93,11 +102,12 @@ class Mismatches(ShortRepr):
     instruction: Instruction  #: the model
     rows: int
     groups: tuple[Group, ...]
-    candidate: Instruction | None  #: the model with the changes, if that explains every row
+    explained_by: Instruction | None  #: the model with the changes, if that explains every row
     #: other values of one parameter of it that explain every row too
     not_told: tuple[tuple[str, object], ...]
     tabled: tuple[str, ...]  #: instructions of the tables that explain every row
     seconds: float
+    complete: bool = True  #: whether all changes were tried on all rows; if not, the time was up
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -122,8 +132,8 @@ class Mismatches(ShortRepr):
         for number, group in enumerate(self.groups, 1):
             first, *rest = self._group_lines(group)
             lines += [f"{number}. {first}", *(f"   {line}" for line in rest)]
-        if self.candidate is not None:
-            spec = self.candidate.spec
+        if self.explained_by is not None:
+            spec = self.explained_by.spec
             lines.append(f"explains every row: {spec.text}")
             for name in dict.fromkeys(name for name, _ in self.not_told):
                 values = values_text([value for each, value in self.not_told if each == name])
@@ -131,15 +141,23 @@ class Mismatches(ShortRepr):
         if self.groups and self.tabled:
             more = f" and {len(self.tabled) - 3} more" if len(self.tabled) > 3 else ""
             lines.append(f"of the tables, these explain every row: {', '.join(self.tabled[:3])}{more}")
-        elif self.groups and self.candidate is None:
+        elif self.groups and self.explained_by is None:
             lines.append("no changes of the model explain every row: `mmaformal diagnose` tries all models")
+        if not self.complete:
+            lines.append(
+                "the time was up before all changes were tried on all rows: give it more with --timeout"
+            )
         return "\n".join(lines)
 
     def _group_lines(self, group: Group) -> list[str]:
         wrong = group.smallest
         d = self.instruction.d_format
+        what, rows = f"{group.kind}{self._changed(group)}", counted(group.rows, "row")
+        if group.change is not None and not group.cause:
+            what = f"candidate, for it does not explain every row: {what}"
+            rows = f"mends {rows}, spoils {group.spoils:,}"
         lines = [
-            f"{group.kind}{self._changed(group)}: {counted(group.rows, 'row')}, the smallest row {wrong.row}: "
+            f"{what}: {rows}, the smallest row {wrong.row}: "
             f"recorded {_told(wrong.recorded, d)}, modelled {_told(wrong.modelled, d)}"
         ]
         if isinstance(group.answer, Different):
@@ -170,6 +188,8 @@ class Mismatches(ShortRepr):
                 {
                     "kind": group.kind,
                     "rows": group.rows,
+                    "spoils": group.spoils,
+                    "cause": group.cause,
                     "change": None
                     if group.change is None
                     else {group.change[0]: parameter_text(group.change[1], group.change[0])},
@@ -178,7 +198,8 @@ class Mismatches(ShortRepr):
                 }
                 for group in self.groups
             ],
-            "explained_by": None if self.candidate is None else self.candidate.spec.text,
+            "explained_by": None if self.explained_by is None else self.explained_by.spec.text,
+            "complete": self.complete,
             "tabled": list(self.tabled),
             "not_told": [[name, parameter_text(value, name)] for name, value in self.not_told],
             "seconds": round(self.seconds, 2),
@@ -194,8 +215,8 @@ def explain_mismatches(
 ) -> Mismatches:
     """The mismatching rows of a recording in groups, and what explains each.
 
-    instruction: the model, by default that of the instruction recorded.  timeout: seconds for the smallest inputs.
-    progress: called with a line of text as the work goes on.
+    instruction: the model, by default that of the instruction recorded.  timeout: seconds for everything; where they
+    are up, the answer has what was found until then.  progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording or does not fit, NotModelledError where there is no model.
     """
@@ -205,38 +226,78 @@ def explain_mismatches(
     if model is None:
         raise NotModelledError(f"{given.path}: {given.label} is not modelled yet")
     require_fit(given, model)
-    say = progress or (lambda _: None)
-    rows = _File(given, model)
-    wrong, right = rows.some()
-    if not len(wrong):
-        return Mismatches(given, model, given.rows, (), None, (), (), time.monotonic() - start)
-    descent = _Descent(wrong, right, say)
-    changes, nearest = descent.from_model(model.spec)
-    explains = not rows.any_wrong(nearest)
-    not_told = [
-        (name, value)
-        for name, spec in (descent.explaining(nearest) if explains else ())
-        for value in _differing(nearest, spec).values()
-        if not rows.any_wrong(spec)
-    ]
-    groups = rows.groups(changes)
-    deadline = time.monotonic() + timeout
-    groups = [_asked(model, group, deadline, say) for group in groups]
+    work = _Work(_File(given, model), start + checked_timeout(timeout), progress or (lambda _: None))
+    work.read()
+    if not work.wrong:
+        return Mismatches(given, model, work.rows.seen, (), None, (), (), work.elapsed, work.complete)
+    work.descend()
+    groups = work.rows.groups(work.changes, work.explains)
+    work.look_around()
     return Mismatches(
         given,
         model,
-        given.rows,
-        tuple(groups),
-        model.replace(**_differing(model.spec, nearest)) if explains else None,
-        tuple(not_told),
-        tuple(
-            label
-            for spec in tabled(Types.of(model.spec), model.k)
-            if not rows.any_wrong(spec)
-            for label in known_as(spec)
-        ),
-        seconds=time.monotonic() - start,
+        work.rows.seen,
+        tuple(_asked(model, group, work.deadline, work.say) for group in groups),
+        model.replace(**_differing(model.spec, work.nearest)) if work.explains else None,
+        tuple(work.not_told),
+        tuple(work.tabled),
+        work.elapsed,
+        work.complete,
     )
+
+
+class _Work:
+    """What is found of a file's rows, step by step; each step ends when its part of the time is up."""
+
+    def __init__(self, rows: _File, deadline: float, say: Progress) -> None:
+        self.rows, self.deadline, self.say = rows, deadline, say
+        self.start = time.monotonic()
+        self.complete, self.explains = True, False
+        self.wrong = 0
+        self.nearest = rows.spec
+        self.changes: dict[str, object] = {}
+        self.not_told: list[tuple[str, object]] = []
+        self.tabled: list[str] = []
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.start
+
+    def _part(self, part: float) -> Deadline:
+        """So much of the time that is left."""
+        return Deadline(max(self.deadline - time.monotonic(), 0) * part)
+
+    def read(self) -> None:
+        """The rows that the model gets wrong."""
+        until = self.start + (self.deadline - self.start) * _READING
+        self.some = self.rows.some(until)
+        self.wrong = self.some.wrongs
+        self.complete = self.rows.seen == self.rows.recording.rows
+
+    def descend(self) -> None:
+        """The changes, and the model with all of them."""
+        descent = _Descent(self.some, self.say)
+        with self._part(_DESCENDING) as trying:
+            descent.from_model(self.rows.spec)
+        self.complete &= not trying.expired
+        self.nearest, self.explains = descent.current, False
+        if not descent.wrong:
+            self.explains = not self.rows.any_wrong(descent.current)
+        if not self.explains:
+            self.nearest = descent.beyond_chance()
+        self.changes = descent.named(self.rows.spec, self.nearest)
+        self.descent = descent
+
+    def look_around(self) -> None:
+        """What else explains every row: other values of one parameter, and instructions of the tables."""
+        with self._part(_AROUND) as looking:
+            for spec in tabled(self.rows.types, self.rows.model.k):
+                if not self.rows.any_wrong(spec):
+                    self.tabled += known_as(spec)
+            for _, spec in self.descent.explaining(self.nearest) if self.explains else ():
+                if not self.rows.any_wrong(spec):
+                    self.not_told += _differing(self.nearest, spec).items()
+        self.complete &= not looking.expired
 
 
 def _told(code: int, fmt: Format) -> str:
@@ -262,7 +323,7 @@ def _asked(model: Instruction, group: Group, deadline: float, progress: Progress
     row = group.smallest
     known = Codes(row.a, row.b, row.c, row.scale_a, row.scale_b)
     answer = find_difference(model, model.replace(**{name: value}), known=known, timeout=min(left, _EACH))
-    return Group(group.kind, group.rows, group.smallest, group.change, answer)
+    return replace(group, answer=answer)
 
 
 def kind_of(name: str, value: object, was: object) -> str:
@@ -280,44 +341,63 @@ def kind_of(name: str, value: object, was: object) -> str:
 class _Descent:
     """From a model to one that gets fewer rows wrong, one parameter at a time."""
 
-    def __init__(self, wrong: Recorded, right: Recorded, progress: Progress) -> None:
-        self.wrong, self.right, self.progress = wrong, right, progress
+    def __init__(self, some: Some, progress: Progress) -> None:
+        self.some, self.progress = some, progress
+        self.wrong = some.wrongs
+        self.path: list[
+            tuple[str, DotAdd, int]
+        ] = []  #: parameters, the models, and how many were tried for each
 
-    def from_model(self, spec: DotAdd) -> tuple[dict[str, object], DotAdd]:
-        """The changes, those that make most rows right first; and the model with all of them."""
-        current, wrong, path = spec, len(self.wrong), list[str]()
-        while wrong:
-            self.progress(f"{wrong:,} of {len(self.wrong):,} rows wrong: {current.text}")
-            ranked = self._ranked(current)
-            if not ranked or ranked[0][0] >= wrong:
+    def from_model(self, spec: DotAdd) -> None:
+        """The changes that make most rows right, one after the other."""
+        self.path = [("", spec, 0)]
+        while self.wrong:
+            self.progress(f"{self.wrong:,} of {self.some.wrongs:,} rows wrong: {self.current.text}")
+            tried, ranked = self._ranked(self.current)
+            if not ranked or ranked[0][0] >= self.wrong:
                 break
             wrong, _, name, current = ranked[0]
-            path.append(name)
-        changes = _differing(spec, current)
-        return {name: changes[name] for name in dict.fromkeys(path) if name in changes}, current
+            self.path.append((name, current, tried))
+            self.wrong = wrong
+
+    @property
+    def current(self) -> DotAdd:
+        return self.path[-1][1]
+
+    def beyond_chance(self) -> DotAdd:
+        """The model of the first changes, each of which mends more than chance would."""
+        pairs = zip(self.path, self.path[1:], strict=False)
+        for (_, before, _), (_, after, tried) in pairs:
+            if not beyond_chance(self.some, before, after, tried):
+                return before
+        return self.current
+
+    def named(self, spec: DotAdd, nearest: DotAdd) -> dict[str, object]:
+        """The parameters in which a model differs from the first, in the order in which they were changed."""
+        changes = _differing(spec, nearest)
+        return {name: changes[name] for name, _, _ in self.path if name in changes}
 
     def explaining(self, spec: DotAdd) -> list[tuple[str, DotAdd]]:
         """The models that differ from one in a parameter and explain all of the rows tried."""
         few = slice(0, _FEW)
         return [
-            (name, each) for name, each in variants(spec) if not (self._wrong(each, few) or self._wrong(each))
+            (name, each)
+            for name, each in variants(spec)
+            if not (self.some.count(each, few) or self.some.count(each))
         ]
 
-    def _ranked(self, current: DotAdd) -> list[tuple[int, tuple[int, ...], str, DotAdd]]:
-        """The best variants of a model, with how many rows each gets wrong."""
+    def _ranked(self, current: DotAdd) -> tuple[int, list[tuple[int, tuple[int, ...], str, DotAdd]]]:
+        """How many variants a model has, and the best, with how many rows each gets wrong."""
         few = slice(0, _FEW)
         tried = [
-            (self._wrong(spec, few), (_distance(current, spec, name), place), name, spec)
+            (self.some.count(spec, few), (_distance(current, spec, name), place), name, spec)
             for place, (name, spec) in enumerate(variants(current))
         ]
         tried.sort(key=lambda each: each[:2])
         bound = tried[min(_BEST, len(tried)) - 1][0] if tried else 0
         best = [each for each in tried if each[0] <= bound]
-        exact = [(self._wrong(spec), near, name, spec) for _, near, name, spec in best]
-        return sorted(exact, key=lambda each: each[:2])
-
-    def _wrong(self, spec: DotAdd, where: slice = slice(None)) -> int:
-        return int(self.wrong.differ(spec, where).sum() + self.right.differ(spec, where).sum())
+        exact = [(self.some.count(spec), near, name, spec) for _, near, name, spec in best]
+        return len(tried), sorted(exact, key=lambda each: each[:2])
 
 
 def _distance(x: DotAdd, y: DotAdd, name: str) -> int:
@@ -339,37 +419,57 @@ class _File:
     def __init__(self, recording: Recording, model: Instruction) -> None:
         self.recording, self.model, self.spec = recording, model, model.spec
         self.types = Types.of(self.spec)
+        self.seen = recording.rows  #: those that were read in time
 
     def blocks(self) -> Iterator[tuple[int, Recorded, NDArray[np.uint64]]]:
         """The first row of a block, the block, and what the model gives."""
         done = 0
         for block in self.recording.blocks():
+            if done >= self.seen:
+                break
             rows = Recorded.of(block, self.types, self.spec.k)
             yield done, rows, results(self.spec, rows.rows.codes)
             done += len(rows.d)
 
-    def some(self) -> tuple[Recorded, Recorded]:
-        """Rows that the model gets wrong, and rows that it gets right, those of the file's beginning."""
+    def some(self, until: float) -> Some:
+        """Rows that the model gets wrong, and rows that it gets right, those of the file's beginning.
+
+        What is read until then, in `time.monotonic`, is all that counts from now on.
+        """
         found: tuple[list[Recorded], list[Recorded]] = [], []
+        counts, seen = [0, 0], 0
         for _, rows, modelled in self.blocks():
             wrong = differ(self.spec, modelled, rows.d)
-            for kept, which in zip(found, (wrong, ~wrong), strict=True):
-                room = _TRIED - sum(map(len, kept))
-                kept.append(rows.at(np.nonzero(which)[0][:room]))
-        return Recorded.join(found[0]), Recorded.join(found[1])
+            for i, which in enumerate((wrong, ~wrong)):
+                counts[i] += int(which.sum())
+                room = _TRIED - sum(map(len, found[i]))
+                found[i].append(rows.at(np.nonzero(which)[0][:room]))
+            seen += len(rows.d)
+            if time.monotonic() > until:
+                break
+        self.seen = seen
+        return Some(Recorded.join(found[0]), Recorded.join(found[1]), *counts)
 
     def any_wrong(self, spec: DotAdd) -> bool:
         return any(rows.differ(spec).any() for _, rows, _ in self.blocks())
 
-    def groups(self, changes: dict[str, object]) -> list[Group]:
-        """The mismatching rows, each by the first change that explains it alone, by all, or by what is seen."""
+    def groups(self, changes: dict[str, object], causes: bool) -> list[Group]:
+        """The mismatching rows, each by the first change that explains it alone, by all, or by what is seen.
+
+        causes: whether the changes together explain every row.
+        """
+        spoils: Counter[tuple[str, object]] = Counter()
         kinds: dict[tuple[str, tuple[str, object] | None], _Smallest] = {}
         single = [
             (name, value, self.spec.replace(**{name: value})) for name, value in self._possible(changes)
         ]
         together = self.spec.replace(**changes) if len(changes) > 1 else None
         for first, block, modelled in self.blocks():
-            where = np.nonzero(differ(self.spec, modelled, block.d))[0]
+            wrong = differ(self.spec, modelled, block.d)
+            where = np.nonzero(wrong)[0]
+            right = block.at(np.nonzero(~wrong)[0])
+            for name, value, spec in single if not causes else ():
+                spoils[name, value] += int(right.differ(spec).sum())
             rows, gives = block.at(where), modelled[where]
             left = np.ones(len(where), np.bool_)
             for name, value, spec in single:
@@ -385,7 +485,14 @@ class _File:
                 self._add(kinds, (f"unexplained: {kind}", None), first + where, rows, gives, left & seen)
                 left &= ~seen
         return [
-            Group(kind, found.count, found.mismatch, change)
+            Group(
+                kind,
+                found.count,
+                found.mismatch,
+                change,
+                spoils=spoils[change] if change is not None else 0,
+                cause=causes and change is not None,
+            )
             for (kind, change), found in kinds.items()
             if found.mismatch is not None
         ]

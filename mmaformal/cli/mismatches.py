@@ -26,7 +26,7 @@ from mmaformal.cli.terminal import Status
 )
 @options.replace
 @options.model
-@options.timeout(120.0, "for the smallest inputs")
+@options.timeout(120.0, "for everything")
 @options.json
 @click.option(
     "--cuda",
