@@ -154,7 +154,7 @@ def gfda(
     block: int = 32,
 ) -> Instruction:
     """GFDA, grouped fused dot-add: each `group` products are added, aligned to the largest exponent of their group with
-    `group_bits` fractional bits (default: as many as lose nothing, or the 40 that the encodings hold); these sums and c
+    `group_bits` fractional bits (default: as many as lose nothing, or 40); these sums and c
     are then aligned and added as fda does with products.
 
     With a scale format, of e2m1, groups are added exactly, in fixed point, and scaled, one pair of scales for each

@@ -169,7 +169,7 @@ def _accumulation(proving: Composing) -> list[z3.BoolRef]:
     first = z3.Implies(positive, within(r - q, (1 + U - 1) * aq + 1 * (1 + U) * G))
     made = [proving.claim("first product", "of one product, R = 1 + U and m = 1", first)]
 
-    before = z3.And(R >= 1 + U, m >= 1, within(exact, T), within(s - exact, (R - 1) * T + m * R * G))
+    before = z3.And(R >= 1, m >= 1, within(exact, T), within(s - exact, (R - 1) * T + m * R * G))
     off, product = (R - 1) * T + m * R * G, U * aq + G
     size = z3.Implies(z3.And(positive, before), within(s + r, T + aq + off + product))
     size = proving.claim("size", "a sum is at most all products and what is off so far", size)
