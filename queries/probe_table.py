@@ -390,16 +390,28 @@ def _nan(spec: DotAdd, found: Probed) -> Line:
 
 def page(progress: Callable[[str], None]) -> tuple[str, int]:
     """The page, and how many lines of it are wrong."""
-    rows, counts = [], Counter[str]()
+    rows, counts, checks = [], Counter[str](), Counter[str]()
     for spec, instructions in distinct().items():
         found = probe(instructions[0])
         lines = compare(spec, found)
         counts.update(line.verdict for line in lines)
+        checks.update([_kind(found)])
         rows.append(_row(instructions[0], found, lines))
         progress(
             f"{instructions[0].label}: {', '.join(x.parameter for x in lines if x.verdict == WRONG) or 'right'}"
         )
-    return _HEAD.format(**_counted(counts), specs=len(rows)) + "\n".join(rows) + "\n", counts[WRONG]
+    head = _HEAD.format(**_counted(counts), **_checks(checks), specs=len(rows))
+    return head + "\n".join(rows) + "\n", counts[WRONG]
+
+
+def _kind(found: Probed) -> str:
+    """What became of the model that was read."""
+    assert found.check is not None
+    return "right" if found.check.right else "partly" if found.check.rows else "none"
+
+
+def _checks(counts: Counter[str]) -> dict[str, int]:
+    return {name: counts[name] for name in ("right", "partly", "none")}
 
 
 def _counted(counts: Counter[str]) -> dict[str, int]:
@@ -414,7 +426,15 @@ def _row(instruction: Instruction, found: Probed, lines: list[Line]) -> str:
     )
     untold = ", ".join(x.parameter for x in lines if x.verdict == NOT_TOLD)
     model = f"{instruction.algorithm} {instruction.parameters.describe()}".strip()
-    return f"| {instruction.label} | {model} | {read} | {bounded or '–'} | {untold or '–'} | {found.rows:,} |"
+    told = f"{read} | {bounded or '–'} | {untold or '–'} | {_reproduced(found)}"
+    return f"| {instruction.label} | {model} | {told} | {found.rows:,} |"
+
+
+def _reproduced(found: Probed) -> str:
+    """How many rows the model that was read gives, or why there is none."""
+    check = found.check
+    assert check is not None
+    return f"{check.agree:,} of {check.rows:,}" if check.rows else check.why_not or "–"
 
 
 def _alike(found: list[tuple[str, str]]) -> Iterator[str]:
@@ -437,8 +457,13 @@ Not read back of any: `dot_bits` beyond `sum_bits` + 1 (what is kept there is cu
 no product is small enough for a zero's exponent to matter (fp16 and fp8 with fp32 results); what a product below d's
 range becomes where there is none. Block scales are 1.
 
-| instruction | model | read back | read as far as the types reach | not told | rows |
-|---|---|---|---|---|---|
+The model that was read, a tree of sums with what each keeps, was then run on 1,000 rows of finite numbers whose
+products and sums are in d's range, signs of zeros aside: of **{right}** specifications it gives every answer, of
+**{partly}** not all (the column *reproduced* says how many), and of **{none}** what was read is not enough to make one
+(the column says what is missing).
+
+| instruction | model | read back | read as far as the types reach | not told | reproduced | rows |
+|---|---|---|---|---|---|---|
 """
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import exponent_of
-from mmaformal.probes.box import Box, Row, Terms, power
+from mmaformal.probes.box import Box, Row, Terms, code_of, power
 from mmaformal.probes.modes import POINTS, agreeing
 
 #: No more places than these are asked for.
@@ -78,12 +78,58 @@ def cancelling(box: Box, large: tuple[int, int], small: int) -> Kept | None:
     cut, end = agreeing(answers), _trace(box, pair, small, last)
     if not cut and end is not None:
         cut = agreeing({x: y for x, y in answers.items() if exponent_of(x) >= end - last})
-    reach = top - end if end is not None and set(cut) <= _LEAVE_TRACES else None
+    reach = top - end if end is not None and set(cut) <= LEAVE_TRACES else None
     return Kept(kept - 1, False, cut, top, (*beside[kept - 1 : kept + 1], *rows[:_SHOWN]), reach)
 
 
 #: roundings in which a term of some sign is seen however small it is
-_LEAVE_TRACES = {"RD", "RU", "RA", "RO"}
+LEAVE_TRACES = {"RD", "RU", "RA", "RO"}
+
+
+def carried(box: Box, places: tuple[int, int], after: int) -> Kept | None:
+    """What the result of a sum keeps for the next one: M and a small term at two places of it, −M in the next sum.
+
+    M is 3 · 2^e, so that the sum is of one binade on either side.
+    """
+    large, small = places
+    top = min(box.largest_product, box.types.c.max_exponent, box.types.d.max_exponent) - 1
+    least = max(box.least_result, top - MOST)
+    ladder = [e for e in range(top - least + 1) if box.holds(small, power(top - e))]
+    pair = {large: power(top) * 3 / 2, after: -power(top) * 3 / 2}
+    if len(ladder) < 2 or not box.can_hold(pair) or not box.can_hold({x: -y for x, y in pair.items()}):
+        return None
+    rows = box.ask([{**pair, small: power(top - e)} for e in ladder])
+    n = _leading(box.number(row) == power(top - e) for row, e in zip(rows, ladder, strict=True))
+    if n == 0 or ladder[:n] != list(range(n)):
+        return None
+    if n == len(ladder):
+        return Kept(n - 1, True, (), top, (rows[-1],))
+    last, answers = power(top - n + 1), {}
+    cases = {x: {**{k: _sign(x) * y for k, y in pair.items()}, small: x * last} for x in POINTS}
+    cases = {x: case for x, case in cases.items() if box.can_hold(case)}
+    for x, row in zip(cases, box.ask(list(cases.values())), strict=True):
+        answers[x] = _in_places(box, row, top - n + 1)
+    cut = agreeing(answers) if len(answers) > len(POINTS) // 2 else ()
+    return Kept(n - 1, False, cut, top, tuple(rows[n - 1 : n + 1]))
+
+
+def _sign(x: Fraction) -> int:
+    return 1 if x > 0 else -1
+
+
+def normalised(box: Box, places: tuple[int, int, int], kept: Kept) -> bool | None:
+    """Whether a product of 2 or more is normalised before terms are aligned to it: then a term is lost that is kept
+    beside 1; None where these types cannot tell."""
+    x, y, small = places
+    a, b, top = box.types.a, box.types.b, kept.large - 2
+    exponent = min(max(top // 2, top - b.max_exponent), a.max_exponent)
+    left, right = (code_of(fmt, power(e) * 3 / 2) for fmt, e in ((a, exponent), (b, top - exponent)))
+    term = {small: power(top - kept.places)}
+    if kept.more or left is None or right is None or not box.can_hold(term):
+        return None
+    factors, c = box.codes(term)
+    row = box.ask_codes([({x: (left, right), y: (left | a.sign_mask, right), **factors}, c)])[0]
+    return box.number(row) != term[small]
 
 
 def _trace(box: Box, pair: Terms, small: int, last: int) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Row, Unit, power
 from mmaformal.probes.exactness import carries, products_exact
+from mmaformal.probes.kept import Kept
 from mmaformal.probes.masks import masked
+from mmaformal.probes.model import Check, ReadModel, checked
 from mmaformal.probes.modes import WORDS
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.special import Behaviour, Nans, nans, overflow, subnormals
@@ -53,11 +56,14 @@ class Probed(ShortRepr):
     nans: Nans
     rows: int = field(compare=False)  #: that the unit was asked
     evidence: tuple[Row, ...] = field(compare=False)  #: of the order
+    check: Check | None = None  #: the model read, run on other rows; None: it was not to be
 
     @property
     def summary(self) -> str:
-        """How many accumulator bits there are, in one line."""
-        return f"{self.name}: {accumulator(self)}"
+        """How many accumulator bits there are, in one line; and whether the model read is wrong somewhere."""
+        wrong = self.check is not None and self.check.rows and not self.check.right
+        but = f"; but {self.check.says}" if self.check is not None and wrong else ""
+        return f"{self.name}: {accumulator(self)}{but}"
 
     def __str__(self) -> str:
         t = self.types
@@ -70,6 +76,8 @@ class Probed(ShortRepr):
         if self.tree is not None:
             lines += [f"  {line}" for line in self.tree.to_text().splitlines()]
             lines += _sum_lines(self.tree, self.sums)
+        if self.check is not None:
+            lines += ["", *self.check.lines(t)]
         lines += ["", *(f"{each.says}" for each in (self.exact_products, self.carries))]
         if self.zero_exponent is not None:
             lines.append(self.zero_exponent.says)
@@ -104,6 +112,7 @@ class Probed(ShortRepr):
             "subnormals": [each.to_json() for each in self.subnormals],
             "overflow": [each.to_json() for each in self.overflow],
             "nans": self.nans.to_json(),
+            "check": self.check and self.check.to_json(),
         }
 
 
@@ -113,8 +122,10 @@ def accumulator(found: Probed) -> str:
         return f"how many bits its accumulator keeps is not told: {found.order}"
     result = _result(found.sums[0].rounded)
     fused = [each for each in found.sums if each.fused]
+    between = _between(found)
     if not fused:
-        return f"has no wide accumulator: every sum is of two terms; {result}"
+        return f"{between or 'has no wide accumulator: every sum is of two terms'}; {result}"
+    result = f"{between}; {result}" if between else result
     each = max(fused, key=lambda x: x.terms)
     kept = each.kept
     if kept is None:
@@ -125,6 +136,24 @@ def accumulator(found: Probed) -> str:
             f"loses no bit within {kept.places} places below {terms}, as far as these types reach; {result}"
         )
     return f"keeps {kept.places} fractional bits below {terms}; {result}"
+
+
+def _between(found: Probed) -> str:
+    """What sums keep for the next ones, if that is more than results have, or if it is not told."""
+    last = found.sums[0].rounded
+    inner = [each.carried for each in found.sums[1:]]
+    told = [kept for kept in inner if kept is not None]
+    wide = [kept for kept in told if last.places is None or last.more or kept.places > last.places]
+    if wide:
+        kept = min(wide, key=lambda each: each.places)
+        return f"keeps {kept.count} fractional bits from one sum to the next{_ways(kept)}"
+    if len(told) < len(inner) and not any(each.fused for each in found.sums):
+        return "adds two terms at a time; what is kept from one sum to the next cannot be told by these types"
+    return ""
+
+
+def _ways(kept: Kept) -> str:
+    return f", rounded {' or '.join(f'{WORDS[name]} ({name})' for name in kept.cut)}" if kept.cut else ""
 
 
 def _result(found: Rounded) -> str:
@@ -157,6 +186,7 @@ def probe(
     c_format: Format | str | None = None,
     d_format: Format | str | None = None,
     name: str | None = None,
+    check: int = 1000,
 ) -> Probed:
     """Read the arithmetic of a unit from its answers to chosen inputs: order, accumulator, roundings, special values.
 
@@ -176,7 +206,7 @@ def probe(
             raise TypeError(f"{unit.label} has its own K and formats: {extra[0]} is not to be given")
         s = unit.spec
         types = Types(s.a_format, s.b_format, s.c_format, s.d_format)
-        return _probed(Box(of_instruction(unit), types, unit.k), unit.label if name is None else name)
+        return _probed(Box(of_instruction(unit), types, unit.k), unit.label if name is None else name, check)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
     missing = [key for key, value in given.items() if value is None]
@@ -190,7 +220,7 @@ def probe(
         return np.asarray(unit(a, b, c))
 
     shown = str(getattr(unit, "__name__", "the unit")) if name is None else name
-    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown)
+    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown, check)
 
 
 def of_instruction(instruction: Instruction) -> Unit:
@@ -207,7 +237,7 @@ def of_instruction(instruction: Instruction) -> Unit:
     return answer
 
 
-def _probed(box: Box, name: str) -> Probed:
+def _probed(box: Box, name: str, check: int) -> Probed:
     if not 1 <= box.k <= MOST_PRODUCTS:
         raise ValueError(
             f"K = {box.k}: 1 to {MOST_PRODUCTS} products can be probed; a longer chain repeats its steps"
@@ -216,7 +246,7 @@ def _probed(box: Box, name: str) -> Probed:
     sums: tuple[Sum, ...] = ()
     if tree is not None:
         tree, sums = read_sums(box, tree)
-    return Probed(
+    found = Probed(
         name,
         box.types,
         box.k,
@@ -233,6 +263,13 @@ def _probed(box: Box, name: str) -> Probed:
         evidence=evidence,
         rows=box.asked,
     )
+    return replace(found, check=_checked(box, found, check)) if check else found
+
+
+def _checked(box: Box, found: Probed, rows: int) -> Check:
+    """The model that was read, run on other rows."""
+    told = found.exact_products, found.zero_exponent, found.subnormals
+    return checked(box, partial(ReadModel, box.types, found.tree, found.sums, *told), rows)
 
 
 def _order(box: Box) -> tuple[Tree | None, str, tuple[Row, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.groups import by_c, by_cancelling, with_groups
-from mmaformal.probes.kept import BesideC, Kept, beside_c, cancelling
+from mmaformal.probes.kept import LEAVE_TRACES, BesideC, Kept, beside_c, cancelling, carried, normalised
 from mmaformal.probes.modes import WORDS
 from mmaformal.probes.rounding import Rounded, rounded
 from mmaformal.probes.tree import Node, Tree, flat
@@ -23,6 +23,8 @@ class Sum(ShortRepr):
     beside_c: BesideC | None  #: of products beside a larger c
     rounded: Rounded
     groups_told: bool = True  #: whether products that are summed on their own first would have been seen
+    carried: Kept | None = None  #: what the next sum gets of the result; None: not told, or there is none
+    normalised: bool | None = None  #: whether products are normalised before they are aligned; None: not told
 
     @property
     def fused(self) -> bool:
@@ -67,8 +69,14 @@ class Sum(ShortRepr):
                 out.append(f"whether {whose} are summed first, exactly, cannot be told by these types")
         if self.rounded.cut_at is not None:
             out.append(f"a term beside a larger one: {self.rounded.cut_at} fractional places kept")
-        result = "result" if last else "result, as the sums after it leave it"
-        return [*out, f"{result}: {rounded_words(self.rounded)}"]
+        if self.normalised is not None:
+            by = "after they are normalised" if self.normalised else "by the exponents of their factors"
+            out.append(f"products are aligned {by}")
+        if last:
+            return [*out, f"result: {rounded_words(self.rounded)}"]
+        if self.carried is not None:
+            return [*out, f"result, as the next sum gets it: {carried_words(self.carried)}"]
+        return [*out, f"result, as the sums after it leave it: {rounded_words(self.rounded)}"]
 
     def to_json(self, tree: Tree) -> dict[str, object]:
         """Plain values."""
@@ -80,6 +88,8 @@ class Sum(ShortRepr):
             "beside_c": beside.kept.to_json() if beside and beside.kept else None,
             "normalised_cut": beside.normalised_cut if beside else None,
             "groups_told": self.groups_told,
+            "carried": self.carried and self.carried.to_json(),
+            "normalised": self.normalised,
             "rounded": self.rounded.to_json(),
         }
 
@@ -89,6 +99,14 @@ def _kept_words(kept: Kept) -> str:
     cut = f", the rest cut {ways}" if ways else ""
     drop = f"; a term more than {kept.reach} places below is dropped" if kept.reach is not None else ""
     return f"{kept.count} fractional places kept{cut}{drop}"
+
+
+def carried_words(kept: Kept) -> str:
+    """One sentence about what a sum hands to the next."""
+    if kept.more:
+        return f"{kept.count} fractional places"
+    ways = " or ".join(f"{WORDS[name]} ({name})" for name in kept.cut)
+    return f"{kept.count} fractional places, {ways or 'rounded in a way that is not told'}"
 
 
 def rounded_words(found: Rounded) -> str:
@@ -106,7 +124,8 @@ def rounded_words(found: Rounded) -> str:
 
 def read_sums(box: Box, tree: Tree) -> tuple[Tree, tuple[Sum, ...]]:
     """The tree with its groups, and each sum, the last one first."""
-    sums = [_read(box, node) for node in tree.sums]
+    after = {id(x): node for node in tree.sums for x in node.children if isinstance(x, Node)}
+    sums = [_read(box, node, after.get(id(node))) for node in tree.sums]
     replaced = {id(node): each.node for node, each in zip(tree.sums, sums, strict=True)}
     return Tree(_rebuilt(tree.root, replaced), tree.k), tuple(sums)
 
@@ -126,14 +145,25 @@ def slots(box: Box, node: Node) -> tuple[int | None, list[int], list[int]]:
     return c, products, own
 
 
-def _read(box: Box, node: Node) -> Sum:
+def _carried(box: Box, node: Node, after: Node | None) -> Kept | None:
+    """What the next sum gets of the result of a sum."""
+    if after is None or node.open or after.open:
+        return None
+    places = [min(part, key=lambda x: (x == box.c, x)) for part in node.parts]
+    places.sort(key=lambda x: x == box.c)
+    others = [min(part, key=lambda x: (x == box.c, x)) for part in after.parts if part != node.places]
+    return carried(box, (places[0], places[-1]), min(others, key=lambda x: x == box.c))
+
+
+def _read(box: Box, node: Node, after: Node | None) -> Sum:
     c, products, own = slots(box, node)
     product = small_c = None
-    beside = None
+    beside, unlike = None, None
     if len(node.children) > 2 and not node.open:
         x, y, *more = own if len(own) > 2 else [*own, *(p for p in products if p not in own)]
         if more:
             product = cancelling(box, (x, y), more[0])
+            unlike = normalised(box, (x, y, more[0]), product) if product is not None else None
         if c is not None:
             small_c = cancelling(box, (x, y), c)
     kept = product or small_c
@@ -142,7 +172,9 @@ def _read(box: Box, node: Node) -> Sum:
     if len(node.children) > 2 and c is not None and first.places is not None and own:
         tie = own[1] if len(own) > 1 else None
         beside = beside_c(box, first.places, tie, own[0], product.places if product else 0)
-        if kept is None or kept.more:
+        if beside.kept is not None and beside.kept.more and _leaves_traces(product or small_c):
+            beside = None  # a product is seen beside c however much of it is cut
+        elif kept is None or kept.more:
             kept = beside.kept
             first = rounded(box, order, kept.places if kept else None)
     fine = by_cancelling(box, own, product) if product is not None else None
@@ -150,4 +182,8 @@ def _read(box: Box, node: Node) -> Sum:
     told = fine is not None if c is None else coarse is not None and (fine is not None or not coarse)
     told = told or len(node.children) == 2
     found = with_groups(node, [*(fine or []), *(coarse or [])])
-    return Sum(found, product, small_c, beside, first, told)
+    return Sum(found, product, small_c, beside, first, told, _carried(box, node, after), unlike)
+
+
+def _leaves_traces(kept: Kept | None) -> bool:
+    return kept is not None and not kept.more and bool(kept.cut) and set(kept.cut) <= LEAVE_TRACES
