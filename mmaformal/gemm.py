@@ -124,13 +124,8 @@ def matmul(
     instruction = instruction_meant(instruction)
     problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, threads=threads)
-    _check_orders(
-        instruction,
-        accumulation,
-        order,
-        tile,
-        promote_every is not None or split_k != 1 or stream_k is not None,
-    )
+    divided = promote_every is not None or split_k != 1 or stream_k is not None
+    _check_orders(instruction, accumulation, order, tile, divided)
     pieces, longest = _pieces(problem.steps, promote_every, split_k, stream_k)
     if accumulation in ("kahan", "anti-kahan"):
         longest = 1

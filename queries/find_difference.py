@@ -38,7 +38,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
-from mmaformal.solver.asking import Asker, smtlib
+from mmaformal.solver.asking import Asker, first_found, smtlib, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
 from mmaformal.witness import Witness, WitnessError, results_differ
@@ -78,7 +78,7 @@ def find_difference(
     known: an input on which they differ, if one is known (not together with `where`): there is an answer at once, and
     what is asked is whether it is the smallest.  Of chains of many steps it is not used.
     timeout: seconds for everything; memory: megabytes per solver process; backends: solvers to use, by default all
-    that are installed; progress: called with a line of text as the work goes on.
+    that are installed; progress: called with a line of text as the work goes on, of the first input found too.
 
     Returns `Different` with a witness, `Equal` with a proof, or `Unknown` with the reason.  `Equal` is about both
     encodings: that those of x, and those of y, are equal is among its obligations.
@@ -91,7 +91,7 @@ def find_difference(
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
     left, right = comparable(x, y, instruction, other)
     constraints = as_constraints(where)
-    with Portfolio(backends, memory) as portfolio:
+    with Portfolio(backends, memory) as portfolio, watching(None, first_found(progress)):
         portfolio.head_start = _HEAD_START
         asker = Asker(portfolio, timeout)
         if long_chains.apply(left.spec, right.spec):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import Tabular, html_table
@@ -24,6 +24,7 @@ from mmaformal.queries import (
 )
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import first_found, watching
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
 
 _ALL: tuple[Property, ...] = (
@@ -86,14 +87,16 @@ def prove(
     timeout: float = 120.0,
     backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
+    progress: Callable[[str], None] | None = None,
 ) -> Answer:
     """Whether a property holds for an instruction: `prove("order-independence", hopper["HMMA.16816.F32"])`.
 
     `PROPERTIES` has the names; an instruction may be named too, "hopper HMMA.16816.F32".  Returns `Holds` with a proof
     about all inputs, `Fails` with an input, or `Unknown` with the reason; `timeout` in seconds, `memory` in
-    megabytes for each solver process.
+    megabytes for each solver process; `progress` is called with a line of text for each question that is asked.
 
     Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.
     """
     wanted = name if isinstance(name, Property) else property_named(name)
-    return wanted.prove(instruction_meant(instruction), timeout=timeout, backends=backends, memory=memory)
+    with watching(progress, first_found(progress)):
+        return wanted.prove(instruction_meant(instruction), timeout=timeout, backends=backends, memory=memory)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mmaformal.cli import terminal
+from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
 from mmaformal.solver.evidence import EvidenceStore, recording
 
@@ -27,6 +27,12 @@ settings.load_profile("mmaformal")
 def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long a machine takes is not what a test of stderr is about (tests/cli/test_terminal.py has progress)."""
     monkeypatch.setattr(terminal, "EVERY", math.inf)
+
+
+@pytest.fixture(autouse=True)
+def no_recall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test asked is not answered to another (tests/cli/test_recall.py has what is kept)."""
+    monkeypatch.setattr(recall, "enabled", False)
 
 
 # What a shell starts in the background ignores Ctrl-C, and so would the processes that tests send one to.

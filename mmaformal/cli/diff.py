@@ -10,6 +10,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, Recalled, kind
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -93,31 +94,49 @@ def diff(
     if c_file is not None:
         _check_c(left, right)
 
+    constraints = (*where, *(["gemm"] if gemm else []))
+    files = {"CUDA program": cuda, "C program": c_file, "recording": npz}
+    with options.remembering(evidence, no_cache) as store:
+
+        def ask() -> Answer:
+            return _asked(left, right, constraints, timeout, memory, solvers)
+
+        if evidence is None and smtlib is None and not any(files.values()):
+            answer = Question("diff", (left, right), *constraints, *solvers).ask(store, timeout, ask)
+        else:
+            answer = ask()
+    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
+    found = kind(answer)
+    code = answered(
+        text, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
+    )
+    if not isinstance(answer, Recalled):
+        for what, file in files.items():
+            if file is not None:
+                _write(answer, file, what)
+        if smtlib is not None:
+            answer.write_smtlib(smtlib)
+    return code
+
+
+def _asked(
+    left: Instruction,
+    right: Instruction,
+    constraints: tuple[str, ...],
+    timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+) -> Answer:
     from mmaformal.queries.find_difference import IncomparableError, find_difference
-    from mmaformal.solver.answers import Different, Unknown
     from mmaformal.solver.asking import watching
 
-    with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
+    with Status() as status, watching(status.show, status.found):
         try:
-            answer = find_difference(
-                left,
-                right,
-                where=(*where, *(["gemm"] if gemm else [])),
-                timeout=timeout,
-                memory=memory,
-                backends=solvers or None,
+            return find_difference(
+                left, right, where=constraints, timeout=timeout, memory=memory, backends=solvers or None
             )
         except IncomparableError as error:
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    differ = REFUTED if exit_code and isinstance(answer, Different) else SETTLED
-    code = answered(text, UNKNOWN if isinstance(answer, Unknown) else differ)
-    for file, what in ((cuda, "CUDA program"), (c_file, "C program"), (npz, "recording")):
-        if file is not None:
-            _write(answer, file, what)
-    if smtlib is not None:
-        answer.write_smtlib(smtlib)
-    return code
 
 
 def _write(answer: Answer, file: Path, what: str) -> None:

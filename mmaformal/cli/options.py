@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -267,15 +267,17 @@ verbose = click.option(
 class Renamed(click.Option):
     """An option that was called otherwise before: the old names are taken, and are not shown."""
 
-    def __init__(self, *args: Any, old: Sequence[str] = (), **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
+    def __init__(
+        self, param_decls: Sequence[str] | None = None, *, old: Sequence[str] = (), **attributes: object
+    ) -> None:
+        super().__init__(param_decls, **attributes)  # type: ignore[arg-type]
         self.old = list(old)
 
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+    def add_to_parser(self, parser: object, ctx: click.Context) -> None:
         shown = self.opts
         self.opts = [*shown, *self.old]
         try:
-            super().add_to_parser(parser, ctx)
+            super().add_to_parser(parser, ctx)  # type: ignore[arg-type]
         finally:
             self.opts = shown
 
@@ -354,7 +356,7 @@ solver = click.option(
 def evidence(command: Command) -> Command:
     """`--evidence FILE` and `--no-cache`."""
     command = click.option(
-        "--no-cache", is_flag=True, help="Ask again what was proved before, and record nothing."
+        "--no-cache", is_flag=True, help="Ask again what was asked before, and record nothing."
     )(command)
     return click.option(
         "--evidence",

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.recall import Question, Recalled, brief, kind
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.display import clipped, columns, width_to_fit
 from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
 
 #: Known here, so that completion need not import a solver.
 PROPERTY_NAMES = (
@@ -37,6 +43,10 @@ PROPERTY_NAMES = (
     "faithful-rounding",
     "correct-rounding-of-each-step",
 )
+
+
+#: Of each kind of answer.
+_STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 
 
 class _Property(options.Kind):
@@ -110,10 +120,9 @@ def prove(
 
     Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use; with --all, 0 where all are settled.
     """
-    from mmaformal.queries.properties import PROPERTIES
-    from mmaformal.queries.property import STATUS
-
     if listing:
+        from mmaformal.queries.properties import PROPERTIES
+
         statements = {each.name: each.statement for each in PROPERTIES.values()}
         return answered(json.dumps(statements, indent=2) if as_json else _table(statements), SETTLED)
     if where:
@@ -121,21 +130,35 @@ def prove(
     of, named = _about(wanted, arch, name, every)
     instruction = options.instruction_of(of, named, changes, chain)
 
-    from mmaformal.solver.asking import watching
+    with options.remembering(evidence, no_cache) as store:
 
-    if every:
-        with options.remembering(evidence, no_cache):
-            return _all(instruction, timeout, solvers, memory, verbose, as_json, smtlib)
-    assert wanted is not None
-    with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
-        answer = PROPERTIES[wanted.lower()].prove(
-            instruction, timeout=timeout, backends=solvers or None, memory=memory
-        )
+        def settled(name: str) -> Answer | Recalled:
+            def ask() -> Answer:
+                return _asked(name, instruction, timeout, solvers, memory)
+
+            if evidence is not None or smtlib is not None:
+                return ask()
+            return Question("prove", (instruction,), name, *solvers).ask(store, timeout, ask)
+
+        if every:
+            return _all(instruction, settled, verbose, as_json, smtlib)
+        assert wanted is not None
+        answer = settled(wanted.lower())
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    code = answered(text, STATUS[type(answer)])
-    if smtlib is not None:
+    code = answered(text, _STATUS[kind(answer)])
+    if smtlib is not None and not isinstance(answer, Recalled):
         answer.write_smtlib(smtlib)
     return code
+
+
+def _asked(
+    name: str, instruction: Instruction, timeout: float, solvers: tuple[str, ...], memory: int
+) -> Answer:
+    from mmaformal.queries.properties import PROPERTIES
+    from mmaformal.solver.asking import watching
+
+    with Status(f"{name}: starting") as status, watching(status.show, status.found):
+        return PROPERTIES[name].prove(instruction, timeout=timeout, backends=solvers or None, memory=memory)
 
 
 def _about(
@@ -166,43 +189,30 @@ def _about(
 
 def _all(
     instruction: Instruction,
-    timeout: float,
-    solvers: tuple[str, ...],
-    memory: int,
+    settled: Callable[[str], Answer | Recalled],
     verbose: bool,
     as_json: bool,
     smtlib: Path | None,
 ) -> int:
     """Every property of an instruction, a row each as it is settled."""
-    from mmaformal.queries.properties import PROPERTIES
-    from mmaformal.solver.answers import Fails, Unknown
-    from mmaformal.solver.asking import watching
-
-    answers = {}
-    wide = max(map(len, PROPERTIES))
-    for each in PROPERTIES.values():
-        with Status(f"{each.name}: starting") as status, watching(status.show):
-            answer = each.prove(instruction, timeout=timeout, backends=solvers or None, memory=memory)
-        answers[each.name] = answer
-        if smtlib is not None:
-            answer.write_smtlib(smtlib / each.name)
+    answers: dict[str, Answer | Recalled] = {}
+    wide = max(map(len, PROPERTY_NAMES))
+    for name in PROPERTY_NAMES:
+        answers[name] = answer = settled(name)
+        if smtlib is not None and not isinstance(answer, Recalled):
+            answer.write_smtlib(smtlib / name)
         if as_json:
             continue
-        if not answers.keys() - {each.name}:
+        if len(answers) == 1:
             answered(f"{instruction.label}, every property for all inputs:\n", SETTLED)
-        more = ", ".join(number.text for number in answer.numbers)
-        if isinstance(answer, Fails):
-            more = getattr(answer.witness, "summary", None) or answer.why
-        elif isinstance(answer, Unknown):
-            more = answer.why
-        left = f"{each.name:<{wide}}  {type(answer).__name__:<7}  {answer.seconds:5.1f} s"
+        left = f"{name:<{wide}}  {kind(answer).capitalize():<7}"
         room = (width_to_fit() or 120) - len(left) - 2
-        answered(f"{left}  {clipped(more, room)}".rstrip(), SETTLED)
+        answered(f"{left}  {clipped(brief(answer), room)}".rstrip(), SETTLED)
         if verbose:
             answered(f"{answer.verbose()}\n", SETTLED)
     if as_json:
         answered(json.dumps({name: answer.to_json() for name, answer in answers.items()}, indent=2), SETTLED)
-    return UNKNOWN if any(isinstance(answer, Unknown) for answer in answers.values()) else SETTLED
+    return UNKNOWN if any(kind(answer) == "unknown" for answer in answers.values()) else SETTLED
 
 
 def _table(statements: dict[str, str]) -> str:

@@ -19,7 +19,6 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
 
 import click
 from click.shell_completion import shell_complete
@@ -58,8 +57,8 @@ class UsageError(click.UsageError):
 class Commands(click.Group):
     """Commands that help lists in groups and in their order; it says which one was meant."""
 
-    def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
+    def __init__(self, name: str | None = None, **attributes: object) -> None:
+        super().__init__(name, **attributes)  # type: ignore[arg-type]
         self.groups: dict[str, tuple[str, ...]] = {}  #: names of commands, by the title of their group
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

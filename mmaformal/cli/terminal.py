@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
+    from mmaformal.cli.recall import Recalled
     from mmaformal.solver.answers import Answer
 
 #: Seconds before there is anything to say of what is being done.
@@ -36,7 +37,7 @@ _STYLES = (
 )
 
 
-def told(answer: Answer, verbose: bool) -> str:
+def told(answer: Answer | Recalled, verbose: bool) -> str:
     """An answer for a person; with `verbose`, all that was proved for it."""
     return answer.verbose() if verbose else str(answer)
 
@@ -89,10 +90,11 @@ class Status:
 
             self._live.console.print(Text(text), soft_wrap=True)
 
-    def found(self, text: str) -> None:
-        """Say something that stays, on a terminal; elsewhere the answer is soon enough."""
-        if self._live is not None:
-            self.line(text)
+    def found(self, answer: Answer) -> None:
+        """Say the first witness of a search, on a terminal; elsewhere the smallest is soon enough."""
+        summary = getattr(getattr(answer, "witness", None), "summary", None)
+        if self._live is not None and summary is not None:
+            self.line(f"found: {summary}; a smaller one is looked for")
 
     def __rich__(self) -> RenderableType:
         from rich.table import Table

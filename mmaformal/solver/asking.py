@@ -36,16 +36,30 @@ _USED_UP = "the time given was used up"
 _DIGEST = re.compile(r" [0-9a-f]{12}$")
 
 _watcher: ContextVar[Callable[[str], None] | None] = ContextVar("watcher", default=None)
+_finder: ContextVar[Callable[[Answer], None] | None] = ContextVar("finder", default=None)
 
 
 @contextmanager
-def watching(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within this block `tell` is given a line of text for each question that is put to a solver, before it is."""
-    token = _watcher.set(tell)
+def watching(
+    tell: Callable[[str], None] | None, found: Callable[[Answer], None] | None = None
+) -> Iterator[None]:
+    """Within this block `tell` is given a line of text for each question that is put to a solver, before it is.
+
+    `found` is given the first answer of a search, whose witness is then made smaller.  None leaves things as they are.
+    """
+    tokens = _watcher.set(tell or _watcher.get()), _finder.set(found or _finder.get())
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watcher.reset(tokens[0])
+        _finder.reset(tokens[1])
+
+
+def first_found(tell: Callable[[str], None] | None) -> Callable[[Answer], None] | None:
+    """What gives `tell` a line of the first witness of a search."""
+    if tell is None:
+        return None
+    return lambda answer: tell(f"found: {answer.witness.summary}; a smaller one is looked for")  # type: ignore[attr-defined]
 
 
 _KEY = made_by(__name__)
@@ -97,12 +111,22 @@ class Asker:
         self.start = time.monotonic()
         self.deadline = self.start + timeout
         self.proved: list[Obligation] = []
-        #: The answer if the time is up from now on: a witness was found, and is being made smaller.
-        self.best: Callable[[], Answer] | None = None
+        self._best: Callable[[], Answer] | None = None
         #: What the last proof that failed ended at, told when it is asked for.
         self.failed: Callable[[], Failed | None] | None = None
         self.store = current_store()
         self._known: dict[int, tuple[z3.BoolRef, Obligation]] = {}  # by the id of the renamed question
+
+    @property
+    def best(self) -> Callable[[], Answer] | None:
+        """The answer if the time is up from now on: a witness was found, and is being made smaller."""
+        return self._best
+
+    @best.setter
+    def best(self, answer: Callable[[], Answer]) -> None:
+        first, self._best = self._best is None, answer
+        if first and (tell := _finder.get()) is not None:
+            tell(answer())
 
     @property
     def elapsed(self) -> float:

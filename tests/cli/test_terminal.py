@@ -109,7 +109,7 @@ def test_progress_off_a_terminal_is_single_lines(
         for seconds in range(35):
             now = 100.0 + seconds
             status.show(f"question {seconds}")
-        status.found("an input")  # the answer is soon enough
+        status.found(SimpleNamespace(witness=SimpleNamespace(summary="an input")))  # type: ignore[arg-type]
     assert capsys.readouterr().err.splitlines() == [
         f"mmaformal: {seconds} s: question {seconds}" for seconds in (10, 20, 30)
     ]
@@ -144,6 +144,30 @@ def test_a_terminal_has_colour_and_width_and_no_color_is_kept(tmp_path: Path) ->
     assert ENDS.sub("", plain).splitlines()[-1] == ENDS.sub("", out).splitlines()[-1]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
+def test_a_terminal_shows_the_first_witness_before_the_answer(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "TERM": "xterm-256color",
+        "NO_COLOR": "1",
+        "PYTHONUTF8": "1",
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    fixed = [f"{side}{k}=0x0" for side in "ab" for k in range(1, 8)] + ["a0=0x1000", "c=0x3f800000"]
+    words = ["-m", "mmaformal", "diff", "ampere", "hopper", "HMMA.1688.F32"]
+    words += [word for each in fixed for word in ("--where", each)]
+    child = pexpect.spawn(
+        sys.executable, words, dimensions=(24, 80), env=environment, encoding="utf-8", timeout=120
+    )
+    out = ENDS.sub("", child.read())
+    child.close()
+    assert child.exitstatus == 0
+    first = out.index("found: 0x1p-11·")
+    assert first < out.index("Different: ampere HMMA.1688.F32 ≠ hopper HMMA.1688.F32")
+    assert "; a smaller one is looked for" in " ".join(out[first:].split())
+
+
 def test_a_kernel_that_is_compiled_is_told_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +184,11 @@ def test_a_kernel_that_is_compiled_is_told_on_a_terminal(
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     compiling(choose.kernel_for)
-    assert capsys.readouterr().err.count("compiling a kernel") == 1
+    assert capsys.readouterr().err.count("compiling kernels, once: kernel_for") == 1
     compiling(test_everything_completes)  # not ours
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    compiling(choose.kernel_for)
+    compiling(choose.kernel_for)
+    assert capsys.readouterr().err.count("compiling kernels, once") == 1

@@ -1,0 +1,184 @@
+"""Answers given before: the same question of the same models, asked of the same source, is not worked out again.
+
+An answer is kept as what was printed of it, in a file of the user's cache folder, beside the store of evidence.  It is
+given again only if the source of this package is the same to the letter, what was left open then had as much time as
+it has now, and every obligation that it rests on is still in the store of evidence, which nothing contradicts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmaformal.identity import identity
+from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
+    from mmaformal.solver.evidence import EvidenceStore
+
+#: The folder beside the store of evidence, and how many answers it holds: the oldest make room.
+FOLDER, MOST = "answers", 1000
+
+#: Whether answers are kept and given again at all; tests ask afresh.
+enabled = True
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """An answer that was given before; it reads like that, and says when."""
+
+    text: str
+    whole: str  #: `verbose()`
+    brief: str  #: what it found, in a line
+    json: dict[str, object]
+    timeout: float  #: seconds that it had
+    date: str  #: when it was asked, ISO 8601
+
+    def __str__(self) -> str:
+        return self._dated(self.text)
+
+    def verbose(self) -> str:
+        return self._dated(self.whole)
+
+    def to_json(self) -> dict[str, object]:
+        return {**self.json, "asked": self.date}
+
+    def _dated(self, text: str) -> str:
+        """Seconds are those of the day on which it was asked."""
+        return re.sub(r"\((\d+\.\d s)\)$", rf"(\1 on {self.date[:10]})", text, count=1, flags=re.MULTILINE)
+
+
+def kind(answer: Answer | Recalled) -> str:
+    """`different`, `equal`, `holds`, `fails` or `unknown`."""
+    return str(answer.json["answer"] if isinstance(answer, Recalled) else type(answer).__name__.lower())
+
+
+def brief(answer: Answer | Recalled) -> str:
+    """What it found, in a line: numbers, a witness, or why it is not settled."""
+    if isinstance(answer, Recalled):
+        return answer.brief
+    if numbers := ", ".join(number.text for number in answer.numbers):
+        return numbers
+    summary = getattr(getattr(answer, "witness", None), "summary", None)
+    return str(summary or getattr(answer, "why", ""))
+
+
+class Question:
+    """What is asked, as a key: the same text for the same question, and no other."""
+
+    def __init__(self, kind: str, instructions: tuple[Instruction, ...], *words: str) -> None:
+        try:
+            models = [f"{each.label} {each.m}×{each.n} {identity(each.spec)}" for each in instructions]
+            self.key = hashlib.sha256("\n".join([source(), kind, *models, *words]).encode()).hexdigest()
+        except TypeError:  # a parameter of no plain data: nothing is kept of it
+            self.key = ""
+
+    def ask(
+        self, store: EvidenceStore | None, timeout: float, work: Callable[[], Answer]
+    ) -> Answer | Recalled:
+        """The answer of before, if it still stands, or that of `work`, which is kept."""
+        known = self.recall(store, timeout)
+        if known is not None:
+            return known
+        answer = work()
+        self.remember(store, answer, timeout)
+        return answer
+
+    def recall(self, store: EvidenceStore | None, timeout: float) -> Recalled | None:
+        """The answer of before, if it still stands."""
+        path = self._path(store)
+        if path is None or store is None:
+            return None
+        try:
+            found = Recalled(**json.loads(path.read_text(encoding="utf-8")))
+            rests_on, stands = _obligations(found.json), _is_settled(found.text) or found.timeout >= timeout
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        return found if stands and _are_proved(rests_on, store) else None
+
+    def remember(self, store: EvidenceStore | None, answer: Answer, timeout: float) -> None:
+        """Keep an answer, unless it is Unknown or cannot be written."""
+        told, path = answer.to_json(), self._path(store)
+        if path is None or told["answer"] == "unknown":
+            return
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        texts = {"text": str(answer), "whole": answer.verbose(), "brief": brief(answer)}
+        record = {**texts, "json": told, "timeout": timeout, "date": date}
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=path.parent, suffix=".new", delete=False, encoding="utf-8"
+            ) as file:
+                json.dump(record, file)
+            os.replace(file.name, path)
+            _make_room(path.parent)
+
+    def _path(self, store: EvidenceStore | None) -> Path | None:
+        if not enabled or store is None or not self.key:
+            return None
+        return store.path.parent / FOLDER / f"{self.key}.json"
+
+
+def _is_settled(text: str) -> bool:
+    """Whether nothing was left open: more time would find nothing smaller."""
+    return "best found (" not in text and "not made smaller" not in text
+
+
+def _obligations(told: object) -> Iterator[str]:
+    """The scripts, by their digests, that an answer rests on."""
+    if isinstance(told, dict):
+        if "sha256" in told:
+            yield told["sha256"]
+        for value in told.values():
+            yield from _obligations(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _obligations(value)
+
+
+def _are_proved(digests: Iterator[str], store: EvidenceStore) -> bool:
+    from mmaformal.solver.evidence import EvidenceError
+
+    try:
+        return all(store.proof(digest) is not None for digest in digests)
+    except EvidenceError:
+        return False
+
+
+def _make_room(folder: Path) -> None:
+    files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    for path in files[: max(len(files) - MOST, 0)]:
+        path.unlink(missing_ok=True)
+
+
+def source_files() -> list[Path]:
+    """Every source file of this package, wherever it is installed."""
+    roots = {Path(__file__).parents[1]}
+    for name in ("mmaformal.queries", "mmaformal.encodings"):
+        spec = find_spec(name)
+        roots |= {Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()}
+    return sorted({path.resolve() for root in roots for path in root.rglob("*.py")})
+
+
+@lru_cache(maxsize=1)
+def source() -> str:
+    """The digest of all of them: where it is another, so may be the answers."""
+    read = hashlib.sha256()
+    for path in source_files():
+        read.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return read.hexdigest()
+
+
+__all__ = ["Question", "Recalled", "brief", "kind", "source", "source_files"]
