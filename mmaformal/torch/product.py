@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.autograd import forward_ad
 
 from mmaformal.formats import fp32, fp64
 from mmaformal.gemm import Division, values
@@ -59,6 +60,7 @@ def _keep(ctx: Tensor, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     ctx.save_for_forward(a, b)
 
 
+@torch.compiler.disable
 def _times(x: Tensor, y: Tensor, key: str) -> Tensor:
     """A product of a derivative: through the same arithmetic, or by torch; in the wider of the operands' types."""
     wide = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
@@ -119,6 +121,8 @@ def _result_type(key: str) -> Tensor:
 def multiplied(a: Tensor, b: Tensor, key: str) -> Tensor:
     """The operator, with derivatives of both modes; a compiler takes the operator itself."""
     if torch.compiler.is_compiling():
+        if forward_ad._current_level >= 0:  # the operator would have tangents of zero
+            raise NotImplementedError("compiled products have no forward-mode derivative in an arithmetic")
         return product(a, b, key)
     return _Product.apply(a, b, key)
 

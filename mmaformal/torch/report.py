@@ -62,10 +62,22 @@ class Report:
 
 
 def table(rows: list[Ran]) -> str:
-    """The rows as lines of text."""
-    head = ["function", "operands", "times", "computed by", "because"]
-    cells = [[r.function, r.shapes, f"{r.times:,}", r.where, r.why] for r in rows]
-    return "\n".join(columns([head, *cells], ruled=True)) if cells else "no product of matrices"
+    """The rows as lines of text, which fit 120 columns."""
+    if not rows:
+        return "no product of matrices"
+    head = ["function", "operands", "times", "computed in", "because"]
+    cells = [
+        [
+            clipped(r.function, 32),
+            clipped(r.shapes, 32),
+            f"{r.times:,}",
+            "torch's own" if r.where == "torch" else "arithmetic",
+            clipped(r.why, 26),
+        ]
+        for r in rows
+    ]
+    labels = sorted({r.where for r in rows if r.where != "torch"})
+    return "\n".join([*(f"arithmetic: {label}" for label in labels), *columns([head, *cells], ruled=True)])
 
 
 # ---- of this thread ----------------------------------------------------------------------------------------------

@@ -93,6 +93,24 @@ def test_forward_mode_of_what_torch_calls_itself_is_refused() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_tangents_of_compiled_functions() -> None:
+    """They run uncompiled where that is allowed, and are refused where not; never zero."""
+    x, w = normal(4, 6), normal(6, 3, seed=1)
+
+    def tangent(called):
+        with forward_ad.dual_level(), arithmetic(H):
+            return forward_ad.unpack_dual(called(forward_ad.make_dual(x, x))).tangent
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x @ w, backend="aot_eager")
+    with arithmetic(H):
+        assert torch.equal(compiled(x), rounded(x, w))
+    assert torch.allclose(tangent(compiled), x @ w, rtol=1e-6)
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="no forward-mode derivative"):
+        tangent(torch.compile(lambda x: x @ w, backend="aot_eager", fullgraph=True))
+
+
 # ---- checkpoints -------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from mmaformal import hopper, matmul
 from mmaformal.torch import LeftToTorch, arithmetic
 from mmaformal.torch.dispatch import held
 from mmaformal.torch.functions import OPERATORS
+from mmaformal.torch.report import Ran, table
 
 H = hopper["HMMA.16816.F32"]
 DOUBLE = hopper["DMMA.16x8x16"]
@@ -281,8 +282,11 @@ def test_the_report() -> None:
     ]
     assert inner.rows == ran.left == []
     lines = ran.table().splitlines()
-    assert lines[0].split() == ["function", "operands", "times", "computed", "by", "because"]
-    assert max(map(len, lines)) <= 120
+    assert lines[0] == f"arithmetic: {H.label}"
+    assert lines[1].split() == ["function", "operands", "times", "computed", "in", "because"]
+    assert lines[3].split() == ["matmul", *["3×4", "·", "4×5"], "2", "arithmetic"]
+    long = table([Ran("f" * 99, "1×2, " * 40, 10**6, "l" * 60, "w" * 60)])
+    assert max(map(len, [*lines, *long.splitlines()])) <= 120
     assert arithmetic(H).table() == "no product of matrices"
     assert matmul(x.half(), w.half(), instruction=H).shape == (3, 5)
     assert len(ran.rows) == 4
