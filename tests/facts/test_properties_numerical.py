@@ -292,7 +292,7 @@ def separated(text: str) -> Instruction:
 WIDTHS = {"k=2": 6, "k=1": 2, "k=2,e_zero=9": 11, "k=2,e_zero=fields": 6}
 
 
-@pytest.mark.parametrize("text", slow(WIDTHS, ["k=1", "k=2,e_zero=fields"]))
+@pytest.mark.parametrize("text", slow(WIDTHS, [each for each in WIDTHS if each != "k=2"]))
 def test_the_lossless_width_of_a_separated_dot_add_is_proved_and_tight(text: str) -> None:
     """All products from +0, whose exponent counts too where it is e_zero: table 1's SDA."""
     F = WIDTHS[text]
