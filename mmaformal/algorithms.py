@@ -1131,7 +1131,8 @@ class Emulated(Parameters):
     """emulated, a program over another instruction (semantics §3): words, their products, corrections, last sums.
 
     fp32 factors become `words` words each, of the unit's formats: the first is φ(x), each later one φ(2^shift·rest),
-    the rest being what the word before left, by an IEEE subtraction.  Without φ, a and b are the unit's, one word.
+    the rest being what the word before left, by an IEEE subtraction.  Without φ, a and b are
+    one word each, of the unit's formats, or of narrower ones, whose numbers are converted exactly.
     With `common`, all a of a step have an exponent in common, and all b: words are integers of at most 2^common.
 
     The total starts as c.  Each of `parts` in turn takes the K products block by block, as many as one instruction
@@ -1196,7 +1197,8 @@ class Emulated(Parameters):
         self._needs(unit.scale_format is None, "a unit without block scales")
         for x, word in ((spec.a_format, unit.a_format), (spec.b_format, unit.b_format)):
             if self.rounding is None:
-                self._needs(x == word, f"a and b of the unit's formats, not {spec.types}")
+                narrower = word in (fp16, fp32) and _holds_narrower(word, x)
+                self._needs(x == word or narrower, f"a and b that the unit's formats hold, not {spec.types}")
             else:
                 self._needs(x == fp32, f"a and b of fp32, not {spec.types}")
                 kept = self.rounding.format.storage_bits, self.rounding.fraction_bits

@@ -20,6 +20,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
+from mmaformal.architectures.emulations import in_one_format
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
@@ -81,7 +82,8 @@ def find_difference(
     that are installed; progress: called with a line of text as the work goes on, of the first input found too.
 
     Returns `Different` with a witness, `Equal` with a proof, or `Unknown` with the reason.  `Equal` is about both
-    encodings: that those of x, and those of y, are equal is among its obligations.
+    encodings: that those of x, and those of y, are equal is among its obligations.  Where the formats of one's a and b
+    embed exactly in the other's, inputs are of the narrower ones, and the other converts them (`emulations.converted`).
     Raises IncomparableError if the instructions take different inputs, UnknownInstructionError for a name that an
     architecture lacks, NoSolverError if there is no solver, TypeError and ValueError for wrong arguments (a `where`
     that no input satisfies is one), WitnessError if a solver's model does not hold when it is re-run.
@@ -139,6 +141,7 @@ def comparable(
     Raises IncomparableError, UnknownInstructionError and TypeError as it does.
     """
     left, right = _instruction(x, instruction), _instruction(y, instruction if other is None else other)
+    left, right = in_one_format(left, right)
     if other is not None:
         left, right = (each.chained(math.lcm(left.k, right.k)) for each in (left, right))
     _check_comparable(left, right)

@@ -1,7 +1,8 @@
 """emulated, a program over another instruction, executable.  Specification: semantics §3.
 
 1. Each factor is cut in words of the unit's formats: word = φ(rest), then rest = 2^shift · (rest − word) by an IEEE
-   subtraction of fp32 and an exact scaling, as often as there are words.  Without φ it is its only word.
+   subtraction of fp32 and an exact scaling, as often as there are words.  Without φ it is its only word, converted
+   exactly where its format is narrower than the unit's.
    With an exponent in common, e being the largest exponent field of all a (or b) of the step, a factor is first
    scaled by 2^(common − (e − bias + 1)), so that it is below 2^common, and each rest is rounded to an integer before φ:
    1.5 · 2^23 is added to it, and subtracted.
@@ -101,10 +102,15 @@ def whole(x: Lane) -> Whole:
     return Whole(up, ieee_add(up.result, x * 0 + (_INTEGERS | fp32.sign_mask), IEEE_FP32, _NAN))
 
 
-def words_of(x: Lane, p: Emulated, fmt: Format, largest: Lane | None = None) -> Words:
-    """The words of a factor, codes of `fmt`; with an exponent in common, `largest` is its field."""
+def words_of(
+    x: Lane, p: Emulated, fmt: Format, largest: Lane | None = None, narrower: Format | None = None
+) -> Words:
+    """The words of a factor, codes of `fmt`; with an exponent in common, `largest` is its field.
+
+    Without φ the factor is a code of `narrower`, where it is not one of `fmt`.
+    """
     if p.rounding is None:
-        return Words((x,), ())
+        return Words((x if narrower is None else convert_exactly(x, narrower, fmt),), ())
     aligned: Lane = 0
     if largest is not None:
         x = aligned = convert(x, fp32, IEEE_FP32, p.common + fp32.bias - 1 - largest)
@@ -151,12 +157,12 @@ def run(
     return Run(tuple(chain), scaled, addition, addition.result)
 
 
-def step(p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> Step:
+def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> Step:
     """One step over `p.step_products` products."""
     commons = (common_exponent(a), common_exponent(b)) if p.common else ()
     of_a, of_b = (each.largest for each in commons) if commons else (None, None)
-    x = tuple(words_of(code, p, p.unit.a_format, of_a) for code in a)
-    y = tuple(words_of(code, p, p.unit.b_format, of_b) for code in b)
+    x = tuple(words_of(code, p, p.unit.a_format, of_a, spec.a_format) for code in a)
+    y = tuple(words_of(code, p, p.unit.b_format, of_b, spec.b_format) for code in b)
     runs = []
     for part in p.parts:
         size = part.every or p.blocks
@@ -180,6 +186,6 @@ def dot_add(
     steps = []
     for start in range(0, spec.k, parameters.step_products):
         part = slice(start, start + parameters.step_products)
-        steps.append(step(parameters, a[part], b[part], c))
+        steps.append(step(spec, parameters, a[part], b[part], c))
         c = steps[-1].result
     return Trace(tuple(steps), c)

@@ -93,10 +93,17 @@ def whole(x: BitVec) -> Whole:
     return Whole(up, add(up.result, minus, IEEE_FP32, canonical_nan(fp32)))
 
 
-def words(factor: BitVec, parameters: Emulated, fmt: Format, common: Common | None = None) -> Words:
+def words(
+    factor: BitVec,
+    parameters: Emulated,
+    fmt: Format,
+    common: Common | None = None,
+    own: Format | None = None,
+) -> Words:
+    """Words of `fmt`, of a factor of fp32, or, without φ, of its `own` format (by default `fmt`)."""
     rounding = parameters.rounding
     if rounding is None:
-        return Words((factor,), ())
+        return Words((convert(factor, own or fmt, fmt),), ())
     left, aligned = factor, None
     if common is not None:  # 2^(common − (largest − bias + 1)); 255 − largest is its complement
         low = parameters.common + fp32.bias - 1 - ((1 << fp32.exponent_bits) - 1)
@@ -160,12 +167,12 @@ def block_sum(
     return Run(tuple(traces), scaled, addition, addition.result)
 
 
-def step(parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
     """One step: all of the program, over as many products as it takes."""
     commons = tuple(map(common_exponent, (a, b))) if parameters.common else ()
     each = commons or (None, None)
-    of_a = tuple(words(x, parameters, parameters.unit.a_format, each[0]) for x in a)
-    of_b = tuple(words(x, parameters, parameters.unit.b_format, each[1]) for x in b)
+    of_a = tuple(words(x, parameters, parameters.unit.a_format, each[0], spec.a_format) for x in a)
+    of_b = tuple(words(x, parameters, parameters.unit.b_format, each[1], spec.b_format) for x in b)
     runs: list[Run] = []
     for part in parameters.parts:
         products = (part.every or parameters.blocks) * parameters.unit.k
@@ -184,7 +191,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     products = parameters.step_products
     for start in range(0, spec.k, products):
         stop = start + products
-        steps.append(step(parameters, a[start:stop], b[start:stop], steps[-1].result if steps else c))
+        steps.append(step(spec, parameters, a[start:stop], b[start:stop], steps[-1].result if steps else c))
     return Trace(tuple(steps), steps[-1].result)
 
 

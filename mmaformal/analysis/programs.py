@@ -70,6 +70,8 @@ class Program(ShortRepr):
             raise ValueError(
                 f"{instruction.label} cuts words by an exponent in common: no bound of those is known"
             )
+        if p.rounding is None and instruction.a_format != p.unit.a_format:
+            raise ValueError(f"{instruction.label} converts its factors: no bound of those is proved")
         unit = Unit.of(unit_of(instruction))
         if unit.flushing is not None:
             raise ValueError(

@@ -17,12 +17,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from mmaformal.algorithms import MOST_SHIFT, Conversion, DotAdd, Emulated, Part
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
-from mmaformal.formats import fp32
+from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
 
 #: The name of the architecture that has them all.
@@ -124,10 +125,46 @@ def promoted(unit: Instruction, *, k: int | None = None, every: int = 1) -> Inst
     return _instruction(promoted, name, unit, dot_add)
 
 
+def converted(unit: Instruction, *, a: str | Format, b: str | Format) -> Instruction:
+    """The unit itself, of factors of narrower formats, each converted exactly: fp16 has every number of e4m3 and e5m2.
+
+    So a unit of fp16 is compared with one of fp8, on the inputs that both have.  Raises ValueError for formats with
+    numbers that the unit's do not have.
+    """
+    spec = unit.spec
+    of_a, of_b = (FORMATS[each] if isinstance(each, str) else each for each in (a, b))
+    if unit.issues > 1:
+        raise ValueError(f"{unit.label} is a chain: convert the instruction, and chain what comes of it")
+    name = _spelled(converted, unit, None, {"a": of_a.name, "b": of_b.name})
+    parameters = Emulated(spec, (Part(((0, 0),)),))
+    dot_add = DotAdd(spec.k, of_a, of_b, spec.c_format, spec.d_format, parameters)
+    return _instruction(converted, name, unit, dot_add)
+
+
+def in_one_format(x: Instruction, y: Instruction) -> tuple[Instruction, Instruction]:
+    """Both instructions, the one of wider factors `converted` to the other's where these embed; else as they are."""
+    formats = [(each.a_format, each.b_format) for each in (x, y)]
+    if formats[0] == formats[1] or any(each.spec.scale_format is not None for each in (x, y)):
+        return x, y
+    for narrow, wide, swapped in ((x, y, False), (y, x, True)):
+        try:
+            unit = replace(wide, name=wide.name.removesuffix(f"[K={wide.k}]"), issues=1, spec=_of_one(wide))
+            found = converted(unit, a=narrow.a_format, b=narrow.b_format).chained(wide.k)
+        except ValueError:
+            continue
+        return (found, narrow) if swapped else (narrow, found)
+    return x, y
+
+
+def _of_one(chain: Instruction) -> DotAdd:
+    """The specification of one instruction of a chain."""
+    return chain.spec.replace(k=chain.k // chain.issues)
+
+
 #: The schemes, by name.
 SCHEMES: dict[str, Callable[..., Instruction]] = {
     each.__name__: each
-    for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, ozaki, promoted)
+    for each in (markidis, ootomo, fp16x2, bf16x3, bf16x6, bf16x9, tf32x3, ozaki, promoted, converted)
 }
 
 
@@ -166,7 +203,7 @@ def _program(
 
 
 def _spelled(
-    scheme: Callable[..., Instruction], unit: Instruction, k: int | None, more: Mapping[str, int | None]
+    scheme: Callable[..., Instruction], unit: Instruction, k: int | None, more: Mapping[str, int | str | None]
 ) -> str:
     given = {"k": None if k == unit.k else k, **more}
     told = [f"{name}={value}" for name, value in given.items() if value is not None]
@@ -198,16 +235,16 @@ def named(text: str) -> Instruction:
     scheme = SCHEMES.get(found[1]) if found else None
     if found is None or scheme is None:
         raise ValueError(f"no emulation {text!r}: it is one of {', '.join(map(spelling, SCHEMES.values()))}")
-    given: dict[str, int] = {}
+    given: dict[str, int | str] = {}
     for part in filter(None, (each.strip() for each in (found[4] or "").split(","))):
         name, _, value = (each.strip() for each in part.partition("="))
         if (
             name not in inspect.signature(scheme).parameters
             or name in ("unit", *given)
-            or not value.isdecimal()
+            or not (value in FORMATS if scheme is converted else value.isdecimal())
         ):
             raise ValueError(f"{text}: {part!r} is no argument of {spelling(scheme)}")
-        given[name] = int(value)
+        given[name] = value if scheme is converted else int(value)
     return scheme(ARCHITECTURES[found[2]][found[3].strip()], **given)
 
 
@@ -260,6 +297,7 @@ _EXAMPLES = (
     "tf32x3(ampere HMMA.1688.F32.TF32)",
     "ozaki(hopper HMMA.16816.F32, k=64)",
     "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)",
+    "converted(hopper HMMA.16816.F32, a=e4m3, b=e4m3)",
 )
 
 
@@ -274,8 +312,10 @@ __all__ = [
     "bf16x3",
     "bf16x6",
     "bf16x9",
+    "converted",
     "emulation",
     "fp16x2",
+    "in_one_format",
     "markidis",
     "named",
     "ootomo",

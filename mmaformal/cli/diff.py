@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.architectures import Architecture
+from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, kind
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
@@ -89,6 +90,7 @@ def diff(
     """
     left = options.instruction_of(x, name, (), chain)
     right = options.instruction_of(y, other or name, changes, chain)
+    left, right = in_one_format(left, right)
     if cuda is not None:
         _check_cuda(left, right)
     if c_file is not None:

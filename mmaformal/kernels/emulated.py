@@ -22,15 +22,20 @@ from mmaformal.kernels.kernel import Codes, Kernel, Planes
 _CHUNK = 1 << 13
 
 
-def words(codes: Codes, p: Emulated, fmt: Format, largest: Codes | None = None) -> list[Codes]:
-    """The words of each code, in words of their format `fmt`; `largest` is the field of its exponent in common."""
+def words(
+    codes: Codes, p: Emulated, fmt: Format, largest: Codes | None = None, narrower: Format | None = None
+) -> list[Codes]:
+    """The words of each code, in words of their format `fmt`; `largest` is the field of its exponent in common.
+
+    `narrower`: the codes' own format, where it is not `fmt` and there is no φ.
+    """
     flat = codes.reshape(-1)
     tops = None if largest is None else np.broadcast_to(largest, codes.shape).reshape(-1)
     found = np.empty((p.words, flat.size), fmt.word)
     for start in range(0, flat.size, _CHUNK):
         part = slice(start, start + _CHUNK)
         top = None if tops is None else tops[part]
-        found[:, part] = words_of(flat[part].astype(np.int64), p, fmt, top).codes
+        found[:, part] = words_of(flat[part].astype(np.int64), p, fmt, top, narrower).codes
     return [each.reshape(codes.shape) for each in found]
 
 
@@ -74,14 +79,18 @@ class EmulatedKernel(Kernel):
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         if not self.p.common:
-            return self._planes(words(codes, self.p, self.p.unit.a_format), self.unit.rows)
+            return self._planes(
+                words(codes, self.p, self.p.unit.a_format, narrower=self.spec.a_format), self.unit.rows
+            )
         tops = largest_fields(codes, self.p)
         parts = words(codes, self.p, self.p.unit.a_format, np.repeat(tops, self.p.step_products, 1))
         return *self._planes(parts, self.unit.rows), tops
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
         if not self.p.common:
-            return self._planes(words(codes, self.p, self.p.unit.b_format), self.unit.columns)
+            return self._planes(
+                words(codes, self.p, self.p.unit.b_format, narrower=self.spec.b_format), self.unit.columns
+            )
         tops = largest_fields(codes.T, self.p)
         parts = words(codes.T, self.p, self.p.unit.b_format, np.repeat(tops, self.p.step_products, 1))
         return *self._planes([each.T for each in parts], self.unit.columns), tops

@@ -16,7 +16,7 @@ def tell(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:
     assert isinstance(p, Emulated)
     steps: Steps = []
     for n, step in enumerate(trace.steps):
-        told = [*_words(p, step, n * p.step_products), *_runs(p, step, c)]
+        told = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
         steps.append(ToldStep([*told, Row("encode", "d", code_text(code_of(step.result, fp32), fp32))]))
         c = code_of(step.result, fp32)
     return steps
@@ -26,10 +26,11 @@ def _is_zero(code: int, fmt: Format) -> bool:
     return fmt.is_finite(code) and fmt.value(code) == 0
 
 
-def _words(p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
+def _words(spec: DotAdd, p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
     """The words of the factors whose products are not zero."""
     a, b = p.unit.a_format, p.unit.b_format
-    if p.rounding is None:
+    converted = (spec.a_format, spec.b_format) != (a, b)
+    if p.rounding is None and not converted:
         return
     for side, common in zip(("a", "b"), step.commons, strict=False):
         shift = p.common + fp32.bias - 1 - common.largest
@@ -40,7 +41,9 @@ def _words(p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
         for side, words, fmt in (("a", x, a), ("b", y, b)):
             for i, code in enumerate(words.codes):
                 scale = f" · 2^-{p.shift * i}" if p.shift * i else ""
-                yield Row("split", f"{side}[{first + k}], word {i}", code_text(code, fmt) + scale)
+                what = "" if converted else f", word {i}"
+                stage = "convert" if converted else "split"
+                yield Row(stage, f"{side}[{first + k}]{what}", code_text(code, fmt) + scale)
 
 
 def _runs(p: Emulated, step: emulated.Step, total: int) -> Iterator[Row]:
@@ -53,7 +56,8 @@ def _runs(p: Emulated, step: emulated.Step, total: int) -> Iterator[Row]:
             pairs = [(block, *pair) for block in blocks for pair in part.products]
             for (block, i, j), trace in zip(pairs, run.chain, strict=True):
                 where = f" of block {block}" if p.blocks > 1 else ""
-                label = f"words {i} of a, {j} of b{where}"
+                label = "c + Σ a·b" if p.rounding is None else f"words {i} of a, {j} of b"
+                label += where
                 yield Row("unit", label, code_text(code_of(trace.result, fp32), fp32))
             if run.addition is not None:
                 scaled = code_of(run.scaled, fp32)

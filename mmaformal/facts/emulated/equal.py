@@ -38,12 +38,12 @@ def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
         ]
         x, y = (
             [
-                words(argument, p, [link, *top], mine, other)
+                words(argument, p, [link, *top], mine, other, narrower)
                 for link, mine, other in zip(links[some], *both, strict=True)
             ]
-            for links, both, top in (
-                (a, (executable.a, smt.a), tops[:1]),
-                (b, (executable.b, smt.b), tops[1:]),
+            for links, both, top, narrower in (
+                (a, (executable.a, smt.a), tops[:1], traces.spec.a_format != p.unit.a_format),
+                (b, (executable.b, smt.b), tops[1:], traces.spec.b_format != p.unit.b_format),
             )
         )
         done = 0
@@ -82,11 +82,18 @@ def words(
     factor: Sequence[Link],
     executable: executable_emulated.Words,
     smt: smt_emulated.Words,
+    converted: bool = False,
 ) -> list[Link]:
-    """The links of a factor's words, from its own, and that of the exponent in common if there is one."""
+    """The links of a factor's words, from its own, and that of the exponent in common if there is one.
+
+    `converted`: whether its format is narrower than its word's.
+    """
     left, *common = factor
     if p.rounding is None:
-        return [left]
+        if not converted:
+            return [left]
+        what = "factors of a narrower format are converted alike"
+        return [_converted(argument, what, executable.codes[0], smt.codes[0], left)]
     if smt.aligned is not None:
         text = "factors are scaled by the exponent in common alike"
         left = _converted(argument, text, executable.aligned, smt.aligned, left, *common)

@@ -24,7 +24,8 @@ def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
     assert isinstance(p, Emulated)
     if p.common:
         raise ArgumentError("no argument is known where words have an exponent in common")
-    zero = z3.BitVecVal(0, fp32.storage_bits)
+    spec, zero = step.runs.left_spec, z3.BitVecVal(0, fp32.storage_bits)
+    converted = (spec.a_format, spec.b_format) != (p.unit.a_format, p.unit.b_format)
     for part in p.parts:
         each = part.every or p.blocks
         for first in range(0, p.blocks, each):
@@ -43,7 +44,7 @@ def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
                     left=x.steps,
                     right=y.steps,
                     match=_within(step, p, block),
-                    nans_keep_sign=p.rounding is not None,  # a word has one NaN
+                    nans_keep_sign=p.rounding is not None or converted,  # a word has one NaN
                 )
                 partial = chain(argument, in_order(runs), partial)
             total = partial

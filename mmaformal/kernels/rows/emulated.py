@@ -16,10 +16,10 @@ def run(spec: DotAdd, rows: Batch) -> None:
     p = spec.parameters
     assert isinstance(p, Emulated)
     check_processor()
-    sides = (rows.a, p.unit.a_format), (rows.b, p.unit.b_format)
-    tops = [largest_fields(codes, p) for codes, _ in sides] if p.common else []
+    sides = (rows.a, p.unit.a_format, spec.a_format), (rows.b, p.unit.b_format, spec.b_format)
+    tops = [largest_fields(codes, p) for codes, _, _ in sides] if p.common else []
     spread = (np.repeat(top, p.step_products, 1) for top in tops)
-    a, b = (words(codes, p, fmt, next(spread, None)) for codes, fmt in sides)
+    a, b = (words(codes, p, fmt, next(spread, None), own) for codes, fmt, own in sides)
     total = rows.c.astype(np.uint32)
     for start in range(0, spec.k, p.step_products):
         for part in p.parts:
