@@ -60,7 +60,7 @@ class Obligation:
     `dataclasses.replace` does too.
     """
 
-    name: str  #: a few words, unique in its proof
+    name: str  #: a few words; several lemmas of a proof may have one name
     statement: str  #: what holds for all inputs, in words
     script: str  #: SMT-LIB 2, ends with (check-sat); the answer is `unsat`
     solver: str
@@ -164,7 +164,10 @@ class Obligations(Tabular):
             for obligation in self.obligations:
                 solvers = others(obligation.solver) if backend is None else [backend]
                 said = put(confirming(obligation.script, solvers, timeout), ask)
-                verdicts[obligation.name] = str(said) if said.verdict == "unknown" else said.verdict
+                if (
+                    verdicts.get(obligation.name, "unsat") == "unsat"
+                ):  # of one name, the first that is not confirmed
+                    verdicts[obligation.name] = str(said) if said.verdict == "unknown" else said.verdict
             return verdicts
 
 

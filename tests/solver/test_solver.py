@@ -496,6 +496,8 @@ def test_either_solver_and_any_other_confirms_a_proof(proof: Proof, backend: str
 def test_what_is_no_proof_is_not_confirmed() -> None:
     wrong = some_proof(answered("wrong", "143 has no factors", EASY, "z3", "0", 0.0))
     assert wrong.confirm("z3") == {"wrong": "sat"}
+    beside = some_proof(*wrong.obligations, answered("wrong", "false is false", "(assert false)(check-sat)"))
+    assert beside.confirm("z3") == {"wrong": "sat"}
     late = some_proof(answered("late", "…", HARD, "z3", "0", 0.0))
     assert late.confirm("bitwuzla", 0.2)["late"].startswith("unknown: ")
 
