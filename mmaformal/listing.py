@@ -29,17 +29,29 @@ def architecture_table(architecture: Architecture, wanted: Sequence[Instruction]
     rows = [(i.name, f"{i.m}×{i.n}×{i.k}", i.spec.types, i.algorithm, _parameters(i)) for i in shown]
     head = ("instruction", "m×n×k", "types", "algorithm", "parameters")
     parts = [f"{architecture.name}: {architecture.gpus}", table(head, rows)]
-    if wanted is None and (spellings := getattr(architecture, "spellings", ())):
-        spelled = [
-            "any of these may be spelled out as an INSTRUCTION, [what is in brackets] may be left out:"
-        ]
-        parts.append("\n".join([*spelled, *(wrapped(each, "  ", "      ") for each in spellings)]))
-        parts.append(f"for example:  mmaformal show {architecture.name} '{shown[-1].name}'")
+    if wanted is None:
+        parts += spellings(architecture)
     if architecture.exact:
         parts.append(wrapped(architecture.exact_in_words, "", "  "))
     if wanted is None and architecture.revisions:
         parts.append(revisions([architecture]))
     return "\n\n".join(parts)
+
+
+def spellings(architecture: Architecture) -> list[str]:
+    """What may be spelled out as an instruction of an architecture that has as many as there are arguments."""
+    forms = getattr(architecture, "spellings", ())
+    if not forms:
+        return []
+    head = wrapped("Any of these is an INSTRUCTION; [what is in brackets] may be left out:", "")
+    return ["\n".join([head, *(wrapped(each, "  ", "      ") for each in forms)])]
+
+
+def spelled_examples(architecture: Architecture) -> str:
+    """The same with examples, of an architecture that has any."""
+    names = [f"  '{name}'" for name in architecture.keys()]  # noqa: SIM118 - an architecture iterates over instructions
+    title = f"{architecture.name}: {architecture.gpus}"
+    return "\n\n".join([title, *spellings(architecture), "\n".join(["for example:", *names])])
 
 
 def matching(pattern: str, architectures: Iterable[Architecture] | None = None) -> list[Instruction]:

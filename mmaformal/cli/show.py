@@ -9,7 +9,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered
-from mmaformal.listing import architecture_table, as_json_object, in_words
+from mmaformal.listing import architecture_table, as_json_object, in_words, spelled_examples, spellings
 
 
 @click.command()
@@ -34,7 +34,8 @@ def show(
     if name is None:
         if as_json:
             return answered(json.dumps([as_json_object(i) for i in arch], indent=2), SETTLED)
-        return answered(architecture_table(arch), SETTLED)
+        text = spelled_examples(arch) if spellings(arch) else architecture_table(arch)
+        return answered(text, SETTLED)
     found = arch.find(name)
     if len(found) > 1 and not changes and chain is None:
         several = [as_json_object(i) for i in found]

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,11 @@ def test_another_model_or_source_is_another(monkeypatch: pytest.MonkeyPatch) -> 
         Question("diff", (y, x)).key,
         Question("diff", (x, y.replace(F=24))).key,
         Question("diff", (x, y), "finite").key,
+        Question("diff", (x, replace(y, spec=y.spec.replace(F=24)))).key,  # under the same name
     ]
     monkeypatch.setattr(recall, "source", lambda: "another")
     others.append(Question("diff", (x, y)).key)
-    assert len({key, *others}) == 6
+    assert len({key, *others}) == 7
 
 
 def test_the_source_is_all_of_the_package() -> None:
