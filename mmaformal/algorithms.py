@@ -306,6 +306,11 @@ class Parameters:
         """Whether the code of a NaN result is known; if not, its payload is left open, and only "a NaN" is modelled."""
         return False
 
+    @property
+    def factors_commute(self) -> bool:
+        """Whether b·a gives the codes of a·b, those of NaNs too, so that a product may be made as its transpose."""
+        return False
+
     def check(self, spec: DotAdd) -> None:
         """Raise ValueError if these parameters make no sense with the types of `spec`."""
 
@@ -469,6 +474,10 @@ class Sfma(Parameters):
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
 
     @property
+    def factors_commute(self) -> bool:
+        return self.nan is not NanRule.FIRST
+
+    @property
     def step_products(self) -> int:
         return 1
 
@@ -503,6 +512,10 @@ class Wfma(Parameters):
 
     @property
     def nan_is_canonical(self) -> bool:
+        return True
+
+    @property
+    def factors_commute(self) -> bool:
         return True
 
     @property
@@ -610,6 +623,10 @@ class Gps(Parameters):
         self._needs(self.G in (2, 4, 8), f"G of 2, 4 or 8, not {self.G}")
 
     @property
+    def factors_commute(self) -> bool:
+        return True
+
+    @property
     def step_products(self) -> int:
         return self.G
 
@@ -668,6 +685,10 @@ class Fda(Parameters):
     @property
     def nan_is_canonical(self) -> bool:
         return True  # MMA-Sim §IV-C step 1
+
+    @property
+    def factors_commute(self) -> bool:
+        return True
 
     @property
     def step_products(self) -> int:
@@ -733,6 +754,10 @@ class Gdfs(Parameters):
     @property
     def nan_is_canonical(self) -> bool:
         return True  # MMA-Sim §IV-E step 1
+
+    @property
+    def factors_commute(self) -> bool:
+        return True
 
     @property
     def step_products(self) -> int:
@@ -891,6 +916,10 @@ class Fdrda(Parameters):
         )
 
     @property
+    def factors_commute(self) -> bool:
+        return True
+
+    @property
     def step_products(self) -> int:
         return self.L
 
@@ -968,6 +997,10 @@ class Efda(Parameters):
         self._needs(self.L >= 1, f"L ≥ 1 products per step, not {self.L}")
 
     @property
+    def factors_commute(self) -> bool:
+        return True
+
+    @property
     def step_products(self) -> int:
         return self.L
 
@@ -1029,6 +1062,10 @@ class Lowered(Parameters):
         self._needs(len(self.order) >= 1, "an order of at least one product")
         self._needs(sorted(self.order) == list(range(len(self.order))), "an order that is a permutation")
         self._needs(len(self.order) % self.L == 0, f"{len(self.order)} products a multiple of L = {self.L}")
+
+    @property
+    def factors_commute(self) -> bool:
+        return True
 
     @property
     def step_products(self) -> int:
@@ -1285,6 +1322,10 @@ class Oddsum(Parameters):
     @property
     def nan_is_canonical(self) -> bool:
         return True  # Arm's manual: FPDefaultNaN
+
+    @property
+    def factors_commute(self) -> bool:
+        return True
 
     @property
     def step_products(self) -> int:

@@ -11,12 +11,10 @@ divide K among each other is an argument, since it changes the result.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from math import prod
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +34,15 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
 )
 from mmaformal.formats import Format, fp16, fp32, fp64
-from mmaformal.instruction import Instruction, Operand, kind_of, read_operand
+from mmaformal.instruction import Instruction
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
 from mmaformal.kernels.rows import processors
+from mmaformal.operands import Matrix, Operands, Product
+from mmaformal.workers import Progress, Report, Workers
 
 Codes = NDArray[Any]
-#: an array, numbers or lists of them, or a tensor of torch, which need not be there
-Matrix: TypeAlias = Any
 Order = Literal["sequential", "pairwise"]
-Progress = Callable[[int, int], None]
 
 
 class Division(TypedDict, total=False):
@@ -66,6 +63,9 @@ class Division(TypedDict, total=False):
 _PLANES_BYTES = 1 << 24
 #: products of K whose planes are made at a time
 _PLANES_K = 4096
+#: A product of fewer columns than this is made as its transpose, where factors may change places: kernels take columns
+#: together, and one costs what this many do.
+_NARROW = 128
 
 
 def matmul(
@@ -93,6 +93,9 @@ def matmul(
     types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any object with
     `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S products, scale_a is
     M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
+
+    Axes before the last two are broadcast, and vectors are taken, as by `numpy.matmul`: A (…, M, K), B (…, K, N),
+    scales likewise; C is broadcast to D.  Each product of a batch is made as it is made alone.
 
     Returns what they are: bit patterns of D for bit patterns, floats for floats (bit patterns for a type of D that
     NumPy does not know); a torch tensor if A is one.  M, K and N may be 0: K = 0 is one instruction of zero products.
@@ -122,29 +125,42 @@ def matmul(
     754's in this process.
     """
     instruction = instruction_meant(instruction)
-    problem = _Problem.of(instruction, A, B, C, scale_a, scale_b)
+    given = Operands.of(instruction, A, B, C, scale_a, scale_b)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, threads=threads)
     divided = promote_every is not None or split_k != 1 or stream_k is not None
     _check_orders(instruction, accumulation, order, tile, divided)
-    pieces, longest = _pieces(problem.steps, promote_every, split_k, stream_k)
-    if accumulation in ("kahan", "anti-kahan"):
-        longest = 1
+    k, drawn = given.shape[2], _seed(seed)
+    steps = max(-(-k // instruction.k), 1)
+    pieces, longest = _pieces(steps, promote_every, split_k, stream_k)
     if accumulation == "random":
-        problem = _permuted(problem, permutation(problem.b.shape[0], integer(seed, "seed")))
-    _check_chain(instruction, longest)
-    if not problem.m or not problem.n:
-        return problem.give_back(np.empty((problem.m, problem.n), problem.spec.d_format.word))
-    report = _Report(progress, problem.m * problem.n * problem.steps * instruction.k)
-    with _Workers(threads or processors(), report) as workers:
-        if accumulation in ("grouped", "anti-kahan"):
-            d = _ordered(problem, accumulation == "grouped", workers)
-        elif accumulation == "kahan":
-            d = _compensated(problem, workers)
-        elif stream_k is None:
-            d = problem.divided(pieces, promote_every, order, workers)
-        else:
-            d = problem.streamed(stream_k, tile, promote_every, order, workers)
-    return problem.give_back(d)
+        given = given.permuted(permutation(k, drawn))
+    _check_chain(instruction, 1 if accumulation in ("kahan", "anti-kahan") else longest)
+    report = Report(progress, prod(given.outputs) * steps * instruction.k)
+    d = np.empty(given.outputs, instruction.d_format.word)
+    if not d.size:
+        return given.give_back(d, instruction.d_format)
+    with Workers(threads or processors(), report) as workers:
+
+        def made(problem: _Problem) -> Codes:
+            if accumulation in ("grouped", "anti-kahan"):
+                return _ordered(problem, accumulation == "grouped", workers)
+            if stream_k is not None:
+                return problem.streamed(stream_k, tile, promote_every, order, workers)
+            if accumulation == "kahan":
+                return problem.either_way(lambda x: _compensated(x, workers))
+            return problem.either_way(lambda x: x.divided(pieces, promote_every, order, workers))
+
+        for where, operands in given.products(together=stream_k is None):
+            found = made(_Problem(instruction, operands))
+            d[where] = found.reshape(d[where].shape)
+    return given.give_back(d, instruction.d_format)
+
+
+def _seed(seed: int) -> int:
+    """Raises TypeError, ValueError for what is no seed."""
+    if integer(seed, "seed") < 0:
+        raise ValueError(f"seed is {seed}; it counts from 0")
+    return int(seed)
 
 
 def _pieces(
@@ -166,7 +182,9 @@ def _check_chain(instruction: Instruction, longest: int) -> None:
 
 def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and integer(value, name) < 1:
+        if value is None and name != "split_k":
+            continue
+        if integer(value, name) < 1:
             raise ValueError(f"{name} is {value}; it counts from 1")
     if counts["stream_k"] is not None and counts["split_k"] != 1:
         raise ValueError("K is divided by split_k or by stream_k, not by both")
@@ -175,9 +193,9 @@ def _check_counts(**counts: int | None) -> None:
 def _check_orders(
     instruction: Instruction, accumulation: Accumulation, order: Order, tile: tuple[int, int], divided: bool
 ) -> None:
-    if order not in ("sequential", "pairwise"):
+    if not isinstance(order, str) or order not in ("sequential", "pairwise"):
         raise ValueError(f'order is "sequential" or "pairwise", not {order!r}')
-    if accumulation not in ACCUMULATIONS:
+    if not isinstance(accumulation, str) or accumulation not in ACCUMULATIONS:
         raise ValueError(f"accumulation is {', '.join(ACCUMULATIONS)}, not {accumulation!r}")
     if accumulation not in ("natural", "kahan") and instruction.spec.scale_format is not None:
         raise ValueError(
@@ -185,7 +203,9 @@ def _check_orders(
         )
     if accumulation not in ("natural", "random") and divided:
         raise ValueError(f"K is divided, or its accumulation is {accumulation!r}, not both")
-    if len(tile) != 2 or min(integer(size, "the size of a tile") for size in tile) < 1:
+    if not isinstance(tile, (tuple, list)) or len(tile) != 2:
+        raise TypeError(f"tile is two sizes, such as (128, 128), not {tile!r}")
+    if min(integer(size, "the size of a tile") for size in tile) < 1:
         raise ValueError(f"a tile of {tile}; two sizes, from 1 on")
 
 
@@ -202,53 +222,26 @@ class Block(NamedTuple):
 class _Problem:
     """Operands as codes, and what is computed from them block by block."""
 
-    def __init__(
-        self,
-        instruction: Instruction,
-        a: Codes,
-        b: Codes,
-        c: Codes | None,
-        scales: tuple[Codes | None, Codes | None],
-        kind: str,
-    ) -> None:
-        self.instruction, self.spec = instruction, instruction.spec
-        self.a, self.b, self.c, self.scales, self.kind = a, b, c, scales, kind
-        self.m, self.n = len(a), b.shape[1]
-        self.steps = max(-(-b.shape[0] // instruction.k), 1)
+    def __init__(self, instruction: Instruction, operands: Product) -> None:
+        self.instruction, self.spec, self.operands = instruction, instruction.spec, operands
+        self.a, self.b, self.c = operands.a, operands.b, operands.c
+        self.scales = operands.scale_a, operands.scale_b
+        self.m, self.n = len(self.a), self.b.shape[1]
+        self.steps = max(-(-self.b.shape[0] // instruction.k), 1)
         self.kernel: Kernel = kernel_for(instruction.spec)
         ends = instruction.c_format, instruction.d_format
         self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)  #: of c and d
         self.wide = fp32 if all(holds(fp32, fmt) for fmt in ends) else fp64  #: of totals
 
-    @classmethod
-    def of(
-        cls,
-        i: Instruction,
-        A: Matrix,
-        B: Matrix,
-        C: Matrix | None,
-        scale_a: Matrix | None,
-        scale_b: Matrix | None,
-    ) -> _Problem:
-        i.check_scales(scale_a is not None, scale_b is not None)
-        given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
-        read = {name: as_operand(x, i.format_of(name), name) for name, x in given.items() if x is not None}
-        kind = ("torch " if is_tensor(A) else "") + kind_of(read)
-        codes = {name: read[name].codes if name in read else None for name in given}
-        a, b, c = codes["A"], codes["B"], codes["C"]
-        assert a is not None
-        assert b is not None
-        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-            raise ValueError(f"A of shape {a.shape} times B of shape {b.shape}: M×K and K×N are needed")
-        shapes = {"C": (len(a), b.shape[1])}
-        if i.spec.scale_format is not None:
-            blocks = -(-a.shape[1] // i.spec.scale_block)
-            shapes |= {"scale_a": (len(a), blocks), "scale_b": (blocks, b.shape[1])}
-        for name, shape in shapes.items():
-            each = codes[name]
-            if each is not None and each.shape != shape:
-                raise ValueError(f"{name} has shape {each.shape}; {shape} is needed")
-        return cls(i, a, b, c, (codes["scale_a"], codes["scale_b"]), kind)
+    def either_way(self, make: Callable[[_Problem], Codes]) -> Codes:
+        """D as codes, or the transposed product's turned back, where that is the same and sooner made.
+
+        That is so of few columns, where b·a is a·b, NaNs included.
+        """
+        alike = self.spec.a_format == self.spec.b_format and self.spec.parameters.factors_commute
+        if alike and self.n < min(self.m, _NARROW):
+            return make(_Problem(self.instruction, self.operands.turned())).T
+        return make(self)
 
     @property
     def start(self) -> Codes:
@@ -260,9 +253,11 @@ class _Problem:
     # ---- dividing K ----------------------------------------------------------------------------------------
 
     def divided(
-        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: _Workers
+        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
     ) -> Codes:
         """D as codes, K divided everywhere alike."""
+        if self.m < workers.threads and self.n > WIDTH:
+            return self._by_columns(pieces, promote, order, workers)
         blocks = [Block(slice(0, self.m), columns) for columns in self._column_blocks()]
         if len(blocks) == 1:
             return self._block(blocks[0], pieces, promote, order, workers)
@@ -271,8 +266,30 @@ class _Problem:
             d[block] = self._block(block, pieces, promote, order, workers)
         return d
 
+    def _by_columns(
+        self, pieces: list[tuple[int, int]], promote: int | None, order: Order, workers: Workers
+    ) -> Codes:
+        """The same where there are fewer rows than threads, which take columns then."""
+        d = np.empty((self.m, self.n), self.spec.d_format.word)
+        alone = Workers(1, Report(False, 0))
+
+        def run(columns: slice) -> int:
+            block = Block(slice(0, self.m), columns)
+            d[block] = self._block(block, pieces, promote, order, alone)
+            products: int = (columns.stop - columns.start) * self.m * self.steps * self.spec.k
+            return products
+
+        each = -(-self.n // (workers.threads * WIDTH)) * WIDTH
+        parts = [
+            slice(first, min(first + each, block.stop))
+            for block in self._column_blocks()
+            for first in range(block.start, block.stop, each)
+        ]
+        workers.run(run, parts)
+        return d
+
     def streamed(
-        self, g: int, tile: tuple[int, int], promote: int | None, order: Order, workers: _Workers
+        self, g: int, tile: tuple[int, int], promote: int | None, order: Order, workers: Workers
     ) -> Codes:
         """D as codes, the instructions of all tiles divided evenly among g workers."""
         d = np.empty((self.m, self.n), self.spec.d_format.word)
@@ -296,14 +313,14 @@ class _Problem:
         pieces: list[tuple[int, int]],
         promote: int | None,
         order: Order,
-        workers: _Workers,
+        workers: Workers,
     ) -> Codes:
         """A block of D as codes."""
         fmt = self.spec.d_format
         shape = (block.rows.stop - block.rows.start, block.columns.stop - block.columns.start)
         c = None if self.c is None else self.c[block]
         if len(pieces) == 1 and promote is None:
-            d = np.zeros(shape, self.word) if c is None else np.array(c, self.word)
+            d = np.zeros(shape, self.word) if c is None else np.array(c, self.word, order="C")
             self._chain(d, block, *pieces[0], None, workers)
             return d.astype(fmt.word, copy=False)
 
@@ -332,7 +349,7 @@ class _Problem:
         block: Block,
         piece: tuple[int, int],
         promote: int | None,
-        workers: _Workers,
+        workers: Workers,
     ) -> Codes:
         """The sum of one piece, in the type of totals."""
         if promote is not None:
@@ -368,7 +385,7 @@ class _Problem:
         start: int,
         stop: int,
         promote: int | None,
-        workers: _Workers,
+        workers: Workers,
         lost: Codes | None = None,
     ) -> None:
         """Take accumulators `out` through the instructions start … stop - 1, or with `promote` totals, which are
@@ -442,21 +459,11 @@ class _Problem:
         widths = [(0, missing if each == axis else 0) for each in range(2)]
         return np.pad(found, widths, constant_values=fmt.bias << fmt.fraction_bits) if missing else found
 
-    def give_back(self, d: Codes) -> Matrix:
-        fmt = self.spec.d_format
-        out = d.view(fmt.dtype) if self.kind.endswith("floats") and fmt.dtype is not None else d
-        return sys.modules["torch"].from_dlpack(out) if self.kind.startswith("torch") else out
-
 
 # ---- orders of accumulation ------------------------------------------------------------
 
 
-def _permuted(x: _Problem, order: NDArray[np.int64]) -> _Problem:
-    """The same with the products in another order."""
-    return _Problem(x.instruction, x.a[:, order], x.b[order], x.c, x.scales, x.kind)
-
-
-def _ordered(x: _Problem, grouped: bool, workers: _Workers) -> Codes:
+def _ordered(x: _Problem, grouped: bool, workers: Workers) -> Codes:
     """D as codes, the products of each output in an order of their own."""
     k = max(x.b.shape[0], 1)  # without products, one that is zero
     a, b = (np.ascontiguousarray(x._padded(side, k, 1)) for side in (x.a, x.b.T))
@@ -473,7 +480,7 @@ def _ordered(x: _Problem, grouped: bool, workers: _Workers) -> Codes:
     return x._rounded(total.reshape(x.m, x.n))
 
 
-def _compensated(x: _Problem, workers: _Workers) -> Codes:
+def _compensated(x: _Problem, workers: Workers) -> Codes:
     """D as codes, what each addition to the total loses being taken from the next."""
     total = x.start
     lost = np.zeros_like(total)
@@ -481,40 +488,6 @@ def _compensated(x: _Problem, workers: _Workers) -> Codes:
         block = Block(slice(0, x.m), columns)
         x._chain(total[:, columns], block, 0, x.steps, 1, workers, lost[:, columns])
     return x._rounded(total)
-
-
-# ---- operands ----------------------------------------------------------------------------------------------
-
-#: torch's names of formats that NumPy's DLPack does not know
-_TORCH_NAMES = {
-    "torch.bfloat16": "bf16",
-    "torch.float8_e5m2": "e5m2",
-    "torch.float8_e4m3fn": "e4m3",
-    "torch.float8_e5m2fnuz": "e5m2fnuz",
-    "torch.float8_e4m3fnuz": "e4m3fnuz",
-    "torch.float8_e8m0fnu": "ue8m0",
-}
-
-
-def is_tensor(x: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(x, torch.Tensor)
-
-
-def as_operand(x: Matrix, fmt: Format, name: str) -> Operand:
-    """`instruction.read_operand`, of a torch tensor and whatever has `__dlpack__` too."""
-    if is_tensor(x) and str(x.dtype) in _TORCH_NAMES:
-        if _TORCH_NAMES[str(x.dtype)] != fmt.name:
-            raise TypeError(f"{name} is {x.dtype}; {fmt} is needed")
-        torch = sys.modules["torch"]
-        x = np.from_dlpack(x.detach().view(torch.uint8 if x.element_size() == 1 else torch.uint16)).view(
-            fmt.dtype
-        )
-    elif is_tensor(x):
-        x = np.from_dlpack(x.detach())
-    elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
-        x = np.from_dlpack(x)
-    return read_operand(x, fmt, name)
 
 
 # ---- totals ------------------------------------------------------------------------------------------------
@@ -533,7 +506,7 @@ def holds(wide: Format, fmt: Format) -> bool:
 def values(codes: Codes, fmt: Format, wide: Format) -> NDArray[Any]:
     """Codes as floats of a format, fp32 or fp64, that holds their numbers."""
     if fmt.dtype is not None and not fmt.ignored_low_bits:
-        return codes.view(fmt.dtype).astype(wide.dtype)
+        return codes.view(fmt.dtype).astype(wide.dtype, order="C")
     x = decode(codes.astype(np.int64), fmt.layout)
     magnitude = np.ldexp(x.significand.astype(np.float64), x.exponent - fmt.fraction_bits)
     magnitude = np.where(x.nan, np.nan, np.where(x.infinite, np.inf, magnitude))
@@ -552,72 +525,3 @@ def rounded(total: NDArray[Any], wide: Format, fmt: Format, nan: int) -> Codes:
     special = Special(x.nan, x.infinite & (x.sign == 0), x.infinite & (x.sign == 1))
     code = select_special(special, encode(round_sum(exact, x.sign, rho), rho), rho, nan)
     return np.asarray(code).astype(fmt.word)
-
-
-# ---- running -----------------------------------------------------------------------------------------------
-
-
-class _Report:
-    """Says how far a run is."""
-
-    def __init__(self, progress: bool | Progress | None, total: int) -> None:
-        self.total, self.done = total, 0
-        self.call: Progress | None = progress if callable(progress) else None
-        terminal = progress is None and sys.stderr is not None and sys.stderr.isatty()
-        self.line = progress is True or terminal
-        self.start = self.written = time.monotonic()
-
-    def add(self, products: int) -> None:
-        self.done += products
-        if self.call is not None:
-            self.call(self.done, self.total)
-        now = time.monotonic()
-        if self.line and now - self.start > 2 and now - self.written > 0.2:
-            self.written = now
-            left = (now - self.start) * (self.total / max(self.done, 1) - 1)
-            print(
-                f"\rmatmul {self.done / self.total:4.0%}, {left:.0f} s left ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def end(self) -> None:
-        if self.line and self.written != self.start:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
-
-
-class _Workers:
-    """Threads that run parts of a block; an exception, or Ctrl-C, ends them all within the part they are at."""
-
-    def __init__(self, threads: int, report: _Report) -> None:
-        if threads < 1:
-            raise ValueError(f"{threads} threads")
-        self.threads, self.report = threads, report
-        self.pool = ThreadPoolExecutor(threads, "matmul") if threads > 1 else None
-
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(wait=True, cancel_futures=True)
-        self.report.end()
-
-    def run(self, function: Callable[[slice], int], parts: list[slice]) -> None:
-        """Run `function`, which says how many products it did, on all parts."""
-        if self.pool is None or len(parts) == 1:
-            for part in parts:
-                self.report.add(function(part))
-            return
-        running: set[Future[int]] = {self.pool.submit(function, part) for part in parts}
-        try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for each in done:
-                    self.report.add(each.result())
-        except BaseException:
-            for each in running:
-                each.cancel()
-            wait(running)
-            raise

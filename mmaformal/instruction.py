@@ -325,6 +325,10 @@ def as_codes(x: ArrayLike, fmt: Format, what: str) -> NDArray[Any]:
 
 def read_operand(x: ArrayLike, fmt: Format, what: str) -> Operand:
     """An operand of any kind.  Raises as `Instruction.dot_add`; of one operand only."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{what} is a masked array, and a mask means nothing here: give {what}.data or {what}.filled(…)"
+        )
     if isinstance(x, (int, float, list, tuple)) and not isinstance(x, np.generic):
         read = _from_python(x, fmt, what)
         if read is not None:

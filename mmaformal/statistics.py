@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from mmaformal.display import HtmlText, ShortRepr, counted, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format, fp64
-from mmaformal.gemm import Division, Matrix, as_operand, matmul, values
+from mmaformal.gemm import Division, matmul, values
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.rows import processors
+from mmaformal.operands import Matrix, as_operand
 
 Floats = NDArray[np.float64]
 

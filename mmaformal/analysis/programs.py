@@ -30,8 +30,8 @@ from mmaformal.display import ShortRepr
 from mmaformal.facts.emulated.sums import HALF_PLACE, lost, operations, share
 from mmaformal.facts.emulated.words import Cut
 from mmaformal.formats import fp32
-from mmaformal.gemm import Matrix
 from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix
 
 #: Of an addition to nearest in fp32.
 UNIT_ROUNDOFF = Fraction(1, 1 << 24)

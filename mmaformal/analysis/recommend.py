@@ -26,8 +26,9 @@ from mmaformal.analysis.scaling import powers, root_below
 from mmaformal.analysis.units import Unit
 from mmaformal.display import HtmlText, short_text
 from mmaformal.formats import Format
-from mmaformal.gemm import Matrix, matmul
+from mmaformal.gemm import matmul
 from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix
 
 #: What sums and products of binary64 that are not exact add to a bound, relative to it, for each product.
 _ROUNDING = 2.0**-50

@@ -64,8 +64,8 @@ from mmaformal.facts.fdrda.bounds import losses_of
 from mmaformal.facts.fused_steps import fused_step, one_step
 from mmaformal.facts.lowered.error_bound import Inner
 from mmaformal.formats import Format, fp16, fp32
-from mmaformal.gemm import Matrix, as_operand
 from mmaformal.instruction import Instruction
+from mmaformal.operands import Matrix, as_operand
 
 
 @dataclass(frozen=True, repr=False)
