@@ -140,20 +140,34 @@ def matmul(
     if not d.size:
         return given.give_back(d, instruction.d_format)
     with Workers(threads or processors(), report) as workers:
-
-        def made(problem: _Problem) -> Codes:
-            if accumulation in ("grouped", "anti-kahan"):
-                return _ordered(problem, accumulation == "grouped", workers)
-            if stream_k is not None:
-                return problem.streamed(stream_k, tile, promote_every, order, workers)
-            if accumulation == "kahan":
-                return problem.either_way(lambda x: _compensated(x, workers))
-            return problem.either_way(lambda x: x.divided(pieces, promote_every, order, workers))
-
+        how = _How(accumulation, pieces, promote_every, order, stream_k, tile, workers)
         for where, operands in given.products(together=stream_k is None):
-            found = made(_Problem(instruction, operands))
+            found = _made(_Problem(instruction, operands), how)
             d[where] = found.reshape(d[where].shape)
     return given.give_back(d, instruction.d_format)
+
+
+class _How(NamedTuple):
+    """How each product is divided and made."""
+
+    accumulation: Accumulation
+    pieces: list[tuple[int, int]]
+    promote: int | None
+    order: Order
+    stream_k: int | None
+    tile: tuple[int, int]
+    workers: Workers
+
+
+def _made(problem: _Problem, how: _How) -> Codes:
+    """D of one product, as codes."""
+    if how.accumulation in ("grouped", "anti-kahan"):
+        return _ordered(problem, how.accumulation == "grouped", how.workers)
+    if how.stream_k is not None:
+        return problem.streamed(how.stream_k, how.tile, how.promote, how.order, how.workers)
+    if how.accumulation == "kahan":
+        return problem.either_way(lambda x: _compensated(x, how.workers))
+    return problem.either_way(lambda x: x.divided(how.pieces, how.promote, how.order, how.workers))
 
 
 def _seed(seed: int) -> int:

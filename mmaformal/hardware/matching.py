@@ -72,6 +72,7 @@ class _Proving:
         self.links: dict[int, Link] = {}  #: by the design's node
         self.of_model: dict[int, Link] = {}  #: by the model's
         self.below: list[tuple[set[int], Link]] = []  #: what is known between nodes of the model
+        self.values: dict[int, Value] = {}  #: of each node in all cases
         self.effort = 1.0  #: how much more time there is for each lemma than in the first round
         self.unsettled = False  #: whether a lemma of this round was not settled in its time
         self._refuted: dict[int, Lemma] = {}  #: by the id of what is refuted
@@ -111,6 +112,30 @@ class _Proving:
         """Which nodes of the model are cut next to a term."""
         return {free.get_id() for link in self.graph.frontier(term, known, 0) for free in link.free}
 
+    def _constant(self, term: z3.ExprRef, known: dict[int, Link]) -> bool:
+        """Whether a term is proved to be one value: it depends on few inputs, or is made of such terms."""
+        seen, number = self.values[term.get_id()], term.get_id()
+        if not term.num_args() or seen.count(seen[0]) < len(seen):
+            return False
+        value = (
+            z3.BitVecVal(seen[0], term.sort())
+            if isinstance(term, z3.BitVecRef)
+            else z3.BoolVal(bool(seen[0]))
+        )
+        link = Link(term == value, (), ((term, value),))
+        given = [known[x.get_id()] for x in self.graph.operands(term) if x.get_id() in known]
+        pairs = [pair for each in given for pair in each.defined if not each.free]
+        if pairs and z3.simplify(z3.substitute(term, *pairs)).eq(value):
+            given = [each for each in given if not each.free]
+        elif self.graph.of_few_inputs(term):
+            given = []
+        else:
+            return False
+        if self._attempt(link, given, _PATIENCE[0]):
+            known[number] = link
+            return True
+        return False
+
 
 class Follower(_Proving):
     """Proves that a design's `d` is the model's, from node to node, in rounds that have more time each."""
@@ -133,7 +158,7 @@ class Follower(_Proving):
         self.nodes = [node for node in self.graph.nodes([self.d]) if isinstance(node, z3.BitVecRef)]
         self.named = {term.get_id(): name for name, term in reversed(list(design.wires.items()))}
         values = {**values_of(inputs, rows), **drawn(design, len(rows), _SEED)}
-        self.values: dict[int, Value] = {
+        self.values = {
             number: tuple(int(x) for x in np.broadcast_to(column, len(rows)))
             for number, column in evaluate_all([*self.model, *self.nodes], values).items()
         }
@@ -217,30 +242,6 @@ class Follower(_Proving):
             link = Link(other == said, (term,), ((other, said),))
             if self._attempt(link, given, _PATIENCE[0]):
                 self.of_model[other.get_id()] = link
-
-    def _constant(self, term: z3.ExprRef, known: dict[int, Link]) -> bool:
-        """Whether a term is proved to be one value: it depends on few inputs, or is made of such terms."""
-        seen, number = self.values[term.get_id()], term.get_id()
-        if not term.num_args() or seen.count(seen[0]) < len(seen):
-            return False
-        value = (
-            z3.BitVecVal(seen[0], term.sort())
-            if isinstance(term, z3.BitVecRef)
-            else z3.BoolVal(bool(seen[0]))
-        )
-        link = Link(term == value, (), ((term, value),))
-        given = [known[x.get_id()] for x in self.graph.operands(term) if x.get_id() in known]
-        pairs = [pair for each in given for pair in each.defined if not each.free]
-        if pairs and z3.simplify(z3.substitute(term, *pairs)).eq(value):
-            given = [each for each in given if not each.free]
-        elif self.graph.of_few_inputs(term):
-            given = []
-        else:
-            return False
-        if self._attempt(link, given, _PATIENCE[0]):
-            known[number] = link
-            return True
-        return False
 
     def _link(
         self, node: z3.BitVecRef, term: z3.ExprRef, value: Callable[[z3.ExprRef], z3.BitVecRef]
