@@ -30,7 +30,10 @@ ALLOWED = {
         "_ALGORITHMS",
     ): "modules found by name: what their steps are is seen where they run",
     ("encodings/smt/__init__.py", "dot_add"): "the same",
-    ("mmaformal/operands.py", "Matrix"): "a tensor of torch, which is not needed and so not there to be typed",
+    (
+        "mmaformal/operands.py",
+        "Matrix",
+    ): "a tensor of torch, which is not needed and so not there to be typed",
     ("mmaformal/kernels/compiled.py", "Numba"): "numba has no types",
     ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
     ("mmaformal/torch/tensors.py", "Call"): "the same of its functions and what they take",
