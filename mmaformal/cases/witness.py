@@ -91,7 +91,7 @@ class CaseWitness(HtmlText):
                 lines.append("  exact".ljust(14) + number_text(self.exact))
             for run in (first, *others):
                 name = run.title if others else "d"
-                lines.append(f"  {name}".ljust(14) + code_text(run.result, run.spec.d_format))
+                lines.append(f"  {name} ".ljust(14) + code_text(run.result, run.spec.d_format))
         if self.notes:
             lines += ["", *self.notes]
         if self.minimality:
