@@ -28,6 +28,8 @@ from mmaformal.solver.deadline import Deadline, check
 _CASES, _FIRST = 6000, 250
 #: Seconds that are left in any case for the inputs to run next.
 _LAST = 1.0
+#: Seconds that a question to solvers, which ends by itself, may take beyond its limit.
+_GRACE = 0.6
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,8 +65,19 @@ def one_nan(d: NDArray[np.uint64], fmt: Format) -> NDArray[np.uint64]:
 class Classes:
     """Models that explain all rows, those of one function together."""
 
-    def __init__(self, exact: Sequence[tuple[DotAdd, DotAdd]], timeout: float, progress: Progress) -> None:
-        """timeout: seconds for everything; where they are up, models that were not compared stand in one class."""
+    def __init__(
+        self,
+        exact: Sequence[tuple[DotAdd, DotAdd]],
+        timeout: float,
+        progress: Progress,
+        *,
+        only_solvers: bool = False,
+    ) -> None:
+        """timeout: seconds for everything; where they are up, models that were not compared stand in one class.
+
+        only_solvers: for solvers alone; cases are run to the end.
+        """
+        self.only_solvers = only_solvers
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
         self.specs = sorted(self.families, key=lambda each: not known_as(each))
@@ -73,19 +86,26 @@ class Classes:
         self.given = np.empty((len(self.specs), 0), np.uint64)  #: what each model gives for each case
         self.equal: dict[tuple[DotAdd, DotAdd], Proof | None] = {}  #: None: not settled in time
         self.tests: list[RunNext] = []
-        self.complete = True  #: whether all were compared, and `tests` tell all classes apart
+        self.told_apart = True  #: whether `tests` tell all classes apart
+        self.complete = True  #: whether all were compared, too
 
     def found(self) -> tuple[list[Explanation], list[RunNext]]:
         """Grouped by what random cases show; then by inputs too on which a solver finds that two of a group differ."""
         if not self.specs:
             return [], []
-        with Deadline(max(self.deadline - time.monotonic(), 0)) as comparing:
+        with self._within(0) as comparing:
             self._compare()
         groups = self._groups()
-        with Deadline(max(self.deadline - time.monotonic(), _LAST)) as testing:
+        with self._within(_LAST) as testing:
             self._test([members[0] for members in groups.values()])
-        self.complete = not (comparing.expired or testing.expired)
+        self.told_apart = not testing.expired
+        self.complete = self.told_apart and not comparing.expired
         return [self._class([self.specs[i] for i in members]) for members in groups.values()], self.tests
+
+    def _within(self, least: float) -> Deadline:
+        """What is left of the time, but so many seconds at least."""
+        left = max(self.deadline - time.monotonic(), least) + _GRACE
+        return Deadline(None if self.only_solvers else left)
 
     def _compare(self) -> None:
         """More and more cases, until a solver finds none on which two of a group differ."""

@@ -249,7 +249,7 @@ def diagnose(
         rows=given.rows,
         tried=work.tried,
         complete=work.complete and classes.complete,
-        compared=work.compared,
+        compared=work.compared if work.exact else given.rows,
         explained_by=len(work.exact),
         families_in_all=len({family for _, family in work.exact}),
         orders=work.orders,
@@ -305,8 +305,6 @@ class _Search:
                 self.say(f"{counted(len(self.exact), 'model')} on rows from {number * _ROWS:,}")
                 self.exact = remaining(self.exact, Recorded.of(block, self.types, self.given.terms))
                 self.compared += len(block.d)
-        if not self.exact:
-            self.compared = self.given.rows
 
     def find_nearest(self) -> None:
         """The models that get the fewest rows wrong, where none explains them all."""

@@ -182,11 +182,13 @@ class Search:
         self.rows, self.names, self.jobs, self.progress = rows, names, jobs, progress
         self._tasks = [(name, part) for part in range(_PARTS) for name in names]
         self._parts: list[Found] = []
+        self._reached: set[str] = set()  #: algorithms of which models were tried
 
     def run(self, until: float = math.inf) -> None:
         """Try them, until then at most, in `time.monotonic`."""
         for name, each in _done(self.rows, self._tasks, self.jobs, until):
             self._parts.append(each)
+            self._reached |= {name} if each.tried else set()
             tried, exact = sum(x.tried for x in self._parts), sum(len(x.exact) for x in self._parts)
             text = f"{tried:,} models tried, {exact:,} explain every row"
             self.progress(f"{len(self._parts)} of {len(self._tasks)} parts, the last of {name}: {text}")
@@ -198,7 +200,8 @@ class Search:
         explaining = [x for each in self._parts for x in each.exact]
         there, rows = {spec for spec, _ in explaining}, self.rows
         for spec in tabled(rows.types, rows.k):  # not all details were tried of all
-            if spec.parameters.algorithm in self.names and spec not in there and not rows.differ(spec).any():
+            reached = spec.parameters.algorithm in self._reached
+            if reached and spec not in there and not rows.differ(spec).any():
                 explaining.append((spec, spec))
         exact_ones = sorted(explaining, key=lambda x: (not known_as(x[0]), _in_order(x[0])))
         complete = len(self._parts) == len(self._tasks) and all(each.complete for each in self._parts)

@@ -131,7 +131,7 @@ class Fingerprint(ShortRepr):
 
         Raises RecordingError for what is no recording, IncomparableError for one of other types.
         """
-        given = recording if isinstance(recording, Recording) else read(recording)
+        given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
         types = Types.of(self.instructions[0].spec)
         if types_of(given) != types:
             raise IncomparableError(f"{given.path} has other types than {types}")
@@ -191,7 +191,7 @@ def fingerprint(
         )
     specs = list(dict.fromkeys(i.spec for i in chained))
     say = progress or (lambda _: None)
-    classes, tests = Classes([(x, x) for x in specs], timeout, say).found()
+    classes, tests = Classes([(x, x) for x in specs], timeout, say, only_solvers=True).found()
     firsts = [each.model for each in classes]
     say(f"{counted(len(firsts), 'function')}: the fewest inputs that tell them apart")
     cases = _fewest(firsts, [test.case for test in tests])
