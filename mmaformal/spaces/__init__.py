@@ -23,7 +23,7 @@ from mmaformal.algorithms import DotAdd, Parameters
 from mmaformal.spaces.common import Types, orders
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
-DESIGNS = ("gfda", "muladd")
+DESIGNS = ("gfda", "muladd", "sticky")
 
 
 def algorithms() -> list[str]:

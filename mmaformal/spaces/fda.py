@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mmaformal.algorithms import Fda
 from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
@@ -22,4 +23,4 @@ def details(parameters: Fda, types: Types) -> Iterator[Fda]:
     p = parameters
     for e_zero in zero_exponents(types):
         for rho in signed_zeros(p.rho):
-            yield Fda(p.F, p.L, rho, e_zero)
+            yield replace(p, rho=rho, e_zero=e_zero)

@@ -38,7 +38,8 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries import asking_units, identify_search
 from mmaformal.queries import identify as module
 from mmaformal.queries.special_rules import SpecialRules, plain, wrong
-from mmaformal.spaces import muladd, sfma
+from mmaformal.spaces import fda as fda_space
+from mmaformal.spaces import gfda, muladd, sfma, sticky, wfma
 from mmaformal.spaces.common import Types
 
 QUICK: dict[str, Any] = {"k": 4, "timeout": 3.0, "confirm": 1500}
@@ -178,6 +179,21 @@ def test_designs_are_tried_where_nothing_else_explains() -> None:
     asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "confirm")})
     assert asked.verdict == "none"
     assert {each.model.parameters.algorithm for each in asked.classes} == {"sfma"}
+
+
+@pytest.mark.slow
+def test_a_sticky_alignment_is_a_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "algorithms", lambda: ["wfma"])
+    monkeypatch.setattr(identify_search, "DESIGNS", ("sticky",))
+    monkeypatch.setattr(sticky, "lowered", sticky.gfda)
+    monkeypatch.setattr(fda_space, "PLACES", range(18, 22))
+    for space in (fda_space, gfda, wfma):
+        monkeypatch.setattr(space, "conversions", lambda fmt: iter((RZ_FP32,)))
+    unit = fda(4).replace(F=20, cut="RO")
+    found = identify(unit, timeout=3, confirm=600)
+    assert unit.spec.parameters.algorithm == found.classes[0].model.parameters.algorithm
+    assert found.verdict in ("one", "several")
+    assert found.classes[0].model.replace(e_zero=-131) == unit.spec
 
 
 def test_an_algorithm_or_a_format_that_there_is_not_is_told() -> None:
