@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import click
 import numpy as np
@@ -16,7 +16,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
 #: The arguments of one dot product-add after the instruction: codes of a, b, c and block scales.
-Case: TypeAlias = tuple[Any, ...]
+Case: TypeAlias = tuple[list[int], list[int], int, *tuple[list[int], ...]]
 
 
 @click.command()

@@ -116,7 +116,7 @@ def _of_safetensors(path: Path) -> dict[str, Matrix]:
             path, ".safetensors needs its library: pip install 'mmaformal[matrices]'"
         ) from None
     found = {}
-    deserialize: Callable[[bytes], Any] = safetensors.deserialize
+    deserialize: Callable[[bytes], list[tuple[str, dict[str, object]]]] = safetensors.deserialize
     for name, tensor in deserialize(path.read_bytes()):
         if name in NAMES:
             fmt = _named(path, name, tensor["dtype"], _SAFETENSORS)

@@ -18,6 +18,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from proofs import some_proof
 from slow import slow
 
 from mmaformal import (
@@ -614,7 +615,7 @@ def test_little_time_gives_no_wrong_claim() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [Equal("q", None, 0.0), Unknown("q", "why", (), 0.0), Different("q", None, (), (), 0.0)],  # type: ignore[arg-type]
+    [Equal("q", some_proof(), 0.0), Unknown("q", "why", (), 0.0), Different("q", None, (), (), 0.0)],  # type: ignore[arg-type]
     ids=lambda answer: type(answer).__name__,
 )
 def test_an_answer_is_not_true_or_false(answer: Equal | Unknown | Different) -> None:
