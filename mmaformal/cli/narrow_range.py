@@ -143,9 +143,8 @@ def _measured(
             figures.draw(
                 f"Figure {name}" if of_figure else name, rows, found, stem.with_name(f"{stem.name}.png")
             )
-    violated, overflowed = (
-        [row for row in rows if x(row)] for x in (lambda r: r.violated, lambda r: r.overflowed)
-    )
+    violated = [row for row in rows if row.violated]
+    overflowed = [row for row in rows if row.overflowed]
     code = REFUTED if violated else SETTLED
     if as_json:
         told_ = {

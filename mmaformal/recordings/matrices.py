@@ -108,6 +108,14 @@ def _of_folder(path: Path) -> dict[str, Matrix]:
     return found
 
 
+class _Tensor(TypedDict):
+    """What safetensors says of a tensor."""
+
+    dtype: str
+    shape: list[int]
+    data: bytes
+
+
 def _of_safetensors(path: Path) -> dict[str, Matrix]:
     try:
         import safetensors
@@ -116,7 +124,7 @@ def _of_safetensors(path: Path) -> dict[str, Matrix]:
             path, ".safetensors needs its library: pip install 'mmaformal[matrices]'"
         ) from None
     found = {}
-    deserialize: Callable[[bytes], list[tuple[str, dict[str, object]]]] = safetensors.deserialize
+    deserialize: Callable[[bytes], list[tuple[str, _Tensor]]] = safetensors.deserialize
     for name, tensor in deserialize(path.read_bytes()):
         if name in NAMES:
             fmt = _named(path, name, tensor["dtype"], _SAFETENSORS)
