@@ -236,9 +236,7 @@ class Instruction:
 
     def format_of(self, name: str) -> Format:
         """The format of an operand: a, b, c, scale_a or scale_b, in lower or upper case."""
-        fmt = getattr(
-            self.spec, f"{name[:5]}_format" if name.startswith("scale") else f"{name.lower()}_format"
-        )
+        fmt = getattr(self.spec, f"{name[:5] if name.startswith('scale') else name.lower()}_format")
         assert isinstance(fmt, Format)
         return fmt
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
 
+import numpy as np
 import z3
+from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import without_nan_rule
@@ -76,7 +78,7 @@ class _Planned:
         return self.chains == other.chains and self.tree == other.tree
 
 
-def _places(taken: slice | Sequence[int]) -> Hashable:
+def _places(taken: slice | NDArray[np.intp]) -> Hashable:
     """The products that one chain takes, a run of them by its two ends."""
     if isinstance(taken, slice):
         return taken.start, taken.stop

@@ -160,13 +160,12 @@ class Obligations(Tabular):
                     portfolios[question.solver] = stack.enter_context(Portfolio([question.solver]))
                 return portfolios[question.solver].ask(question.script, {}, question.limit)
 
-            verdicts = {}
+            verdicts: dict[str, str] = {}
             for obligation in self.obligations:
                 solvers = others(obligation.solver) if backend is None else [backend]
                 said = put(confirming(obligation.script, solvers, timeout), ask)
-                if (
-                    verdicts.get(obligation.name, "unsat") == "unsat"
-                ):  # of one name, the first that is not confirmed
+                # of one name, the first that is not confirmed
+                if verdicts.get(obligation.name, "unsat") == "unsat":
                     verdicts[obligation.name] = str(said) if said.verdict == "unknown" else said.verdict
             return verdicts
 
