@@ -27,14 +27,15 @@ PIP = $$($(PYTHON) -m pip --python $(BIN)/python --version >/dev/null 2>&1 && ec
 INSTALL = $(PIP) install --quiet --disable-pip-version-check --no-compile
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
-	$(PYTHON) -m venv --without-pip $(VENV)
-	$(PYTHON) -m pip --python $@ --version >/dev/null 2>&1 || $@ -m ensurepip
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
+	@echo "making $(VENV) and installing mmaformal into it"
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $@ --version >/dev/null 2>&1 || $@ -m ensurepip
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(INSTALL) pip --editable .
-	touch $@
+	@$(INSTALL) pip --editable .
+	@touch $@
 
 $(VENV)/tools: pyproject.toml | $(BIN)/python
-	$(INSTALL) pip --editable '.[test,lint]'
-	touch $@ $(VENV)/installed
+	@$(INSTALL) pip --editable '.[test,lint]'
+	@touch $@ $(VENV)/installed
