@@ -61,9 +61,9 @@ class Probed(ShortRepr):
     @property
     def summary(self) -> str:
         """How many accumulator bits there are, in one line; and whether the model read is wrong somewhere."""
-        wrong = self.check is not None and self.check.rows and not self.check.right
-        but = f"; but {self.check.says}" if self.check is not None and wrong else ""
-        return f"{self.name}: {accumulator(self)}{but}"
+        if self.check is not None and self.check.rows and not self.check.right:
+            return f"{self.name}: {self.check.says}; read, but not confirmed: {accumulator(self)}"
+        return f"{self.name}: {accumulator(self)}"
 
     def __str__(self) -> str:
         t = self.types

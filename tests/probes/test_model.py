@@ -50,7 +50,8 @@ def test_kahan_is_no_chain() -> None:
     found = probe(kahan, k=4, name="kahan", **FP16)
     assert found.check is not None
     assert 0 < found.check.agree < found.check.rows == 1000
-    assert f"; but the model read reproduces only {found.check.agree} of 1,000 rows" in found.summary
+    assert f": the model read reproduces only {found.check.agree} of 1,000 rows" in found.summary
+    assert "read, but not confirmed" in found.summary
     assert "  rows that it gets wrong: " in str(found)
     assert json.loads(json.dumps(found.to_json()))["check"]["agree"] == found.check.agree
 
