@@ -227,6 +227,7 @@ class Flag:
     def _combine(self, op: str, other: Flag | bool) -> Flag:
         if isinstance(other, bool):
             other = self.tracer.flag(other)
+        self.tracer.own(other)
         for known, unknown in ((self, other), (other, self)):
             if known.value is not None:
                 if op == "&":
@@ -446,12 +447,18 @@ class Tracer:
         self.violations: list[z3.BoolRef] = []
 
     def input(self, term: z3.BitVecRef, sample: Sample) -> Lane:
-        """A lane that holds a code: unsigned, or the signed 64-bit number; the sample are values that it takes."""
+        """A lane that holds a code: unsigned, or the signed 64-bit number; the sample are values that it takes.
+
+        Raises LaneError for a term of more than 64 bits.
+        """
+        if term.size() > BITS:
+            raise LaneError(f"{term} has {term.size()} bits: a lane has {BITS}")
         range_ = INT64 if term.size() == BITS else Range(0, (1 << term.size()) - 1)
         return Lane(self, "input", (), range_, term, sample)
 
     def lift(self, x: Lane | int, frames: Sequence[FrameType] = ()) -> Lane:
         if isinstance(x, Lane):
+            self.own(x)
             return x
         if type(x) is not int:  # a float, say, which NumPy would compute with
             raise LaneError(f"{_place(frames or _frames())}: {x!r} is no integer")
@@ -461,10 +468,17 @@ class Tracer:
         term = z3.BitVecVal(range_.low, range_.bits)
         return Lane(self, "constant", (), range_, term, np.array(range_.low, np.int64))
 
+    def own(self, *nodes: Node) -> None:
+        """Raises LaneError for a lane or flag of another tracer: its rules are not here."""
+        for node in nodes:
+            if node.tracer is not self:
+                raise LaneError(f"{_place(_frames())}: lanes of two tracers in one operation")
+
     def flag(self, value: bool) -> Flag:
         return Flag(self, "constant", (), z3.BoolVal(value), np.array(value), value)
 
     def binary(self, op: str, x: Lane, y: Lane) -> Lane:
+        self.own(x, y)
         frames = _frames()
         if op in ("<<", ">>") and not y.range.inside(_AMOUNTS):
             violation = z3.Or(y.fit(BITS) < 0, y.fit(BITS) > BITS - 1)
@@ -507,6 +521,7 @@ class Tracer:
         self.violations.append(condition)
 
     def select(self, flag: Flag, x: Lane, y: Lane) -> Lane:
+        self.own(flag, x, y)
         frames = _frames()
         if x is y:
             return x
@@ -546,6 +561,7 @@ class Tracer:
         return lane
 
     def compare(self, op: str, x: Lane, y: Lane) -> Flag:
+        self.own(x, y)
         if x is y:
             return self.flag(op in ("<=", ">=", "=="))
         facts = [_order_facts(o, x, y) for o in (op, _OPPOSITE[op])]

@@ -56,15 +56,15 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "an inference forgets its premises",
-        "Inference(self._premises(given), tuple(link.said for link in links))",
-        "Inference((), tuple(link.said for link in links))",
+        "Inference([link.said for link in given], [link.said for link in links])",
+        "Inference((), [link.said for link in links])",
         _NEEDED,
     ),
     Mutant(
         _KERNEL,
         "an inference forgets its first premise",
-        "Inference(self._premises(given), tuple(link.said for link in links))",
-        "Inference(self._premises(given[1:]), tuple(link.said for link in links))",
+        "Inference([link.said for link in given], [link.said for link in links])",
+        "Inference([link.said for link in given[1:]], [link.said for link in links])",
         _NEEDED,
     ),
     Mutant(
@@ -98,8 +98,8 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "a split claims its first case",
-        "self._premises(given), tuple(claims), cases=True",
-        "self._premises(given), tuple(claims[:1]), cases=True",
+        "[link.said for link in given], claims, cases=True",
+        "[link.said for link in given], claims[:1], cases=True",
         _CASES,
     ),
     Mutant(
@@ -280,7 +280,7 @@ MUTANTS = (
     Mutant(
         _CLAIMS,
         "a claim's premises are forgotten",
-        "            self.inferences.append(Inference(tuple(using), (claim,)))\n",
+        "            self.inferences.append(Inference(using, (claim,)))\n",
         "            self.inferences.append(Inference((), (claim,)))\n",
         _ONCE,
     ),
@@ -315,7 +315,7 @@ MUTANTS = (
     Mutant(
         _LINKS,
         "lanes of another trace are as good",
-        "        if any(lane.tracer is not self._tracer for lane in lanes):\n",
+        "        if any(node.tracer is not self._tracer for link in links for node in (*link.lanes, *link.flags)):\n",
         "        if False:\n",
         _LANES,
     ),
@@ -392,9 +392,9 @@ MUTANTS = (
     ),
     Mutant(
         _KERNEL,
-        "the ranges of lanes are no premises",
-        "(*(link.said for link in given), *self._unproved_ranges(_lanes(given)))",
-        "tuple(link.said for link in given)",
+        "a theorem without a trace takes its lanes",
+        "        if any(link.lanes or link.flags for link in links):\n",
+        "        if False:\n",
         holes("test_the_range_of_a_lane_is_a_premise"),
     ),
     Mutant(

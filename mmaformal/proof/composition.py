@@ -85,15 +85,16 @@ class Composing(Theorem):
         name: str,
         statement: str,
         claim: z3.BoolRef,
-        using: Sequence[z3.BoolRef] = (),
-        cut: Sequence[z3.ExprRef] = (),
+        using: Iterable[z3.BoolRef] = (),
+        cut: Iterable[z3.ExprRef] = (),
     ) -> z3.BoolRef:
         """The claim, proved from claims proved before (`using`), for any value of what is `cut`.  Raises
         NotProvedError."""
+        using = tuple(using)
         if claim.get_id() not in self.steps:
             self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut)
-            self.inferences.append(Inference(tuple(using), (claim,)))
-            self.steps[claim.get_id()] = tuple(using), claim
+            self.inferences.append(Inference(using, (claim,)))
+            self.steps[claim.get_id()] = using, claim
         self.named[name] = claim
         return claim
 

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 import z3
 
-from mmaformal.lanes import Lane
+from mmaformal.lanes import Flag, Lane
 from mmaformal.proof.failure import Failure, examine, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
 from mmaformal.solver.asking import Asker, Cut, constants_of, opposite, restated
@@ -52,6 +52,13 @@ class Link:
     free: tuple[z3.ExprRef, ...] = ()
     defined: tuple[tuple[z3.ExprRef, z3.ExprRef], ...] = ()
     lanes: tuple[Lane, ...] = ()  #: those whose terms are among these; their ranges hold too
+    flags: tuple[Flag, ...] = ()  #: those whose terms are among these
+
+    def __post_init__(self) -> None:
+        """Make tuples of what may be an iterator, which is read once, or a list, which may change."""
+        for name in ("free", "lanes", "flags"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "defined", tuple((term, value) for term, value in self.defined))
 
     @property
     def said(self) -> z3.BoolRef:
@@ -96,10 +103,15 @@ class Lemma:
 class Inference:
     """That claims follow from premises; of `cases`, that one of them does.  What is `assumed` has no premises."""
 
-    premises: tuple[z3.BoolRef, ...]
-    claims: tuple[z3.BoolRef, ...]
+    premises: Sequence[z3.BoolRef]
+    claims: Sequence[z3.BoolRef]
     cases: bool = False
     assumed: str = ""  #: what is assumed, in words
+
+    def __post_init__(self) -> None:
+        """Make tuples of what may be an iterator, which is read once, or a list, which may change."""
+        object.__setattr__(self, "premises", tuple(self.premises))
+        object.__setattr__(self, "claims", tuple(self.claims))
 
 
 class NotProvedError(Exception):
@@ -148,6 +160,7 @@ class Theorem:
         """A condition under which the conclusion is claimed, `what` says which.  Raises ArgumentError for no words."""
         if not what.strip():
             raise ArgumentError("what is assumed is said in words: the conclusion has them")
+        self._look_at([link])
         if link.defined:
             raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
         self.inferences.append(Inference((), (link.said,), assumed=what))
@@ -157,7 +170,7 @@ class Theorem:
         self,
         stage: str,
         statement: str,
-        links: Sequence[Link],
+        links: Iterable[Link],
         given: Iterable[Link] = (),
         inputs: Iterable[z3.ExprRef] = (),
         each_value_of: z3.BitVecRef | None = None,
@@ -165,10 +178,13 @@ class Theorem:
     ) -> Sequence[Link]:
         """Claim that `links` follow from `given`, all of which were derived before; returns `links`.
 
-        The terms of `given`, and `inputs`, are cut; but for `each_value_of` one of them, a narrow one, there is a
-        lemma of its own.  A lemma that is to be asked `alone` is easy, but not in company.
+        Raises ArgumentError if there are none.  The terms of `given`, and `inputs`, are cut; but for `each_value_of`
+        one of them, a narrow one, there is a lemma of its own.  A lemma that is to be asked `alone` is easy, but not
+        in company.
         """
-        given = list(given)
+        links, given = list(links), list(given)
+        demand(bool(links), f"nothing is derived: {statement}")
+        self._look_at([*links, *given])
         self._infer(
             stage,
             statement,
@@ -178,28 +194,30 @@ class Theorem:
             each_value_of=each_value_of,
             alone=alone,
         )
-        self.inferences.append(Inference(self._premises(given), tuple(link.said for link in links)))
+        self.inferences.append(Inference([link.said for link in given], [link.said for link in links]))
         return links
 
     def split(
         self,
         statement: str,
-        links: Sequence[Link],
+        links: Iterable[Link],
         given: Iterable[Link] = (),
         terms: Iterable[z3.ExprRef] = (),
     ) -> None:
         """That at least one of the links follows from those given, whatever the terms."""
-        given, claims = list(given), [link.said for link in links]
+        links, given = list(links), list(given)
+        self._look_at([*links, *given])
+        claims = [link.said for link in links]
         self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
-        self.inferences.append(Inference(self._premises(given), tuple(claims), cases=True))
+        self.inferences.append(Inference([link.said for link in given], claims, cases=True))
 
-    def _premises(self, given: Sequence[Link]) -> tuple[z3.BoolRef, ...]:
-        """What has to be derived for an inference: all that is said of the terms, and the ranges of the lanes."""
-        return (*(link.said for link in given), *self._unproved_ranges(_lanes(given)))
-
-    def _unproved_ranges(self, lanes: Sequence[Lane]) -> list[z3.BoolRef]:
-        """The ranges of lanes that nothing proves yet; here those that the bits of the lane do not say already."""
-        return [lane.in_range for lane in lanes if lane.in_range.num_args()]
+    def _look_at(self, links: Iterable[Link]) -> None:
+        """Raises ArgumentError for links of lanes and flags whose rules are no lemmas here: of any, but in an
+        `Argument`."""
+        if any(link.lanes or link.flags for link in links):
+            raise ArgumentError(
+                "a link is of lanes, whose rules are no lemmas here: make an Argument of their tracer"
+            )
 
     def _infer(
         self,
@@ -267,8 +285,11 @@ class Theorem:
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
     ) -> None:
         """The conclusion follows from all inferences, and from what was assumed; `whole` claims are one proposition
-        each."""
+        each.  Raises ArgumentError if it says nothing."""
+        if isinstance(conclusion, Link):
+            self._look_at([conclusion])
         claim = conclusion.said if isinstance(conclusion, Link) else conclusion
+        demand(not _says_nothing(claim), f"nothing is concluded: {statement}")
         formula = composition(self.inferences, claim, whole, self.connectives)
         given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
@@ -337,6 +358,13 @@ class _Propositions:
         claims = [self(claim) for claim in inference.claims]
         said = z3.Or(claims) if inference.cases else conjunction(claims)
         return said if inference.assumed else z3.Implies(premises, said)
+
+
+def _says_nothing(claim: z3.BoolRef) -> bool:
+    """Whether a claim is `true`, a conjunction of nothing, or that such a one follows."""
+    if z3.is_implies(claim):
+        return _says_nothing(claim.arg(1))
+    return z3.is_true(claim) or (z3.is_and(claim) and all(map(_says_nothing, claim.children())))
 
 
 def _lanes(links: Iterable[Link]) -> list[Lane]:

@@ -5,7 +5,7 @@ An `Argument` is a theorem about traces of the executable wing, whose lanes brin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -32,7 +32,8 @@ def number(
 
     With `idle`, a condition and a value: where that holds, the lane is the value and the term is 0.
     """
-    bits = max(lane.term.size(), term.size(), low.bit_length() + 1) + 2
+    idle_bits = idle[1].bit_length() if idle is not None else 0
+    bits = max(lane.term.size(), term.size(), low.bit_length() + 1, idle_bits) + 2
     right = fit(term, signed, bits)
     right = right + low if low else right
     extra = []
@@ -62,7 +63,7 @@ class Idle:
 
 def condition(mine: Flag, other: z3.BoolRef) -> Link:
     """That a flag and a condition are the same."""
-    return Link(mine.term == other, (other,), ((mine.term, other),))
+    return Link(mine.term == other, (other,), ((mine.term, other),), flags=(mine,))
 
 
 def at_most(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
@@ -90,11 +91,10 @@ class Argument(Theorem):
             text = f"{rule.where}: {rule.statement}"
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
 
-    def _unproved_ranges(self, lanes: Sequence[Lane]) -> list[z3.BoolRef]:
-        """None: the rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
-        if any(lane.tracer is not self._tracer for lane in lanes):
+    def _look_at(self, links: Iterable[Link]) -> None:
+        """The rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
+        if any(node.tracer is not self._tracer for link in links for node in (*link.lanes, *link.flags)):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
-        return []
 
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()

@@ -55,6 +55,8 @@ def together(*links: Link) -> Link:
         all_of([link.claim for link in links]),
         tuple(term for link in links for term in link.free),
         tuple(pair for link in links for pair in link.defined),
+        tuple(lane for link in links for lane in link.lanes),
+        tuple(flag for link in links for flag in link.flags),
     )
 
 

@@ -107,6 +107,7 @@ class Instance:
     rule: ClassVar[Rule] = INSTANCE
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", tuple((constant, term) for constant, term in self.pairs))
         for constant, term in self.pairs:
             if not _is_constant(constant):
                 raise RuleError(f"terms are put in the places of constants, and this is none: {constant}")

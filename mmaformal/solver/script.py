@@ -30,6 +30,13 @@ _DIVISIONS = {f"{name}_i": name for name in ("bvudiv", "bvurem", "bvsdiv", "bvsr
 #: Operations by the names that z3 gives them.
 _NAMES = _CORE | _DIVISIONS | {name: name for name in (*_UNARY, *_BINARY, *_REAL)}
 
+#: The kinds of z3's operations on Bools, numbers and bit-vectors: a function or constructor may be called as one is.
+_OPERATIONS = (
+    range(z3.Z3_OP_TRUE, z3.Z3_OP_TRUE + 0x100),
+    range(z3.Z3_OP_ANUM, z3.Z3_OP_ANUM + 0x100),
+    range(z3.Z3_OP_BNUM, z3.Z3_OP_BNUM + 0x100),
+)
+
 #: z3 lets these take any number of operands, SMT-LIB 2.6 two.
 _FOLDED = frozenset((*_BINARY, *_DIVISIONS.values()))
 
@@ -139,7 +146,8 @@ class _Heads:
         number = z3core.Z3_get_func_decl_id(context, declaration)
         if number not in self._said:
             name = name_of(context, handle)
-            if name not in _NAMES:
+            kind = z3core.Z3_get_decl_kind(context, declaration)
+            if name not in _NAMES or not any(kind in each for each in _OPERATIONS):
                 raise ValueError(f"not an operation of QF_BV: {name}")
             head = _NAMES[name]
             count = z3core.Z3_get_decl_num_parameters(context, declaration)

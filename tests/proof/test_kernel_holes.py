@@ -19,20 +19,23 @@ from proofs import NOTHING, answered
 import mmaformal
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS
-from mmaformal.lanes import Lane, Tracer
+from mmaformal.lanes import Lane, LaneError, Tracer
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import (
     ArgumentError,
+    Inference,
     Link,
     NotProvedError,
     Theorem,
     by_rule,
+    conjunction,
     direct,
     gathered,
     prove,
     together,
 )
-from mmaformal.proof.lemmas import Argument, number
+from mmaformal.proof.lemmas import Argument, condition, number
+from mmaformal.proof.rules import Instance, Theory
 from mmaformal.solver.answers import Equal, Holds, Obligation
 from mmaformal.solver.asking import Asker, cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome
@@ -97,23 +100,74 @@ def about_range(made: Theorem, lane: Lane) -> None:
     made.conclude("it is not 3", claim)
 
 
+def uses_of(made: Theorem, lane: Lane) -> list[Callable[[], Any]]:
+    """Ways to use a lane in a theorem."""
+    given, claim, flag = number(lane, lane.term), Link(lane.term != 3), condition(lane > 1, z3.Bool("f"))
+    return [
+        lambda: about_range(made, lane),
+        lambda: made.derive("lane", "the lane is its term", [given]),
+        lambda: made.derive("range", "so it is not 3", [claim], [given]),
+        lambda: made.derive("flag", "a flag is a condition", [flag]),
+        lambda: made.split("one of one", [claim], [given]),
+        lambda: made.split("one of one", [given]),
+        lambda: made.assume("the lane is its term", Link(claim.claim, lanes=(lane,))),
+        lambda: made.conclude("the lane is its term", given),
+        lambda: made.conclude("a flag is a condition", flag),
+    ]
+
+
 def test_the_range_of_a_lane_is_a_premise() -> None:
-    """A theorem that does not prove the rules of a trace knows nothing of its lanes' ranges."""
+    """Only an argument about the lane's own trace has the rules that give its range."""
     tracer, lane = a_lane()
-    made = Theorem()
-    about_range(made, lane)
-    with pytest.raises(NotProvedError, match="composition"):
-        prove(Forgetful(), made)
     argument = Argument(tracer)
     about_range(argument, lane)
     proof = prove(Forgetful(), argument)
     assert any(each.name.startswith("64-bit lanes") for each in proof.obligations)
-    with pytest.raises(ArgumentError, match="another trace"):
-        about_range(Argument(a_lane()[0]), lane)
-    with pytest.raises(ArgumentError, match="another trace"):
-        Argument(a_lane()[0]).split("one of one", [Link(lane.term != 3)], [number(lane, lane.term)])
+    for other in (Theorem(), Argument(a_lane()[0])):
+        for attempt in uses_of(other, lane):
+            with pytest.raises(ArgumentError, match="whose rules are no lemmas here"):
+                attempt()
     with pytest.raises(ArgumentError, match="may wrap"):
         Argument(Tracer(strict=False))
+
+
+def test_lanes_of_two_tracers_are_not_put_together() -> None:
+    """The rules of one of them would be no lemmas."""
+    (one, x), (_, y) = a_lane(), a_lane()
+    for attempt in (
+        lambda: x + y,
+        lambda: 1 - (x << 1) * y,
+        lambda: x < y,
+        lambda: (x > 1) & (y > 1),
+        lambda: (x > 1).select(x, y),
+        lambda: (x >= 0).select(y, x),
+        lambda: (y > 1).select(x, x),
+        lambda: one.lift(y),
+        lambda: one.binary("+", y, y),
+        lambda: one.compare("<", y, y),
+        lambda: one.select(y > 1, x, x),
+    ):
+        with pytest.raises(LaneError, match="lanes of two tracers"):
+            attempt()
+    with pytest.raises(LaneError, match="has 65 bits"):
+        Tracer().input(z3.BitVec("w", 65), np.arange(2))
+
+
+def test_an_idle_value_is_not_taken_modulo_the_width() -> None:
+    """The lane is 1, which is 65 modulo 64: it is not 65."""
+    tracer = Tracer()
+    lane = tracer.input(z3.BitVec("c", 4), np.arange(16))
+    for value in (1, 65, 17, -1, -15):
+        made, given = Argument(tracer), Link(lane.term == 1)
+        link = number(lane, z3.BitVecVal(0, 4), idle=(lane.term == 1, value))
+        made.assume("the code is 1", given)
+        made.derive("idle", "where it is idle, the lane is that value", [link], [given])
+        made.conclude("the lane is that value", link)
+        if value == 1:
+            assert prove(Forgetful(), made)
+        else:
+            with pytest.raises(NotProvedError):
+                prove(Forgetful(), made)
 
 
 def test_a_lemma_that_is_not_proved_leaves_those_that_are_needed() -> None:
@@ -127,6 +181,38 @@ def test_a_lemma_that_is_not_proved_leaves_those_that_are_needed() -> None:
         proving.conclude("x is y", X == Y)
     with pytest.raises(NotProvedError):
         proving.proof()
+
+
+# ---- what is read once, what may change ------------------------------------------------------------------------------
+
+
+def test_premises_may_be_an_iterator() -> None:
+    """What an iterator gives is given once: to the lemma and to the conclusion alike."""
+    given = [X == 3, Y == 3]
+    proving = Composing(Forgetful())
+    proving.claim("equal", "both are equal", X == Y, iter(given), iter([X]))
+    with pytest.raises(NotProvedError):
+        proving.conclude("all bytes are equal", X == Y)
+    made = Composing(Forgetful())
+    made.derive("equal", "both are equal", (Link(X == Y) for _ in "1"), (Link(each) for each in given))
+    made.split("one of one", (Link(X == Y) for _ in "1"), (Link(each) for each in given))
+    with pytest.raises(NotProvedError):
+        made.conclude("all bytes are equal", X == Y)
+    step = Inference(iter(given), iter([X == Y]))
+    assert len(tuple(step.premises)) == len(step.premises) == 2
+    assert len(step.claims) == 1
+    link = Link(X == Y, iter([X]), iter([[Y, X]]))  # type: ignore[arg-type]
+    assert (len(link.free), len(link.defined), link.lanes) == (1, 1, ())
+
+
+def test_an_instance_does_not_change() -> None:
+    theory, claim = Theory(Forgetful()), z3.Or(X + 1 != Y, Y != X + 2)
+    theory.claim("c", "y is not both", claim)
+    theory.theorem("y is not both x + 1 and x + 2", claim)
+    pairs: list[Any] = [(X, X)]
+    first = Instance(claim, pairs)  # type: ignore[arg-type]
+    pairs.append((X + 1, X + 2))
+    assert theory.by_rule(first).eq(claim)
 
 
 # ---- constants in the place of terms ---------------------------------------------------------------------------------
@@ -177,6 +263,20 @@ def test_terms_are_put_in_places_all_at_once() -> None:
     assert not renamed(v1 - v0 == v1).eq(renamed(v0 - v1 == v1))
 
 
+def test_a_function_is_no_operation_of_its_name() -> None:
+    """Not every function called `bvmul` is commutative."""
+    f, g = z3.Function("bvmul", X.sort(), X.sort(), X.sort()), z3.RecFunction("bvneg", X.sort(), X.sort())
+    for claim in (f(X, Y) == f(Y, X), g(g(X)) == X):
+        with pytest.raises(ValueError, match="not an operation"):
+            smtlib([z3.Not(claim)])
+        made = Theorem()
+        made.derive("step", "any function", [Link(claim)])
+        made.conclude("any function", claim)
+        with pytest.raises(ValueError, match="not an operation"):
+            prove(Forgetful(), made)
+    assert smtlib([X * Y == Y * X])
+
+
 def test_a_script_has_one_meaning_for_each_name() -> None:
     for two in (
         [z3.Bool("x"), X == 0],
@@ -204,6 +304,22 @@ def test_of_nothing_there_is_no_proof() -> None:
         with pytest.raises(ArgumentError, match="nothing"):
             attempt()
     assert gathered([], []) is None
+
+
+NO_CLAIM = z3.And([])
+
+
+@pytest.mark.parametrize("claim", [NO_CLAIM, conjunction([]), z3.And(NO_CLAIM), z3.Implies(X == 3, NO_CLAIM)])
+def test_a_conclusion_says_something(claim: z3.BoolRef) -> None:
+    for made in (Theorem(), Composing(Forgetful()), Theory(Forgetful())):
+        made.derive("step", "x is x", [Link(X == X)])
+        for conclusion in (claim, Link(claim)):
+            with pytest.raises(ArgumentError, match="nothing is concluded"):
+                made.conclude("all sums are exact", conclusion)
+    with pytest.raises(ArgumentError, match="nothing is derived"):
+        Theorem().derive("step", "every product is exact", [])
+    with pytest.raises(ArgumentError, match="nothing is concluded"):
+        Composing(Forgetful()).conclude_all(X == 3)
 
 
 def test_only_the_asker_makes_an_obligation() -> None:

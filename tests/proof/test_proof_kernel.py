@@ -48,7 +48,7 @@ CLAIMS: tuple[Any, ...] = (
     z3.And(X == 0, Y == 0),
     z3.Not(X == Y),
     DOUBLE == Y,
-    z3.BoolVal(True),
+    X == X,
 )
 
 
