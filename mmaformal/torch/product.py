@@ -199,20 +199,12 @@ def _part(x: Quantised, rows: slice) -> Quantised:
 
 
 def _gemm(a: Quantised, b: Quantised, arithmetic: Arithmetic) -> NDArray[np.unsignedinteger]:
-    """Codes of a · bᵀ.
-
-    The kernels are made for many columns and few rows, so that factors change places where that changes no result:
-    where both have one format, and every NaN is the same (the property `commutativity`).
-    """
+    """Codes of a · bᵀ."""
     i, (m, k), n = arithmetic.instruction, a.codes.shape, len(b.codes)
-    alike = i.a_format == i.b_format and i.spec.nan_is_canonical
-    swapped = alike and m > n and not arithmetic.division.get("stream_k")
-    if swapped:
-        a, b = b, a
     threads = 1 if m * n * k < _ALONE else arithmetic.threads
     own = Division(**arithmetic.division, threads=threads, progress=False)
     scale_b = None if b.scales is None else np.ascontiguousarray(b.scales.T)
     d: NDArray[np.unsignedinteger] = gemm(
         a.codes, b.codes.T, instruction=i, scale_a=a.scales, scale_b=scale_b, **own
     )
-    return d.T if swapped else d
+    return d

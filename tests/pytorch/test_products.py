@@ -15,9 +15,11 @@ from torch.nn import functional
 
 from mmaformal import cdna2, hopper, matmul, rtx_blackwell, sapphire_rapids, volta
 from mmaformal import torch as models
-from mmaformal.quantise import quantise
+from mmaformal.formats import fp32
+from mmaformal.gemm import values
+from mmaformal.quantise import Quantised, quantise
 from mmaformal.torch import Arithmetic, arithmetic
-from mmaformal.torch.product import product
+from mmaformal.torch.product import multiply, product
 
 H = hopper["HMMA.16816.F32"]
 DOUBLE = hopper["DMMA.16x8x16"]
@@ -25,6 +27,8 @@ FP8 = hopper["QGMMA.64x8x32.F32.E4M3.E4M3"]
 MX = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E4M3.E8"]
 NV = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
 INTEL = sapphire_rapids["TDPBF16PS"]
+
+TWO_NANS = [sapphire_rapids[name] for name in ("VDPBF16PS", "VFMADD231PH")]
 
 
 def normal(*shape: int, seed: int = 0, dtype=torch.float32):
@@ -85,6 +89,17 @@ def test_factors_that_change_places_change_nothing() -> None:
     x[2, 3], w[1, 5] = torch.inf, torch.nan
     wanted = matmul(x.half(), w.T.half(), instruction=H)
     assert np.array_equal(models.matmul(x, w.T, instruction=H).numpy(), wanted.numpy(), equal_nan=True)
+
+
+@pytest.mark.parametrize("i", TWO_NANS, ids=lambda i: i.label)
+def test_of_two_nans_the_result_is_matmul_s(i) -> None:
+    """The NaN of one of the operands: of a product made as its transpose it would be that of the other."""
+    one, inf = i.a_format.code("1"), i.a_format.code("inf")
+    a, b = (np.full((rows, 4), one, i.a_format.word) for rows in (150, 140))
+    a[:, 0], b[:, 0] = inf + 1, inf + 2
+    found = multiply(Quantised(a, None, None), Quantised(b, None, None), (1, 150, 140, 4), Arithmetic.of(i))
+    wanted = values(matmul(a, b.T, instruction=i), i.d_format, fp32)
+    assert np.array_equal(found[0].view(np.uint32), wanted.view(np.uint32))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
