@@ -189,7 +189,8 @@ def latex_text(rows: Sequence[Mapping[str, object]]) -> str:
     numeric = [all(_is_number(row[name]) for row in rows) for name in names]
     lines = [" & ".join(_latex(str(name)) for name in names)]
     lines += [" & ".join(_latex(str(_plain(row[name]))) for name in names) for row in rows]
-    head, *body = (f"{line} \\\\" for line in lines)
+    # after the end of a line, TeX reads [ and * as its arguments
+    head, *body = (f"{{}}{line} \\\\" if line.startswith(("[", "*")) else f"{line} \\\\" for line in lines)
     form = "".join("r" if each else "l" for each in numeric)
     return "\n".join(
         [f"\\begin{{tabular}}{{{form}}}", "\\hline", head, "\\hline", *body, "\\hline", "\\end{tabular}", ""]
@@ -220,11 +221,37 @@ _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
+    "→": r"$\to$",
+    "⇒": r"$\Rightarrow$",
+    "±": r"$\pm$",
+    "∞": r"$\infty$",
+    "√": r"$\surd$",
+    "½": r"$\frac12$",
+    "²": "$^2$",
+    "Σ": r"$\Sigma$",
+    "δ": r"$\delta$",
+    "ε": r"$\varepsilon$",
+    "η": r"$\eta$",
+    "ρ": r"$\rho$",
+    "σ": r"$\sigma$",
+    "ω": r"$\omega$",
+    "…": r"\ldots{}",
+    "–": "--",
+    "’": "'",
 }
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.splitlines()))
 
 
 class Tabular:
@@ -239,14 +266,15 @@ class Tabular:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The rows as CSV; written to a file too, if one is named."""
-        return _written(csv_text(self.rows()), path)
+        return written(csv_text(self.rows()), path)
 
     def to_latex(self, path: str | Path | None = None) -> str:
         """The rows as a LaTeX `tabular`; written to a file too, if one is named."""
-        return _written(latex_text(self.rows()), path)
+        return written(latex_text(self.rows()), path)
 
 
-def _written(text: str, path: str | Path | None) -> str:
+def written(text: str, path: str | Path | None) -> str:
+    """The text; written to a file too, if one is named."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

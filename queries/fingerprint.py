@@ -30,7 +30,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import ShortRepr, Tabular, counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
@@ -49,7 +49,7 @@ _TELLING, _SETS = 60, 200_000
 
 
 @dataclass(frozen=True, repr=False)
-class Fingerprint(ShortRepr):
+class Fingerprint(ShortRepr, Tabular):
     """Inputs that tell models apart."""
 
     instructions: tuple[Instruction, ...]  #: chained to one K
@@ -103,6 +103,19 @@ class Fingerprint(ShortRepr):
                 lines.append(f"{told}: input {case + 2}")
                 lines += self._tree(those, case + 1, code, indent + "  ")
         return lines
+
+    def rows(self) -> list[dict[str, object]]:
+        """A dict for each instruction: the number of its function, and the code of d for each input."""
+        numbers = range(1, len(self.cases) + 1)
+        return [
+            {
+                "instruction": label,
+                "function": function,
+                **{f"input {number}": f"{code:#x}" for number, code in zip(numbers, gives, strict=True)},
+            }
+            for function, (labels, gives) in enumerate(zip(self.labels, self.gives, strict=True), 1)
+            for label in labels
+        ]
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""

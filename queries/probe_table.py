@@ -427,7 +427,7 @@ def _row(instruction: Instruction, found: Probed, lines: list[Line]) -> str:
     untold = ", ".join(x.parameter for x in lines if x.verdict == NOT_TOLD)
     model = f"{instruction.algorithm} {instruction.parameters.describe()}".strip()
     told = f"{read} | {bounded or '–'} | {untold or '–'} | {_reproduced(found)}"
-    return f"| {instruction.label} | {model} | {told} | {found.rows:,} |"
+    return f"| {instruction.label} | {model} | {told} | {found.asked:,} |"
 
 
 def _reproduced(found: Probed) -> str:

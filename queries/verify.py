@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from mmaformal.display import TABLES
+
 if TYPE_CHECKING:
     from mmaformal.campaign import Campaign
     from mmaformal.instruction import Instruction
@@ -44,6 +46,7 @@ class Request:
     timeout: float = 600.0
     memory: int = 2048
     as_json: bool = False
+    table: str | None = None  #: a name of `display.TABLES`
 
 
 class Limits(TypedDict):
@@ -58,6 +61,7 @@ class Limits(TypedDict):
     timeout: float
     memory: int
     as_json: bool
+    table: str | None
 
 
 class _Told(TypedDict):
@@ -91,7 +95,7 @@ def run(args: Request) -> int:
         raise ValueError("--evidence and --no-cache exclude each other")
     jobs = args.jobs or _cores()
     path = ":memory:" if args.no_cache else args.evidence or default_path()
-    with EvidenceStore(path) as store, _Progress(args.as_json) as progress:
+    with EvidenceStore(path) as store, _Progress(args.as_json or args.table is not None) as progress:
         campaign = Campaign(
             args.instructions, store, timeout=args.timeout, memory=args.memory, told=progress.show
         )
@@ -260,7 +264,16 @@ def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _
         "seconds": round(progress.elapsed, 1),
         "evidence": str(store.path),
     }
-    if args.as_json:
+    said = [
+        f"NOT CONFIRMED  {campaign.claims[sha256].name}: {campaign.claims[sha256].statement}: {confirmation}"
+        for sha256, confirmation in unconfirmed.items()
+    ]
+    said += [f"CONTRADICTION  {why}" for why in campaign.contradicted.values()]
+    if args.table is not None:
+        for line in said:
+            progress.note(line)
+        print(TABLES[args.table]([_row(i, answer) for i, answer in answers]), end="", flush=True)
+    elif args.as_json:
         told["unconfirmed"] = [
             {"sha256": sha256, "verdict": confirmation.verdict, "why": confirmation.why}
             for sha256, confirmation in unconfirmed.items()
@@ -268,12 +281,7 @@ def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _
         told["answers"] = [_as_json(i, answer) for i, answer in answers]
         print(json.dumps(told, indent=2), flush=True)
     else:
-        for sha256, confirmation in unconfirmed.items():
-            claim = campaign.claims[sha256]
-            print(f"NOT CONFIRMED  {claim.name}: {claim.statement}: {confirmation}")
-        for why in campaign.contradicted.values():
-            print(f"CONTRADICTION  {why}")
-        print(_summary(told, args.confirm is not None), flush=True)
+        print("\n".join([*said, _summary(told, args.confirm is not None)]), flush=True)
     if refuted:
         return _REFUTED
     settled = len(proved) == of and (args.confirm is None or len(confirmed) == len(campaign.claims))
@@ -299,6 +307,17 @@ def _summary(told: _Told, confirm: bool) -> str:
         by = ", ".join(f"{count} by {who}" for who, count in told["by"].items())
         tail += f"; {told['confirmed']} confirmed by another solver{by and f' ({by})'}"
     return ", ".join(parts) + tail
+
+
+def _row(instruction: Instruction, answer: Answer) -> dict[str, object]:
+    """A line of the table: what was found of one instruction."""
+    return {
+        "architecture": instruction.architecture,
+        "instruction": instruction.name,
+        "answer": type(answer).__name__.lower(),
+        "obligations": len(answer.evidence.obligations),
+        "seconds": round(answer.seconds, 1),
+    }
 
 
 def _as_json(instruction: Instruction, answer: Answer) -> dict[str, object]:

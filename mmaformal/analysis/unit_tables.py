@@ -37,8 +37,8 @@ def cells(rows: Sequence[Row]) -> list[int | None]:
     return found + [within_from(rows, distance) for distance in NEAR]
 
 
-def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
-    """A line for each curve."""
+def curves(rows: Sequence[Row], derived: Mapping[Curve, str]) -> list[dict[str, object]]:
+    """A dict of plain values for the paper, and for each curve."""
     below = [
         f"{name} < {PAPER_BELOW[metric]:.0e}"
         for metric, name in (("mse", "MSE"), ("variance_of_squared_error", "var e²"))
@@ -49,10 +49,17 @@ def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
     ]  # fmt: skip
     mse, variance, ratio = PAPER.values()
     paper: list[object] = ["paper", "", mse, mse, variance, variance, ratio, "", "", ""]
-    lines: list[list[object]] = [[*head], ["---"] * len(head), paper]
+    lines: list[list[object]] = [paper]
     for (kind, k), own in grouped(rows).items():
         last = max(own, key=lambda row: row.frac_bits)
         lines.append([kind, k, *cells(own), derived.get((kind, k), "–"), f"{last.mse**0.5:.2e}"])
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
+    """The same in Markdown."""
+    told = curves(rows, derived)
+    lines: list[list[object]] = [[*told[0]], ["---"] * len(told[0]), *([*each.values()] for each in told)]
     return "\n".join(f"| {' | '.join('–' if x is None else str(x) for x in line)} |" for line in lines)
 
 

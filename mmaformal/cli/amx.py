@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from mmaformal.apple.operand import OPS
 from mmaformal.cli import options
 from mmaformal.cli.claims import settle
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 
 #: Known here, so that completion need not import a solver.
 CLAIM_NAMES = (
@@ -55,6 +55,7 @@ class _Claim(options.Kind):
 @options.evidence
 @options.verbose
 @options.json
+@options.table
 @options.smtlib
 def amx(
     claims: tuple[str, ...],
@@ -67,6 +68,7 @@ def amx(
     no_cache: bool,
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Prove what holds of Apple AMX for all operands and all states.
@@ -78,6 +80,8 @@ def amx(
     """
     from mmaformal.queries.amx import STATEMENTS, AmxProver
 
+    if listing and table is not None:
+        return tabulated(table, [{"claim": k, "statement": v} for k, v in STATEMENTS.items()], SETTLED)
     if listing:
         lines = (
             json.dumps(STATEMENTS, indent=2)
@@ -100,5 +104,12 @@ def amx(
         )
     with options.remembering(evidence, no_cache), AmxProver(solvers or None, memory) as prover:
         return settle(
-            prover, wanted, timeout, widths=(6, 15), verbose=verbose, as_json=as_json, smtlib=smtlib
+            prover,
+            wanted,
+            timeout,
+            widths=(6, 15),
+            verbose=verbose,
+            as_json=as_json,
+            table=table,
+            smtlib=smtlib,
         )

@@ -12,8 +12,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import answered
-from mmaformal.display import TABLES
+from mmaformal.cli.running import answered, tabulated
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
 from mmaformal.recordings.report import Checks
 
@@ -79,7 +78,7 @@ def check(
     if as_json:
         return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)
     if table is not None:
-        return answered(TABLES[table](Checks(outcomes).rows()), code)
+        return tabulated(table, Checks(outcomes).rows(), code)
     return answered(Checks(outcomes).summary, code) if len(outcomes) > 1 else code
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
+from mmaformal.cli.recall import brief, kind
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def settle(
     widths: tuple[int, int],
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Settle and print (claim, instruction) pairs as they are done; the exit status of all.
@@ -42,16 +44,23 @@ def settle(
         with Status() as status, watching(status.show):
             answer = prover.prove(claim, name, timeout)
         found.append(({"instruction": name, "claim": claim}, answer))
-        if not as_json:
+        if not as_json and table is None:
             answered(_text(f"{name:{widths[0]}} {claim:{widths[1]}}", answer, verbose), SETTLED)
         if smtlib is not None:
             answer.write_smtlib(smtlib / f"{name}-{claim}")
-    if as_json:
+    if table is not None:
+        tabulated(table, [{**what, **row(answer)} for what, answer in found], SETTLED)
+    elif as_json:
         answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
     answers = [answer for _, answer in found]
     if any(isinstance(answer, Fails) for answer in answers):
         return REFUTED
     return SETTLED if all(isinstance(answer, Holds) for answer in answers) else UNKNOWN
+
+
+def row(answer: Answer) -> dict[str, object]:
+    """Returns what a table says of an answer: what it is, what it found, and how long that took."""
+    return {"answer": kind(answer), "found": brief(answer), "seconds": round(answer.seconds, 1)}
 
 
 def _text(what: str, answer: Answer, verbose: bool) -> str:

@@ -9,7 +9,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.claims import settle
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 
 
 @click.command()
@@ -24,6 +24,7 @@ from mmaformal.cli.running import SETTLED, UsageError, answered
 @options.evidence
 @options.verbose
 @options.json
+@options.table
 @options.smtlib
 def e9s12(
     claims: tuple[str, ...],
@@ -36,6 +37,7 @@ def e9s12(
     no_cache: bool,
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Prove or refute what is said of the dot product-add of E9S12 halves, and of their multi-addition.
@@ -51,6 +53,8 @@ def e9s12(
 
     claimed = {each.name: each.of for each in CLAIMS} | {each.name: each.of for each in SUMS}
     statements = {each.name: each.statement for each in CLAIMS} | {each.name: each.statement for each in SUMS}
+    if listing and table is not None:
+        return tabulated(table, [{"claim": k, "statement": v} for k, v in statements.items()], SETTLED)
     if listing:
         lines = (
             json.dumps(statements, indent=2)
@@ -75,5 +79,12 @@ def e9s12(
         raise UsageError(f"{', '.join(claims)} says nothing of {', '.join(names)}")
     with options.remembering(evidence, no_cache), E9s12Prover(solvers or None, memory) as prover:
         return settle(
-            prover, wanted, timeout, widths=(11, 20), verbose=verbose, as_json=as_json, smtlib=smtlib
+            prover,
+            wanted,
+            timeout,
+            widths=(11, 20),
+            verbose=verbose,
+            as_json=as_json,
+            table=table,
+            smtlib=smtlib,
         )

@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
 
@@ -49,6 +49,7 @@ from mmaformal.cli.terminal import Status
 @options.model
 @options.timeout(120.0, "for proving which are the same")
 @options.json
+@options.table
 def fingerprint(
     a: str,
     d: str,
@@ -58,6 +59,7 @@ def fingerprint(
     on: tuple[str, str] | None,
     timeout: float,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Find the fewest inputs that tell all instructions apart whose factors are FACTORS and whose result is RESULT.
 
@@ -90,6 +92,15 @@ def fingerprint(
     except (IncomparableError, RecorderError, ValueError) as error:
         raise UsageError(str(error)) from None
     code = SETTLED if all(named.values()) else REFUTED
+    if table is not None:
+        explains = {
+            file: {label for labels in classes for label in labels} for file, classes in named.items()
+        }
+        rows = [
+            {**row, **{file: row["instruction"] in labels for file, labels in explains.items()}}
+            for row in found.rows()
+        ]
+        return tabulated(table, rows, code)
     if as_json:
         return answered(json.dumps({**found.to_json(), "named": named}, indent=2), code)
     lines = [str(found)]

@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -30,6 +30,7 @@ from mmaformal.instruction import Instruction
 @options.timeout(600.0, "for everything")
 @options.evidence
 @options.json
+@options.table
 def less_accurate(
     x: str,
     y: str | None,
@@ -40,6 +41,7 @@ def less_accurate(
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Whether an emulation is ever farther from the exact sum than another: the smallest input.
 
@@ -55,6 +57,8 @@ def less_accurate(
     one = _emulation(x)
     if never == (y is not None):
         raise UsageError("two emulations are compared; of one, --never says where nothing is nearer")
+    if table is not None and random is None:
+        raise UsageError("--csv and --latex print the table of --random N; without it there is none")
     with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
         try:
             if y is None:
@@ -64,6 +68,8 @@ def less_accurate(
             else:
                 found = [how_often(one, _emulation(y), drawn, random) for drawn in DRAWN]
                 rows = [each.to_json() for each in found]
+                if table is not None:
+                    return tabulated(table, rows, SETTLED)
                 return answered(
                     json.dumps(rows, indent=2) if as_json else "\n".join(map(str, found)), SETTLED
                 )

@@ -10,8 +10,7 @@ import click
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.architectures.base import is_type_word, takes
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered
-from mmaformal.display import TABLES
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.listing import (
     architecture_table,
     as_json_object,
@@ -43,7 +42,7 @@ def list_(
     mma.m16n8k16, fp8.
     """
     if devices and table is not None:
-        return answered(TABLES[table](devices_as_json()), SETTLED)
+        return tabulated(table, devices_as_json(), SETTLED)
     if devices:
         return answered(json.dumps(devices_as_json(), indent=2) if as_json else device_table(), SETTLED)
     if kind is not None and not is_type_word(kind):
@@ -70,5 +69,5 @@ def list_(
     if not shown:
         raise UsageError(f"none of these instructions takes {kind}")
     if table is not None:
-        return answered(TABLES[table]([i.row() for i in shown]), SETTLED)
+        return tabulated(table, [i.row() for i in shown], SETTLED)
     return answered(json.dumps([as_json_object(i) for i in shown], indent=2) if as_json else text(), SETTLED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ THEOREM_NAMES = ("3.1", "4.1")
 )
 @click.option("--no-plot", is_flag=True, help="Draw no figure, which needs matplotlib.")
 @options.json
+@options.table
 def narrow_range(
     what: str | None,
     input_: str | None,
@@ -62,6 +63,7 @@ def narrow_range(
     largest: int,
     no_plot: bool,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Errors of products in narrow-range formats: Figures 5.1 and 5.2 of the paper, or those of any formats, measured;
     or its Theorems 3.1 and 4.1, proved.
@@ -75,13 +77,15 @@ def narrow_range(
         raise UsageError("give a figure (5.1, 5.2), a theorem (3.1, 4.1), or --input FORMAT")
     if sums is not None and input_ is None:
         raise UsageError("--sums goes with --input FORMAT")
+    if what in THEOREM_NAMES and table is not None:
+        raise UsageError(f"--csv and --latex print the table of a figure; {what} is a theorem")
     if what in THEOREM_NAMES:
         return _theorem(what, as_json)
     from mmaformal.analysis import narrow_range
 
     if what is not None:
         return _measured(
-            *(what, narrow_range.combinations([what]), out, published, seed, largest, no_plot, as_json)
+            *(what, narrow_range.combinations([what]), out, published, seed, largest, no_plot, as_json, table)
         )
     assert input_ is not None
     try:
@@ -89,7 +93,7 @@ def narrow_range(
     except ValueError as error:
         raise UsageError(str(error)) from None
     name = f"{input_}-{sums or 'fp32'}"
-    return _measured(*(name, wanted, out, published, seed, largest, no_plot, as_json))
+    return _measured(*(name, wanted, out, published, seed, largest, no_plot, as_json, table))
 
 
 def _theorem(number: str, as_json: bool) -> int:
@@ -110,6 +114,7 @@ def _measured(
     largest: int,
     no_plot: bool,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """The errors of some curves; `name` is what their files are called by."""
     from mmaformal.analysis import figures, narrow_range
@@ -136,8 +141,8 @@ def _measured(
             rows.append(row)
             status.show(f"{len(rows)} of {len(wanted) * len(lengths)}: n = {row.n}, {row.combination}")
         found = {} if published is None else {c.combination: c for c in curves.compare(rows, published)}
-        table = curves.table(rows, found, curves.FIGURE_ABOVE if of_figure else 0)
-        stem.with_name(f"{stem.name}.md").write_text(table + "\n", encoding="utf-8")
+        text = curves.table(rows, found, curves.FIGURE_ABOVE if of_figure else 0)
+        stem.with_name(f"{stem.name}.md").write_text(text + "\n", encoding="utf-8")
         if not no_plot:
             status.show("drawing")
             figures.draw(
@@ -146,6 +151,8 @@ def _measured(
     violated = [row for row in rows if row.violated]
     overflowed = [row for row in rows if row.overflowed]
     code = REFUTED if violated else SETTLED
+    if table is not None:
+        return tabulated(table, [row.to_json() for row in rows], code)
     if as_json:
         told_ = {
             "rows": [row.to_json() for row in rows],
@@ -154,4 +161,4 @@ def _measured(
         }
         return answered(json.dumps(told_, indent=2, allow_nan=False), code)
     more = f"; {len(overflowed)} overflow, of which the bounds say nothing" if overflowed else ""
-    return answered(f"{table}\n\n{len(rows)} errors; {len(violated)} exceed their bounds{more}", code)
+    return answered(f"{text}\n\n{len(rows)} errors; {len(violated)} exceed their bounds{more}", code)

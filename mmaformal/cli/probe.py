@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, answered
+from mmaformal.cli.running import SETTLED, answered, tabulated
 
 
 @click.command()
@@ -22,6 +22,7 @@ from mmaformal.cli.running import SETTLED, answered
     "--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the order of summation, as SVG."
 )
 @options.json
+@options.table
 def probe(
     arch: Architecture,
     name: str,
@@ -29,6 +30,7 @@ def probe(
     changes: tuple[options.Change, ...],
     svg: Path | None,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Probe a model as a black box: how many accumulator bits does it keep, and what else.
 
@@ -43,4 +45,6 @@ def probe(
         if found.tree is None:
             raise ValueError(f"no drawing: the order of summation is not told ({found.order})")
         svg.write_text(found.tree.to_svg())
+    if table is not None:
+        return tabulated(table, found.rows(), SETTLED)
     return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), SETTLED)

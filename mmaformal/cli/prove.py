@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, brief, kind
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 from mmaformal.display import clipped, columns, width_to_fit
 from mmaformal.instruction import Instruction
@@ -90,6 +90,7 @@ class _AfterProperty(options.ArchitectureName):
 @options.evidence
 @options.verbose
 @options.json
+@options.table
 @options.smtlib
 def prove(
     wanted: str | None,
@@ -107,6 +108,7 @@ def prove(
     no_cache: bool,
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Prove a property of an instruction for all inputs, or show one for which it is false.
@@ -121,10 +123,7 @@ def prove(
     Exit status: 0 Holds, 1 Fails, 3 Unknown, 2 wrong use; with --all, 0 where all are settled.
     """
     if listing:
-        from mmaformal.queries.properties import PROPERTIES
-
-        statements = {each.name: each.statement for each in PROPERTIES.values()}
-        return answered(json.dumps(statements, indent=2) if as_json else _table(statements), SETTLED)
+        return _list(as_json, table)
     if where:
         raise UsageError("prove takes no --where: a property is about all inputs (diff takes it)")
     of, named = _about(wanted, arch, name, every)
@@ -141,11 +140,14 @@ def prove(
             return Question("prove", (instruction,), name, *solvers).ask(store, timeout, ask)
 
         if every:
-            return _all(instruction, settled, verbose, as_json, smtlib)
+            return _all(instruction, settled, verbose, as_json, table, smtlib)
         assert wanted is not None
         answer = settled(wanted.lower())
-    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    code = answered(text, _STATUS[kind(answer)])
+    status = _STATUS[kind(answer)]
+    if table is not None:
+        code = tabulated(table, _rows({wanted.lower(): answer}), status)
+    else:
+        code = answered(json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose), status)
     if smtlib is not None and not isinstance(answer, Recalled):
         answer.write_smtlib(smtlib)
     return code
@@ -192,6 +194,7 @@ def _all(
     settled: Callable[[str], Answer | Recalled],
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Every property of an instruction, a row each as it is settled."""
@@ -201,7 +204,7 @@ def _all(
         answers[name] = answer = settled(name)
         if smtlib is not None and not isinstance(answer, Recalled):
             answer.write_smtlib(smtlib / name)
-        if as_json:
+        if as_json or table is not None:
             continue
         if len(answers) == 1:
             answered(f"{instruction.label}, every property for all inputs:\n", SETTLED)
@@ -210,10 +213,25 @@ def _all(
         answered(f"{left}  {clipped(brief(answer), room)}".rstrip(), SETTLED)
         if verbose:
             answered(f"{answer.verbose()}\n", SETTLED)
-    if as_json:
+    if table is not None:
+        tabulated(table, _rows(answers), SETTLED)
+    elif as_json:
         answered(json.dumps({name: answer.to_json() for name, answer in answers.items()}, indent=2), SETTLED)
     return UNKNOWN if any(kind(answer) == "unknown" for answer in answers.values()) else SETTLED
 
 
-def _table(statements: dict[str, str]) -> str:
-    return "\n".join(columns([*statements.items()]))
+def _rows(answers: Mapping[str, Answer | Recalled]) -> list[dict[str, object]]:
+    """What `--all` prints, of each property."""
+    return [
+        {"property": name, "answer": kind(answer), "found": brief(answer)} for name, answer in answers.items()
+    ]
+
+
+def _list(as_json: bool, table: str | None) -> int:
+    from mmaformal.queries.properties import PROPERTIES
+
+    if table is not None:
+        return tabulated(table, PROPERTIES.rows(), SETTLED)
+    statements = {each.name: each.statement for each in PROPERTIES.values()}
+    lines = columns([*statements.items()])
+    return answered(json.dumps(statements, indent=2) if as_json else "\n".join(lines), SETTLED)

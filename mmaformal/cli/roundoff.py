@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.claims import row
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
 
@@ -22,6 +23,7 @@ from mmaformal.cli.terminal import Status, told
 @options.evidence
 @options.verbose
 @options.json
+@options.table
 @options.smtlib
 def roundoff(
     formats: tuple[str, ...],
@@ -34,6 +36,7 @@ def roundoff(
     no_cache: bool,
     verbose: bool,
     as_json: bool,
+    table: str | None,
     smtlib: Path | None,
 ) -> int:
     """Prove what error analysis assumes of rounding to a FORMAT: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
@@ -62,11 +65,13 @@ def roundoff(
                     timeout=timeout,
                 )
             answers[name] = answer
-            if not as_json:
+            if not as_json and table is None:
                 answered(told(answer, verbose), SETTLED)
             if smtlib is not None:
                 answer.write_smtlib(smtlib / name)
-    if as_json:
+    if table is not None:
+        tabulated(table, [{"format": name, **row(answer)} for name, answer in answers.items()], SETTLED)
+    elif as_json:
         found = [{"format": name} | answer.to_json() for name, answer in answers.items()]
         answered(json.dumps(found, indent=2), SETTLED)
     return SETTLED if all(isinstance(answer, Holds) for answer in answers.values()) else UNKNOWN

@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 import click
@@ -26,7 +26,7 @@ from click.shell_completion import shell_complete
 from mmaformal.architectures import UnknownArchitectureError, UnknownInstructionError, UnknownRevisionError
 from mmaformal.cli import streams
 from mmaformal.cli.terminal import styled, width
-from mmaformal.display import fitting
+from mmaformal.display import TABLES, fitting
 from mmaformal.extras import how_to_install
 from mmaformal.solver.deadline import Deadline
 from mmaformal.solver.portfolio import NoSolverError
@@ -134,6 +134,11 @@ def answered(text: str, status: int) -> int:
     except BrokenPipeError:
         streams.discard(sys.stdout)
     return status
+
+
+def tabulated(table: str, rows: Sequence[Mapping[str, object]], status: int) -> int:
+    """Print rows of the same keys as `--csv` or `--latex` asks for (`options.table`); returns the status."""
+    return answered(TABLES[table](rows).removesuffix("\n"), status)
 
 
 def _words(error: click.ClickException) -> str:

@@ -12,7 +12,7 @@ import click
 from mmaformal.architectures import ARCHITECTURES, datapaths
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
 
@@ -72,6 +72,7 @@ def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
 @options.model
 @options.timeout(900.0, "for each datapath")
 @options.json
+@options.table
 def sizes(
     kinds: tuple[str, ...],
     groups: tuple[int, ...] | None,
@@ -82,6 +83,7 @@ def sizes(
     jobs: int | None,
     timeout: float,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """How large datapaths are: gates and depth after generic synthesis, over group size and fractional bits.
 
@@ -118,13 +120,15 @@ def sizes(
             status.show(f"0 of {len(points)} datapaths")
             for row in study.measure(points, out, executor, timeout):
                 rows.append(row)
-                if not as_json:
+                if not as_json and table is None:
                     status.line(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
                 status.show(f"{len(rows)} of {len(points)} datapaths: {row.datapath}")
     except HardwareError as error:
         raise UsageError(str(error)) from None
     order = {study.name_of(each): number for number, each in enumerate(points)}
     rows.sort(key=lambda row: order[row.datapath])
+    if table is not None:
+        return tabulated(table, [{**asdict(row), "per_product": row.per_product} for row in rows], SETTLED)
     if as_json:
         return answered(json.dumps([asdict(row) for row in rows], indent=2), SETTLED)
     return answered(study.table(rows), SETTLED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ KINDS = ("fda", "sda")
 @options.timeout(300.0, "for each proof")
 @options.evidence
 @options.json
+@options.table
 def unit_study(
     out: Path,
     factors: str,
@@ -54,6 +55,7 @@ def unit_study(
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Error statistics of fused and separated dot-adds over FracBits and K, as TensorGauge's Fig. 6; and from which
     FracBits on the error of alignment is below half a last place of the sum, proved.
@@ -67,13 +69,9 @@ def unit_study(
     """
     from mmaformal.analysis import unit_study as study
     from mmaformal.analysis import unit_tables
-    from mmaformal.statistics import matplotlib_pyplot
 
     if not no_plot:
-        try:
-            matplotlib_pyplot()
-        except ImportError as error:
-            raise UsageError(f"{error}; --no-plot draws none") from None
+        _check_plots()
     wanted = study.designs(factors, rho, cut)
     wanted[0].instruction  # noqa: B018 - raises before minutes are spent
     out.mkdir(parents=True, exist_ok=True)
@@ -85,29 +83,36 @@ def unit_study(
         if not no_proof and cut == "RZ":
             widths = _derived(wanted, timeout, evidence, no_cache, status)
     told = {curve: f"{each.F}{'' if each.proved else ' (not proved)'}" for curve, each in widths.items()}
-    table = unit_tables.table(rows, told)
+    text = unit_tables.table(rows, told)
     stem = out / f"unit-study-{factors}-{rho}-{cut}"
-    Path(f"{stem}.md").write_text(table + "\n", encoding="utf-8")
+    Path(f"{stem}.md").write_text(text + "\n", encoding="utf-8")
     if not no_plot:
         title = f"{factors} × {factors} + fp32, {rho}, alignment cut {cut}; {samples:,} normal samples"
         unit_tables.draw(
             rows, {curve: each.F for curve, each in widths.items()}, Path(f"{stem}.png"), title=title
         )
     code = SETTLED if all(each.proved for each in widths.values()) else UNKNOWN
+    if table is not None:
+        return tabulated(table, unit_tables.curves(rows, told), code)
     if as_json:
-        found = [
-            {
-                "kind": kind,
-                "k": k,
-                "F": e.F,
-                "n": float(e.n),
-                "proved": e.proved,
-                "obligations": e.obligations,
-            }
-            for (kind, k), e in widths.items()
-        ]
+        found = [_width_json(curve, each) for curve, each in widths.items()]
         return answered(json.dumps({"rows": [asdict(row) for row in rows], "widths": found}, indent=2), code)
-    return answered(table, code)
+    return answered(text, code)
+
+
+def _check_plots() -> None:
+    from mmaformal.statistics import matplotlib_pyplot
+
+    try:
+        matplotlib_pyplot()
+    except ImportError as error:
+        raise UsageError(f"{error}; --no-plot draws none") from None
+
+
+def _width_json(curve: tuple[str, int], width: Enough) -> dict[str, object]:
+    kind, k = curve
+    numbers = {"F": width.F, "n": float(width.n)}
+    return {"kind": kind, "k": k, **numbers, "proved": width.proved, "obligations": width.obligations}
 
 
 def _derived(

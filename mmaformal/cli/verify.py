@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 @options.timeout(600.0, "for each obligation, half as many to confirm one")
 @options.memory(2048)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
+@options.table
 def verify(
     arch: Architecture | None,
     name: str | None,

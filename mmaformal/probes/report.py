@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
-from mmaformal.display import ShortRepr, counted, html_text, html_title
+from mmaformal.display import ShortRepr, Tabular, counted, html_text, html_title
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Row, Unit, power
@@ -38,7 +38,7 @@ MOST_PRODUCTS = 96
 
 
 @dataclass(frozen=True, repr=False)
-class Probed(ShortRepr):
+class Probed(ShortRepr, Tabular):
     """What the probes read of a unit, told nothing but its types and K."""
 
     name: str
@@ -54,7 +54,7 @@ class Probed(ShortRepr):
     subnormals: tuple[Behaviour, ...]
     overflow: tuple[Behaviour, ...]
     nans: Nans
-    rows: int = field(compare=False)  #: that the unit was asked
+    asked: int = field(compare=False)  #: how many rows the unit was asked
     evidence: tuple[Row, ...] = field(compare=False)  #: of the order
     check: Check | None = None  #: the model read, run on other rows; None: it was not to be
 
@@ -69,7 +69,7 @@ class Probed(ShortRepr):
         t = self.types
         lines = [
             self.summary,
-            f"{t.a} × {t.b} + {t.c} → {t.d}, K = {self.k}; {counted(self.rows, 'row')} asked",
+            f"{t.a} × {t.b} + {t.c} → {t.d}, K = {self.k}; {counted(self.asked, 'row')} asked",
             "",
             f"order of summation ({self.order})" if self.tree else f"order of summation: {self.order}",
         ]
@@ -89,6 +89,21 @@ class Probed(ShortRepr):
         summary, *rest = str(self).splitlines()
         return html_title("Probed", summary) + html_text("\n".join(rest))
 
+    def rows(self) -> list[dict[str, object]]:
+        """A dict for each thing that was read: what it is about, and what was found."""
+        found = [("accumulator", accumulator(self)), ("order of summation", self.order)]
+        if self.tree is not None:
+            for number, title, lines in _sums_read(self.tree, self.sums):
+                found.append((_numbered(number, title), "; ".join(lines)))
+        if self.check is not None:
+            found.append(("model", self.check.says))
+        found += [(each.case, each.found) for each in (self.exact_products, self.carries)]
+        if self.zero_exponent is not None:
+            found.append(("zero terms", self.zero_exponent.says))
+        found += [(each.case, each.sign) for each in self.zeros]
+        found += [(each.case, each.found) for each in (*self.subnormals, *self.overflow)]
+        return [{"about": about, "found": text} for about, text in (*found, ("NaN", self.nans.says))]
+
     def to_json(self) -> dict[str, object]:
         """Plain values, with rows that show each."""
         return {
@@ -96,7 +111,7 @@ class Probed(ShortRepr):
             "summary": self.summary,
             "types": [fmt.name for fmt in self.types[:4]],
             "k": self.k,
-            "rows": self.rows,
+            "rows": self.asked,
             "order": {
                 "told": self.tree is not None,
                 "by": self.order,
@@ -166,14 +181,24 @@ def _result(found: Rounded) -> str:
     return f"{places}, rounded {' or '.join(f'{WORDS[name]} ({name})' for name in found.names)}"
 
 
+def _sums_read(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[tuple[int, str, list[str]]]:
+    """How many sums are the same, the title of the first one, and what was read of them."""
+    read: dict[tuple[str, ...], int] = {}
+    for each in reversed(sums):
+        key = (tree.title(each.node), *each.lines(tree.k, each is sums[0]))
+        read[key] = read.get(key, 0) + 1
+    for (title, *lines), number in read.items():
+        yield number, title, lines
+
+
+def _numbered(number: int, title: str) -> str:
+    return f"{counted(number, 'sum')} alike: {title}" if number > 1 else title
+
+
 def _sum_lines(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[str]:
     """What was read of each sum; of sums that are alike, once."""
-    told: dict[tuple[str, ...], list[int]] = {}
-    for number, each in enumerate(reversed(sums), 1):
-        told.setdefault((tree.title(each.node), *each.lines(tree.k, each is sums[0])), []).append(number)
-    for (title, *lines), numbers in told.items():
-        many = f"{counted(len(numbers), 'sum')} alike: " if len(numbers) > 1 else ""
-        yield f"  {many}{title}"
+    for number, title, lines in _sums_read(tree, sums):
+        yield f"  {_numbered(number, title)}"
         yield from (f"    {line}" for line in lines)
 
 
@@ -261,7 +286,7 @@ def _probed(box: Box, name: str, check: int) -> Probed:
         overflow=overflow(box),
         nans=nans(box),
         evidence=evidence,
-        rows=box.asked,
+        asked=box.asked,
     )
     return replace(found, check=_checked(box, found, check)) if check else found
 

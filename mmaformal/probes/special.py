@@ -21,9 +21,14 @@ class Behaviour(ShortRepr):
     rows: tuple[Row, ...] = ()
 
     @property
+    def found(self) -> str:
+        """`kept`, say."""
+        return self.does or "cannot be told by these types"
+
+    @property
     def says(self) -> str:
         """`a subnormal c: kept`."""
-        return f"{self.case}: {self.does or 'cannot be told by these types'}"
+        return f"{self.case}: {self.found}"
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""

@@ -7,10 +7,12 @@ It has two sides.  A mode of functions sees what Python calls in its thread, abo
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from mmaformal.display import csv_text, latex_text, written
 from mmaformal.instruction import Instruction
 from mmaformal.torch import checkpointing
 from mmaformal.torch.arithmetic import Arithmetic
@@ -50,6 +52,14 @@ class Mode(TorchFunctionMode):
     def table(self) -> str:
         """The rows as text."""
         return table(self.rows)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The rows as CSV; written to a file too, if one is named."""
+        return written(csv_text([row._asdict() for row in self.rows]), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The rows as a LaTeX `tabular`; written to a file too, if one is named."""
+        return written(latex_text([row._asdict() for row in self.rows]), path)
 
     def __enter__(self) -> Mode:
         if self.hidden or self in _stack():

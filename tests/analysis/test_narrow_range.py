@@ -162,6 +162,8 @@ def test_any_format_is_measured(name: str, tmp_path: Path, capsys: pytest.Captur
     assert "12 errors; 0 exceed their bounds" in said
     assert said.count(f"| {name} | fp32 |") == 6
     assert "nan" not in said
+    assert main([*line, "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 12
 
 
 def test_what_overflows_is_said_and_is_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

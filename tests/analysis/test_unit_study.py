@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import statistics
 from fractions import Fraction
@@ -130,6 +132,11 @@ def test_the_command_writes_rows_and_a_table(tmp_path: Path, capsys: pytest.Capt
     assert told["widths"] == []
     found = [study.Row(**row) for row in told["rows"]]
     assert unit_tables.table(found, {}) + "\n" == printed
+    assert cli.main([*argv, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
+    assert [*rows[0]] == cells[0]
+    assert [[value or "–" for value in row.values()] for row in rows[1:]] == cells[3:]
 
 
 def test_wrong_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import re
@@ -126,6 +128,9 @@ def test_verify_tells_proves_writes_and_confirms(
     assert answer["answer"] == "holds"
     files = {path.stem: path for path in folder.glob("*.smt2")}
     assert set(files) == set(answer["obligations"])
+    assert run(*arguments, "--csv") == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["instruction"], row["answer"], row["obligations"]) == (POINT, "holds", str(len(files)))
     for name, path in files.items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == name
     index = json.loads((folder / "index.json").read_text())

@@ -156,4 +156,4 @@ def test_the_check_asks_finite_numbers() -> None:
     assert len(first) == 1000
     assert np.array_equal(first, again[::-1])
     assert ((first & 0x7C00) != 0x7C00).all()
-    assert found.rows == probe(unit, k=4, check=0, **FP16).rows
+    assert found.asked == probe(unit, k=4, check=0, **FP16).asked

@@ -225,6 +225,9 @@ def test_what_is_left_to_torch_is_said(name: str) -> None:
     assert [row.where for row in ran.left] == ["torch"] * len(ran.left) != []
     assert all("\n" not in str(each.message) for each in said)
     assert "torch" in ran.table()
+    assert ran.to_csv().splitlines()[0] == "function,shapes,times,where,why"
+    assert len(ran.to_csv().splitlines()) == 1 + len(ran.rows)
+    assert ran.to_latex().startswith(r"\begin{tabular}{llrll}")
     with pytest.raises(RuntimeError) as caught:
         result(LEFT[name], arithmetic(H, strict=True))
     if not name.startswith("traced"):  # torch says only where in the traced code

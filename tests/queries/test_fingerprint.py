@@ -47,6 +47,11 @@ def test_it_is_told(found: Fingerprint) -> None:
     assert text.splitlines()[0].startswith(f"1 input tells {len(found.classes)} functions of ")
     assert "(fewer do not)" in text
     assert all(labels[0] in text for labels in found.labels)
+    rows = found.rows()
+    assert [row["instruction"] for row in rows] == [label for labels in found.labels for label in labels]
+    assert {(row["function"], int(str(row["input 1"]), 16)) for row in rows} == {
+        (number, gives[0]) for number, gives in enumerate(found.gives, 1)
+    }
     told = json.loads(json.dumps(found.to_json()))
     assert len(told["classes"]) == len(found.classes)
     assert [int(x, 16) for x in told["classes"][0]["gives"]] == list(found.gives[0])
