@@ -12,7 +12,7 @@ import pytest
 import z3
 
 from mmaformal import emulation
-from mmaformal.algorithms import Emulated, Part, Rounding
+from mmaformal.algorithms import DotAdd, Emulated, Part, Rounding
 from mmaformal.analysis.programs import UNIT_ROUNDOFF, Program
 from mmaformal.analysis.units import Unit
 from mmaformal.cli import main
@@ -427,10 +427,10 @@ def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -
     start: list[z3.BitVecRef] = []
 
     def step(
-        p: Emulated, a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef
+        of: DotAdd, p: Emulated, a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef
     ) -> emulated.Step:
         start.append(c)
-        return whole(p, a, b, start[0])
+        return whole(of, p, a, b, start[0])
 
     monkeypatch.setattr(emulated, "step", step)
     with pytest.raises(ArgumentError, match="a sum is not the unit's"):
