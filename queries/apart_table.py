@@ -48,7 +48,7 @@ def row(x: Instruction, y: Instruction, seconds: float) -> str:
         cells += [
             f"{float(found.bound) * UNIT:.4g}",
             f"{float(found.found) * UNIT:.4g} ({found.ulps:.3g} ulp)",
-            f"{found.random * UNIT:.3g}",
+            "" if found.random is None else f"{found.random * UNIT:.3g}",
         ]
     return f"| {x.label} | {y.label} | {' | '.join(cells)} |"
 

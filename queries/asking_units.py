@@ -19,6 +19,7 @@ from mmaformal.formats import Format
 from mmaformal.queries.classes import one_nan
 from mmaformal.queries.elimination import ordinary
 from mmaformal.queries.special_rules import SpecialRules
+from mmaformal.solver.deadline import checking
 from mmaformal.spaces import models, sure
 from mmaformal.spaces.common import Types
 
@@ -38,8 +39,7 @@ class Asked:
 
     def __init__(self, unit: Unit, types: Types) -> None:
         self.unit, self.types, self.calls = unit, types, 0
-        self.cases: list[Rows] = []
-        self.answers: list[NDArray[np.uint64]] = []
+        self.kept: list[tuple[Rows, NDArray[np.uint64]]] = []
 
     def answer(self, rows: Rows, keep: bool = True) -> NDArray[np.uint64]:
         """The codes of d; asked and answered are kept."""
@@ -57,13 +57,16 @@ class Asked:
         if (codes >= self.types.d.codes).any():
             raise ValueError(f"the unit gave {int(codes.max()):#x}, which is no code of {self.types.d}")
         if keep:
-            self.cases.append(rows)
-            self.answers.append(codes)
+            self.kept.append((rows, codes))  # both or none, if the time is up here
         return codes
 
     def all(self) -> tuple[Rows, NDArray[np.uint64]]:
         """Everything that it was asked, and its answers."""
-        return Rows.join(self.cases), np.concatenate([*self.answers, np.empty(0, np.uint64)])
+        if not self.kept:
+            side, none = np.empty((0, 0), np.uint64), np.empty(0, np.uint64)
+            return Rows(side, side, none, side, side), none
+        answers = [codes for _, codes in self.kept]
+        return Rows.join([rows for rows, _ in self.kept]), np.concatenate(answers)
 
 
 # ---- models and cases ------------------------------------------------------------------------------------------------
@@ -85,7 +88,7 @@ class Table:
         specs: Sequence[DotAdd], rows: Rows, *, families: bool = False, rules: SpecialRules | None = None
     ) -> Table:
         """Of cases that the unit takes as they are."""
-        given = ((spec, compiled_results(spec, rows.codes)) for spec in specs)
+        given = ((spec, compiled_results(spec, rows.codes)) for spec in checking(specs))
         d = [x if spec.nan_is_canonical else one_nan(x, spec.d_format) for spec, x in given]
         table = np.stack(d)
         if rules:
@@ -123,7 +126,7 @@ class Table:
         """The case whose answer leaves the fewest of these models, on average; None if none tells any apart."""
         some = left[:: max(1, len(left) // _COMPARED)]
         least, best = float(len(some)) ** 2, None
-        for case in set(range(len(self.rows))).difference(but):
+        for case in checking(set(range(len(self.rows))).difference(but)):
             column = self.d[some, case]
             given = column[self.tells[some, case]]
             if len(counts := np.unique(given, return_counts=True)[1]) < 2:
@@ -171,11 +174,11 @@ def _zero(codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
 @lru_cache(maxsize=2)
 def everything(types: Types, k: int, algorithms: tuple[str, ...]) -> Table:
     """All models of these algorithms, but for details, on ordinary cases."""
-    specs = [spec for name in algorithms for spec in models(types, k, name)]
+    specs = [spec for name in algorithms for spec in checking(models(types, k, name))]
     if not specs:
         raise ValueError(f"no model of {', '.join(algorithms)} takes {types}, K = {k}")
     rows, sure_ones = list[Rows](), 0
-    for seed in range(40):
+    for seed in checking(range(40)):
         rows.append(ordinary_cases(pool(specs, POOL, ("near", "edge", "bits"), seed), types, seed))
         of = [
             next(spec for spec in specs if spec.parameters.algorithm == name) for name in algorithms_of(specs)

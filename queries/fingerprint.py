@@ -37,6 +37,7 @@ from mmaformal.queries.classes import Classes, Explanation, one_nan
 from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
+from mmaformal.solver.deadline import check, checked_timeout, checking, last_within
 from mmaformal.spaces.common import Types
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 _CASES = 4000
 #: Sets of cases of a size that are tried, of those that tell most apart.
 _TELLING, _SETS = 60, 200_000
+#: The part of the time for which instructions are the same; and seconds for the rest in any case.
+_COMPARING, _LEAST = 0.6, 0.5
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +61,8 @@ class Fingerprint(ShortRepr, Tabular):
     gives: tuple[tuple[int, ...], ...]  #: of each class, the codes of d, one for each case
     at_least: int  #: so many cases are needed
     seconds: float
+    told_apart: bool = True  #: whether all were compared, and the cases tell all classes apart
+    complete: bool = True  #: whether fewer and smaller cases were looked for, too; if not, the time was up
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -70,6 +75,11 @@ class Fingerprint(ShortRepr, Tabular):
     def summary(self) -> str:
         """One line."""
         n = len(self.cases)
+        if not self.told_apart:
+            return (
+                f"not settled: the time was up before all {counted(len(self.instructions), 'instruction')} were "
+                f"compared; {counted(n, 'input')} found until then, not known to tell all of them apart"
+            )
         smallest = "fewer do not" if self.at_least >= n else f"at least {self.at_least}"
         inputs = f"{counted(n, 'input')} {'tells' if n == 1 else 'tell'}"
         return (
@@ -81,8 +91,12 @@ class Fingerprint(ShortRepr, Tabular):
         d = self.instructions[0].d_format
         digits = -(-d.storage_bits // 4)
         lines = [self.summary]
+        if self.told_apart and not self.complete:
+            lines.append("the time was up before fewer and smaller inputs were looked for: --timeout")
         for number, case in enumerate(self.cases, 1):
             lines.append(f"input {number}: {case.text}")
+        if not self.told_apart:
+            return "\n".join([*lines, "give it more time: --timeout"])
         lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
         for each in self.classes:
             if each.open:
@@ -123,6 +137,8 @@ class Fingerprint(ShortRepr, Tabular):
             "types": str(Types.of(self.instructions[0].spec)),
             "terms": self.instructions[0].k,
             "at_least": self.at_least,
+            "told_apart": self.told_apart,
+            "complete": self.complete,
             "cases": [case.to_json() for case in self.cases],
             "classes": [
                 {
@@ -142,8 +158,10 @@ class Fingerprint(ShortRepr, Tabular):
     def named(self, recording: str | Path | Recording) -> tuple[tuple[str, ...], ...]:
         """The classes, by their instructions, that explain every row of a recording.
 
-        Raises RecordingError for what is no recording, IncomparableError for one of other types.
+        Raises RecordingError for what is no recording, IncomparableError for one of other types, ValueError where the
+        time was up before all instructions were compared.
         """
+        self._require_told_apart()
         given = recording if isinstance(recording, Recording) else read(recording, modelled=False)
         types = Types.of(self.instructions[0].spec)
         if types_of(given) != types:
@@ -163,12 +181,20 @@ class Fingerprint(ShortRepr, Tabular):
         """A program that puts the inputs to the unit of an instruction, and prints which of these it is.
 
         Its K divides that of the inputs, which are put to it piece by piece, each result the next one's c.  Raises
-        RecorderError where no program can be written for it.
+        RecorderError where no program can be written for it, ValueError where the time was up before all instructions
+        were compared.
         """
+        self._require_told_apart()
         from mmaformal.recorder.fingerprint import program
 
         table = list(zip(self.labels, self.gives, strict=True))
         return program(instruction, self.cases, table, compiler)
+
+    def _require_told_apart(self) -> None:
+        if not self.told_apart:
+            raise ValueError(
+                "the inputs are not known to tell all instructions apart: the time was up; give it more"
+            )
 
 
 def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) -> tuple[Instruction, ...]:
@@ -187,12 +213,13 @@ def fingerprint(
 ) -> Fingerprint:
     """The smallest set of inputs found that tells all of these apart.
 
-    Instructions of other K are chained to the least K that they have in common.  timeout: seconds for proving that
-    those which no case tells apart are the same.
+    Instructions of other K are chained to the least K that they have in common.  timeout: seconds for
+    everything; where they are up, the answer says whether the inputs found until then are known to tell all apart.
 
     Raises IncomparableError for other types, ValueError for none.
     """
     start = time.monotonic()
+    deadline = start + checked_timeout(timeout)
     given = list(instructions)
     if not given:
         raise ValueError("there is no instruction to tell from others")
@@ -204,12 +231,13 @@ def fingerprint(
         )
     specs = list(dict.fromkeys(i.spec for i in chained))
     say = progress or (lambda _: None)
-    classes, tests = Classes([(x, x) for x in specs], timeout, say, only_solvers=True).found()
-    firsts = [each.model for each in classes]
+    comparing = Classes([(x, x) for x in specs], timeout * _COMPARING, say)
+    classes, tests = comparing.found()
+    firsts, cases = [each.model for each in classes], [test.case for test in tests]
+    fewer = _fewer(firsts, cases) if comparing.complete else iter(())
     say(f"{counted(len(firsts), 'function')}: the fewest inputs that tell them apart")
-    cases = _fewest(firsts, [test.case for test in tests])
-    rows = Rows.of(cases)
-    gives = [tuple(map(int, x)) for x in _results(firsts, rows)] if cases else [()] * len(firsts)
+    cases, expired = last_within(max(deadline - time.monotonic(), _LEAST), fewer, cases)
+    gives = [tuple(map(int, x)) for x in _results(firsts, Rows.of(cases))] if cases else [()] * len(firsts)
     return Fingerprint(
         tuple(chained),
         tuple(classes),
@@ -217,6 +245,8 @@ def fingerprint(
         tuple(gives),
         at_least=_bound(len(firsts), len(cases)),
         seconds=time.monotonic() - start,
+        told_apart=comparing.complete,
+        complete=comparing.complete and not expired,
     )
 
 
@@ -227,14 +257,14 @@ def _bound(functions: int, cases: int) -> int:
 
 def _results(specs: Sequence[DotAdd], rows: Rows) -> NDArray[np.uint64]:
     """Codes, models × cases; NaNs are one code where some model does not know its own."""
-    d = np.stack([compiled_results(spec, rows.codes) for spec in specs])
+    d = np.stack([compiled_results(spec, rows.codes) for spec in checking(specs)])
     return d if all(spec.nan_is_canonical for spec in specs) else one_nan(d, specs[0].d_format)
 
 
-def _fewest(specs: Sequence[DotAdd], known: Sequence[Codes]) -> list[Codes]:
-    """The fewest of many cases that tell all apart, made smaller; `known` ones do."""
+def _fewer(specs: Sequence[DotAdd], known: Sequence[Codes]) -> Iterator[list[Codes]]:
+    """Cases that tell all apart, as `known` ones do: each time fewer or smaller, in the end the fewest of many."""
     if len(specs) < 2:
-        return []
+        return
     drawn = [generate(spec, _CASES, seed, (*MOODS, "edge")) for seed, spec in enumerate(specs)]
     cases = [*known, *(case for rows in drawn for case in rows.cases())]
     table = _results(specs, Rows.of(cases))
@@ -244,8 +274,9 @@ def _fewest(specs: Sequence[DotAdd], known: Sequence[Codes]) -> list[Codes]:
     everything = [*np.lexsort((products, ~finite, -kinds))[:_TELLING], *range(len(known))]
     of_numbers = [case for case in np.lexsort((products, -kinds)) if finite[case]][:_TELLING]
     sets = chain(_sets(table, of_numbers, 2), _sets(table, everything, len(known)))
-    chosen = next(sets, list(range(len(known))))
-    return _smaller(specs, [cases[i] for i in chosen])
+    chosen = [cases[i] for i in next(sets, list(range(len(known))))]
+    yield chosen
+    yield from _smaller(specs, chosen)
 
 
 def _finite(table: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
@@ -256,15 +287,16 @@ def _finite(table: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
 def _sets(table: NDArray[np.uint64], best: Sequence[int], most: int) -> Iterator[list[int]]:
     """Sets of cases that tell all models apart, of one case, of two, …"""
     for size in range(1, most + 1):
-        for number, some in enumerate(combinations(best, size)):
+        for number, some in enumerate(checking(combinations(best, size))):
             if number > _SETS:
                 break
             if len(np.unique(table[:, list(some)], axis=0)) == len(table):
                 yield list(some)
 
 
-def _smaller(specs: Sequence[DotAdd], cases: list[Codes]) -> list[Codes]:
-    """Each case made smaller while all together still tell all apart."""
+def _smaller(specs: Sequence[DotAdd], cases: Sequence[Codes]) -> Iterator[list[Codes]]:
+    """One case after the other made smaller while all together still tell all apart."""
+    cases = list(cases)
     fmt = specs[0].d_format
     for place in range(len(cases)):
         others = Rows.of(cases[:place] + cases[place + 1 :]) if len(cases) > 1 else None
@@ -275,13 +307,14 @@ def _smaller(specs: Sequence[DotAdd], cases: list[Codes]) -> list[Codes]:
         def shows(
             some: Sequence[Codes], fixed: NDArray[np.uint64] = fixed, numbers: bool = numbers
         ) -> list[bool]:
+            check()
             table = _results(specs, Rows.of(some))
             good = _finite(table, fmt) | (not numbers)
             apart = [len(np.unique(np.column_stack([fixed, x]), axis=0)) == len(specs) for x in table.T]
             return [bool(x and y) for x, y in zip(good, apart, strict=True)]
 
         cases[place] = shrink(specs[0], cases[place], shows)
-    return cases
+        yield list(cases)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,8 +34,10 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.asking_units import Asked, Unit
 from mmaformal.queries.classes import Explanation
+from mmaformal.queries.identify_narrowing import Narrowing
 from mmaformal.queries.identify_search import Outcome, Search, Verdict
 from mmaformal.recordings.check import row_sizes
+from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
 
@@ -61,13 +63,14 @@ class Identified(ShortRepr):
         """What was found.
 
         `one` function; `several` that no case tells apart and that are not proved to be one; a model but for `special`
-        values; a model with `noise`: other answers to the same inputs; two models (`mixture`); `none` of the models.
+        values; a model with `noise`: other answers to the same inputs; two models (`mixture`); `none` of the models;
+        `unknown`, for the time was up.
         """
         return self.outcome.verdict
 
     @property
     def classes(self) -> tuple[Explanation, ...]:
-        """The models left; of a mixture both, of noise and of none the nearest."""
+        """The models left; of a mixture both, of noise and of none the nearest; of unknown one that is left, if any."""
         return self.outcome.classes
 
     @property
@@ -101,8 +104,15 @@ class Identified(ShortRepr):
         return self.outcome.models
 
     @property
+    def left(self) -> int:
+        """Where the verdict is unknown, how many models explain every answer so far, as far as they were compared."""
+        return self.outcome.left
+
+    @property
     def summary(self) -> str:
         """One line."""
+        if self.verdict == "unknown":
+            return self._unsettled
         n, first = self.outcome.rows, self.classes[0].model.text
         asked = f"{counted(self.chosen, 'input')} chosen, {len(self.d):,} in all"
         few = f"{len(self.wrong):,} of {counted(n, 'row')}"
@@ -123,6 +133,20 @@ class Identified(ShortRepr):
         }[self.verdict]()
 
     @property
+    def _unsettled(self) -> str:
+        """What is known where the time was up."""
+        asked = f"by {counted(self.chosen, 'input')} chosen, {len(self.d):,} in all"
+        if self.outcome.so_far:
+            known = f"{self.outcome.so_far}, {asked}"
+        elif not len(self.d):
+            known = f"nothing was asked yet{f' to tell {self.models:,} models apart' if self.models else ''}"
+        else:
+            named = f", {self.classes[0].model.text} among them" if self.left > 1 else ""
+            named = f": {self.classes[0].model.text}" if self.left == 1 else named
+            known = f"{counted(self.left, 'model')} left of {self.models:,}, {asked}{named}"
+        return f"not settled when the time was up; {known}"
+
+    @property
     def _otherwise(self) -> str:
         """Of a model but for special values, what no finding explains."""
         if not self.wrong:
@@ -131,11 +155,13 @@ class Identified(ShortRepr):
 
     def __str__(self) -> str:
         lines = [self.summary]
+        if self.outcome.unfinished:
+            lines.append(f"the time was up while {self.outcome.unfinished}: give it more with timeout=")
         if self.verdict in ("noise", "none") and self.findings:
             lines.append(f"of special values: {'; '.join(self.findings)}")
         if self.wrong and self.verdict in ("none", "special"):
             lines += [f"rows that it gets wrong: {trait}" for trait in self.in_common]
-            if not self.in_common:
+            if not self.in_common and not self.outcome.unfinished:
                 lines.append("nothing that was looked for is common to the rows that it gets wrong")
             lines += [self._distance, f"the smallest of them: {self._row(self._smallest)}"]
         for each in self.classes:
@@ -195,6 +221,9 @@ class Identified(ShortRepr):
             "wrong": list(self.wrong),
             "repeated": list(self.repeated),
             "models": self.models,
+            "left": self.left,
+            "so_far": self.outcome.so_far,
+            "unfinished": self.outcome.unfinished,
             "seconds": round(self.seconds, 2),
         }
 
@@ -212,7 +241,8 @@ def identify(
     among: Iterable[DotAdd | Instruction] | None = None,
     only: Iterable[str] | None = None,
     confirm: int = 4096,
-    timeout: float = 60.0,
+    timeout: float = 300.0,
+    solver_timeout: float = 60.0,
     progress: Progress | None = None,
 ) -> Identified:
     """The model that a unit computes, by inputs chosen one after the other.
@@ -221,7 +251,9 @@ def identify(
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
     b_format, d_format: those of a and c, if not given.  among: models to tell apart, by default all of
     `mmaformal.spaces`, and where none of these explains the answers its `DESIGNS`.  only: the names of the algorithms
-    that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for solvers.
+    that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything; where they
+    are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba compiles, once
+    on a machine, is compiled to its end all the same.  solver_timeout: seconds of these for solvers.
 
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that
     are not n codes of d; TypeError for missing types.
@@ -238,8 +270,10 @@ def identify(
         given = tuple(x for x in given if x.parameters.algorithm in names)
     asked = Asked(unit.dot_add if isinstance(unit, Instruction) else unit, types)
     designs = only is None and among is None
-    search = Search(asked, types, k, names, given, designs, start + timeout, progress or (lambda _: None))
-    outcome = search.found(confirm)
+    deadline = start + checked_timeout(timeout)
+    solving = checked_timeout(solver_timeout)
+    narrowing = Narrowing(asked, types, k, names, given, deadline, solving, progress or (lambda _: None))
+    outcome = Search(narrowing, designs).found(confirm)
     rows, d = asked.all()
     return Identified(outcome, types, k, rows, d, calls=asked.calls, seconds=time.monotonic() - start)
 

@@ -12,39 +12,30 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.generate import MOODS, Mood
 from mmaformal.cases.in_common import Trait, in_common
-from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.questions import Progress
-from mmaformal.display import ShortRepr, counted
+from mmaformal.cases.inputs import Rows
+from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box
 from mmaformal.probes.special import nans
-from mmaformal.queries.asking_units import POOL, Asked, Table, everything, ordinary_cases, pool
-from mmaformal.queries.classes import Classes, Explanation, one_nan
+from mmaformal.queries.asking_units import ordinary_cases, pool
+from mmaformal.queries.classes import Explanation, one_nan
 from mmaformal.queries.elimination import tabled
+from mmaformal.queries.identify_narrowing import EVERYTHING, Narrowing, alike
 from mmaformal.queries.several_models import ASIDE, Candidates
 from mmaformal.queries.special_rules import FEW, SpecialRules, findings, fitted, plain, plain_inputs, wrong
-from mmaformal.spaces import DESIGNS, details
-from mmaformal.spaces.common import Types
+from mmaformal.solver.deadline import Deadline
+from mmaformal.spaces import DESIGNS
 
-#: Cases to choose from: at first, and when what is left is not told apart by those.
-_POOLS = (POOL, 1500, 6000)
-#: Results that are compared at once, where models are many.
-_RESULTS = 10_000_000
-#: Families whose details are followed at once.
-_FOLLOWED = 48
-#: More models than these are not asked of a solver.
-_MOST = 64
 #: Cases without special values, asked where no model explains all answers; and from how many inputs they are drawn.
 _PLAIN, _DRAWN = 1500, 12
-#: Seconds for two models of which one or the other explains every answer, if the time limit leaves no more.
+#: Seconds at most for two models of which one or the other explains every answer.
 _OF_PAIRS = 20
-
-_EVERYTHING: tuple[Mood, ...] = (*MOODS, "edge", "subnormal", "cancel")
+#: Of more models that are left when the time is up than these, the first is told, in place of one of the tables.
+_NAMED = 1000
 
 #: One function; several that no case tells apart and that are not proved to be one; one but for special values; a model
-#: whose answers are otherwise when asked again; two models; none of the models.
-Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "none"]
+#: whose answers are otherwise when asked again; two models; none of the models; the time was up before one was settled.
+Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "none", "unknown"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,179 +43,171 @@ class Outcome(ShortRepr):
     """What a search found of a unit."""
 
     verdict: Verdict
-    classes: tuple[Explanation, ...]  #: of "mixture" both, of "noise" and "none" the nearest
-    findings: tuple[str, ...]  #: what the unit does of its own with special values
-    in_common: tuple[Trait, ...]  #: of the rows that the model does not explain
-    wrong: tuple[int, ...]  #: rows that the model does not explain; of "mixture", those of the second
-    repeated: tuple[int, ...]  #: rows that gave something else when asked again
-    rows: int  #: how many `wrong` and `repeated` are of
-    chosen: int  #: inputs that were chosen one by one
-    models: int  #: that were tried
+    #: of "mixture" both, of "noise" and "none" the nearest, of "unknown" one that is left, if that is known
+    classes: tuple[Explanation, ...]
+    findings: tuple[str, ...] = ()  #: what the unit does of its own with special values
+    in_common: tuple[Trait, ...] = ()  #: of the rows that the model does not explain
+    wrong: tuple[int, ...] = ()  #: rows that the model does not explain; of "mixture", those of the second
+    repeated: tuple[int, ...] = ()  #: rows that gave something else when asked again
+    rows: int = 0  #: how many `wrong` and `repeated` are of
+    chosen: int = 0  #: inputs that were chosen one by one
+    models: int = 0  #: that were tried
+    left: int = 0  #: of "unknown", models that explain every answer so far, as far as they were compared
+    so_far: str = ""  #: of "unknown", what is known beside that
+    unfinished: str = ""  #: what was being done when the time was up
+
+
+@dataclass(frozen=True, repr=False)
+class _Found(ShortRepr):
+    """What a unit is, before anything is said of its rows."""
+
+    verdict: Verdict
+    classes: Sequence[Explanation]
 
 
 class Search:
     """Asks a unit until one model is left, or none."""
 
-    def __init__(
-        self,
-        asked: Asked,
-        types: Types,
-        k: int,
-        algorithms: tuple[str, ...],
-        among: tuple[DotAdd, ...] | None,
-        designs: bool,
-        deadline: float,
-        progress: Progress,
-    ) -> None:
-        self.asked, self.types, self.k, self.deadline, self.progress = asked, types, k, deadline, progress
-        self.algorithms, self.among, self.designs = algorithms, among, designs
-        self.rules = SpecialRules()
-        self.chosen = 0
-        self.models = len(self._candidates())
+    def __init__(self, narrowing: Narrowing, designs: bool) -> None:
+        """designs: whether the designs that no unit is known to be are tried where no model explains the answers."""
+        self.by, self.designs = narrowing, designs
+        self.asked, self.types, self.among = narrowing.asked, narrowing.types, narrowing.among
+        self.models = 0
+        self.repeated: tuple[int, ...] = ()
+        self.so_far = ""
 
     def found(self, confirm: int) -> Outcome:
-        """The models that explain the answers; and whether the unit is them."""
-        classes = self._searched()
-        some = [each.model for each in classes] or self._candidates()[:1]
-        self.asked.answer(pool(some, confirm, _EVERYTHING, 11))
-        if self._explained(classes):
-            return self._outcome(_settled_as(classes), classes)
-        self.progress("no model explains all answers: are they always the same?")
+        """The models that explain the answers; and whether the unit is them.  Ends when the time is up."""
+        with Deadline(self._left) as searching:
+            found = self._found(confirm)
+            model = found.classes[0].model
+            wrong, rows = self.by.wrong(model), self.asked.all()[0]
+            said = self._findings(model)
+        if searching.expired:
+            return self._unsettled()
+        common: list[Trait] = []
+        with Deadline(self._left) as saying:
+            if wrong.any():
+                self.by.begin("looking for what the wrong answers have in common")
+                common = self._in_common(rows, wrong)
+        return Outcome(
+            found.verdict,
+            tuple(found.classes),
+            tuple(said),
+            tuple(common),
+            wrong=tuple(map(int, np.nonzero(wrong)[0])),
+            repeated=self.repeated,
+            rows=len(rows),
+            chosen=self.by.chosen,
+            models=self.models,
+            unfinished=self.by.doing if saying.expired else "",
+        )
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return max(self.by.deadline - time.monotonic(), 0)
+
+    def _found(self, confirm: int) -> _Found:
+        self.by.begin("listing the models")
+        self.models = len(self.by.candidates())
+        classes = self.by.searched()
+        self.by.begin("asking many cases at once")
+        some = [each.model for each in classes] or self.by.candidates()[:1]
+        self.asked.answer(pool(some, confirm, EVERYTHING, 11))
+        if self.by.explained(classes):
+            return _Found(_settled_as(classes), classes)
+        self.so_far = "no model explains every answer"
+        self.by.begin("asking everything again")
         rows, first = self.asked.all()
         again = self._again(rows)
         fmt = self.types.d
         changed = one_nan(again, fmt) != one_nan(first, fmt)
-        return self._changing(changed, again) if changed.any() else self._function()
+        if changed.any():
+            self.repeated = tuple(map(int, np.nonzero(changed)[0]))
+            self.so_far += f", and {len(self.repeated):,} of {len(rows):,} are others when asked again"
+            return self._changing(again)
+        self.so_far += ", and all are the same when asked again"
+        return self._function()
 
-    # ---- the models that explain the answers ----
-
-    def _searched(self) -> list[Explanation]:
-        """What is left of all models when no case tells any apart."""
-        if self.among is not None:
-            return self._settled(self._narrowed(list(self.among), _EVERYTHING))
-        table = everything(self.types, self.k, self.algorithms)
-        table = table.under(self.rules) if self.rules else table
-        families = self._narrowed(self._split(table), ("near", "edge", "numbers"), ordinary=True)
-        return self._with_details(families)
-
-    def _with_details(self, families: list[DotAdd]) -> list[Explanation]:
-        """What is left of families with all that they may do with zeros and special values; of many, those likest to
-        instructions of the tables are followed, and as long as none explains the answers the next."""
-        known = tabled(self.types, self.k)
-        families = sorted(families, key=lambda each: -max((_alike(each, x) for x in known), default=0))
-        for low in range(0, len(families), _FOLLOWED):
-            left = [each for spec in families[low : low + _FOLLOWED] for each in details(spec)]
-            if self.chosen:
-                left = [each for each in left if not self._wrong(each).any()]
-            classes = self._settled(self._narrowed(left, (*MOODS, "edge")))
-            if classes:
-                rest = tuple(families[low + _FOLLOWED :])
-                return [replace(classes[0], open=(*classes[0].open, *rest)), *classes[1:]]
-        return []
-
-    def _ask(self, case: Codes) -> np.uint64:
-        self.chosen += 1
-        answer: np.uint64 = self.rules.results(self.asked.answer(Rows.of([case])), self.types.d)[0]
-        return answer
-
-    def _split(self, table: Table) -> list[DotAdd]:
-        """Ask cases of a table until none tells apart what is left."""
-        left, asked = np.arange(len(table.specs)), set[int]()
-        while len(left) > 1 and (case := table.best(left, asked)) is not None:
-            asked.add(case)
-            answer = self._ask(table.rows[case])
-            left = left[table.agree(case, answer)[left]]
-            self.progress(f"{counted(self.chosen, 'input')} asked, {len(left):,} models left")
-        return [table.specs[i] for i in left]
-
-    def _narrowed(self, specs: list[DotAdd], moods: Sequence[Mood], ordinary: bool = False) -> list[DotAdd]:
-        """The same by new cases, more and more of them, drawn for what is left."""
-        for seed, count in enumerate(_POOLS):
-            if len(specs) < 2:
-                break
-            count = min(count, max(POOL, _RESULTS // len(specs)))
-            rows = pool(specs, count, moods, 100 * seed + 7)
-            rows = ordinary_cases(rows, self.types, seed) if ordinary else rows
-            rows = self.rules.inputs(rows, self.types)
-            if len(rows):
-                specs = self._split(Table.of(specs, rows, families=ordinary, rules=self.rules))
-        return specs
-
-    def _settled(self, specs: list[DotAdd]) -> list[Explanation]:
-        """Classes of one function each, by solvers; and, while there are several, by inputs of those."""
-        while specs:
-            if len(specs) > _MOST:
-                return [_not_told_apart(specs)]
-            classes, tests = Classes([(x, x) for x in specs], self._left(), self.progress).found()
-            if not tests:
-                return classes
-            before = len(specs)
-            for test in tests:
-                rows = self.rules.inputs(Rows.of([test.case]), self.types)
-                answer = self._ask(rows[0])
-                table = Table.of(specs, rows, rules=self.rules)
-                specs = [specs[i] for i in np.nonzero(table.agree(0, answer))[0]]
-                if len(specs) < 2:
-                    break
-            if len(specs) == before:  # they differ in nothing but what the unit does of its own
-                return [_not_told_apart(specs)]
-        return []
+    def _unsettled(self) -> Outcome:
+        """What is known when the time is up."""
+        _, d = self.asked.all()
+        left = () if self.so_far or not self.models else self.by.left
+        classes = []
+        if left:
+            named = (spec for spec in left if known_as(spec)) if len(left) <= _NAMED else iter(())
+            classes = [_alone(next(named, left[0]))]
+        return Outcome(
+            "unknown",
+            tuple(classes),
+            repeated=self.repeated,
+            rows=len(d),
+            chosen=self.by.chosen,
+            models=self.models,
+            left=len(left),
+            so_far=self.so_far,
+            unfinished=self.by.doing,
+        )
 
     # ---- where none does ----
 
-    def _changing(self, changed: NDArray[np.bool_], again: NDArray[np.uint64]) -> Outcome:
+    def _changing(self, again: NDArray[np.uint64]) -> _Found:
         """Of a unit that gives other answers to the same inputs: those when asked `again`."""
+        self.by.begin("looking for two models mixed")
         rows, d = self.asked.all()
-        repeated = tuple(map(int, np.nonzero(changed)[0]))
         twice, both = Rows.join([rows, rows]), np.concatenate([d, again])
-        candidates = Candidates.of(self._candidates(), twice, both, self.among is None)
-        pair = candidates.pair(self._left(_OF_PAIRS))
+        candidates = Candidates.of(self.by.candidates(), twice, both, self.among is None)
+        pair = candidates.pair(_OF_PAIRS)
         if pair is not None:
             one, other = (self._likeliest(candidates, spec) for spec in pair)
             if not (wrong(one, twice, both, ASIDE) & wrong(other, twice, both, ASIDE)).any():
-                return self._outcome("mixture", [_alone(one), _alone(other)], repeated)
+                return _Found("mixture", [_alone(one), _alone(other)])
         nearest = self._likeliest(candidates, candidates.nearest()[0])
-        return self._outcome("noise", [_alone(nearest)], repeated)
+        return _Found("noise", [_alone(nearest)])
 
-    def _function(self) -> Outcome:
+    def _function(self) -> _Found:
         """Of a unit that gives the same answers again, none of which any model explains all of."""
+        self.by.begin("setting special values aside")
         self._ask_plain()
         rows, d = self.asked.all()
-        given = self.algorithms
+        given = self.by.algorithms
         for names in (given, DESIGNS) if self.designs else (given,):
-            self.algorithms, self.rules = names, SpecialRules()
-            candidates = Candidates.of(self._candidates(), rows, d, self.among is None)
+            self.by.algorithms, self.by.rules = names, SpecialRules()
+            candidates = Candidates.of(self.by.candidates(), rows, d, self.among is None)
             if survivors := candidates.survivors():
                 return self._but_for_special(survivors)
-        self.algorithms = given
-        candidates = Candidates.of(self._candidates(), rows, d, self.among is None)
+        self.by.algorithms = given
+        self.by.begin("looking for two models mixed")
+        candidates = Candidates.of(self.by.candidates(), rows, d, self.among is None)
         if pair := self._by_input(candidates):
-            return self._outcome("mixture", [_alone(x) for x in pair])
-        best, self.rules = fitted(candidates.nearest(), rows, d, self.among is None)
-        return self._outcome("none", [_alone(best)])
+            return _Found("mixture", [_alone(x) for x in pair])
+        best, self.by.rules = fitted(candidates.nearest(), rows, d, self.among is None)
+        return _Found("none", [_alone(best)])
 
-    def _but_for_special(self, survivors: list[DotAdd]) -> Outcome:
+    def _but_for_special(self, survivors: list[DotAdd]) -> _Found:
         """Of a unit whose answers without special values some models explain."""
-        known = tabled(self.types, self.k)
-        survivors = sorted(survivors, key=lambda each: -max((_alike(each, x) for x in known), default=0))
+        known = tabled(self.types, self.by.k)
+        survivors = sorted(survivors, key=lambda each: -max((alike(each, x) for x in known), default=0))
         rows, d = self.asked.all()
-        best, self.rules = fitted(survivors, rows, d, self.among is None)
-        self.progress(f"{best.text} explains what has no special values: again, with those set aside")
-        classes = self._searched()
-        if not self._explained(classes):
+        best, self.by.rules = fitted(survivors, rows, d, self.among is None)
+        self.so_far = f"without special values {best.text} explains every answer"
+        self.by.progress(f"{self.so_far}: again, with those set aside")
+        classes = self.by.searched()
+        if not self.by.explained(classes):
             rows, d = self.asked.all()
             ordinary = plain(rows, d, self.types)
-            shown = ordinary.sum() >= FEW and not (self._wrong(best) & ordinary).any()
+            shown = ordinary.sum() >= FEW and not (self.by.wrong(best) & ordinary).any()
             verdict: Verdict = "special" if shown else "none"
-            return self._outcome(verdict, [_alone(best)])
+            return _Found(verdict, [_alone(best)])
         rows, d = self.asked.all()
         model = classes[0].model
-        self.rules = _without_nans(self.rules, model)
-        return self._outcome("special" if self.rules else _settled_as(classes), classes)
+        self.by.rules = _without_nans(self.by.rules, model)
+        return _Found("special" if self.by.rules else _settled_as(classes), classes)
 
     def _by_input(self, candidates: Candidates) -> tuple[DotAdd, DotAdd] | None:
         """Two models of which one or the other gives each answer without special values; so in new rows too."""
-        pair = candidates.pair(self._left(_OF_PAIRS))
+        pair = candidates.pair(_OF_PAIRS)
         if pair is None:
             return None
         one, other = (self._likeliest(candidates, spec) for spec in pair)
@@ -237,7 +220,7 @@ class Search:
 
     def _likeliest(self, candidates: Candidates, spec: DotAdd) -> DotAdd:
         """The model with the details that explain most answers."""
-        return min(candidates.with_details(spec), key=lambda each: int(self._wrong(each).sum()))
+        return min(candidates.with_details(spec), key=lambda each: int(self.by.wrong(each).sum()))
 
     # ---- asking ----
 
@@ -250,7 +233,7 @@ class Search:
 
     def _ask_plain(self, seed: int = 300) -> None:
         """Ask cases without special values, many of them cancelling."""
-        some = self._candidates()[:: max(1, self.models // 50)]
+        some = self.by.candidates()[:: max(1, self.models // 50)]
         found: list[Rows] = []
         for i in range(seed, seed + _DRAWN):
             rows = ordinary_cases(pool(some, _PLAIN, ("near", "edge", "bits", "cancel"), i), self.types, i)
@@ -271,50 +254,22 @@ class Search:
             left, right, addend = (x.astype(np.uint64) for x in (a, b, c))
             return self.asked.answer(Rows(left, right, addend, scale_a=none, scale_b=none))
 
-        return nans(Box(unit, self.types, self.k)).rule
+        return nans(Box(unit, self.types, self.by.k)).rule
 
     # ---- answers ----
 
-    def _outcome(
-        self, verdict: Verdict, classes: Sequence[Explanation], repeated: tuple[int, ...] = ()
-    ) -> Outcome:
-        model = classes[0].model
+    def _findings(self, model: DotAdd) -> list[str]:
+        """What it does of its own with special values."""
+        if not self.by.rules:
+            return []
+        rule = self._nan_rule() if self.by.rules.one_nan else None
         rows, d = self.asked.all()
-        left = self._wrong(model)
-        said: list[str] = []
-        if self.rules:
-            rule = self._nan_rule() if self.rules.one_nan else None
-            said = findings(model, self.rules, rows, d, rule)
+        return findings(model, self.by.rules, rows, d, rule)
+
+    def _in_common(self, rows: Rows, wrong: NDArray[np.bool_]) -> list[Trait]:
+        """Facts of the wrong rows."""
         scales = (self.types.scale,) if self.types.scale is not None else ()
-        formats = (*self.types[:4], *scales)
-        common = in_common(formats, rows, left, self.types.scale_block) if left.any() else []
-        return Outcome(
-            verdict,
-            tuple(classes),
-            tuple(said),
-            tuple(common),
-            wrong=tuple(map(int, np.nonzero(left)[0])),
-            repeated=repeated,
-            rows=len(d),
-            chosen=self.chosen,
-            models=self.models,
-        )
-
-    def _candidates(self) -> Sequence[DotAdd]:
-        if self.among is not None:
-            return self.among
-        return everything(self.types, self.k, self.algorithms).specs
-
-    def _explained(self, classes: Sequence[Explanation]) -> bool:
-        return bool(classes) and not self._wrong(classes[0].model).any()
-
-    def _wrong(self, spec: DotAdd) -> NDArray[np.bool_]:
-        """The answers that a model does not explain; none of them before the first is asked."""
-        rows, d = self.asked.all()
-        return wrong(spec, rows, d, self.rules)
-
-    def _left(self, least: float = 2) -> float:
-        return max(self.deadline - time.monotonic(), least)
+        return in_common((*self.types[:4], *scales), rows, wrong, self.types.scale_block)
 
 
 def _settled_as(classes: Sequence[Explanation]) -> Verdict:
@@ -324,18 +279,6 @@ def _settled_as(classes: Sequence[Explanation]) -> Verdict:
 def _without_nans(rules: SpecialRules, model: DotAdd) -> SpecialRules:
     """NaNs are no finding of a model that leaves them open."""
     return rules if model.nan_is_canonical else replace(rules, one_nan=False)
-
-
-def _not_told_apart(specs: Sequence[DotAdd]) -> Explanation:
-    first = min(specs, key=lambda each: not known_as(each))
-    return Explanation(first, first, open=tuple(x for x in specs if x != first), known_as=known_as(first))
-
-
-def _alike(x: DotAdd, y: DotAdd) -> int:
-    """How many parameters are the same."""
-    p, q = x.parameters, y.parameters
-    same = sum(p[name] == q[name] for name in p) if type(p) is type(q) else -1
-    return same + (x.product_order == y.product_order)
 
 
 def _alone(spec: DotAdd) -> Explanation:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -49,11 +49,15 @@ from mmaformal.queries.product_bound import of_instruction
 from mmaformal.queries.unit_table import KINDS, operands_of, scales_of
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
 from mmaformal.witness import Witness, WitnessError
 
-#: Cases of each round of the search, and how many of the best are kept for the next.
-_ROUND, _KEPT = 4096, 64
+#: Cases of each round of the search, and how many of the best are kept for the next; cases tried before the first.
+_ROUND, _KEPT, _FEW = 4096, 64, 64
+
+#: The part of the time for the search; the rest is for normally distributed operands.
+_SEARCHING = 0.85
 
 #: Rounds without a better case after which the search ends.
 _PATIENCE = 40
@@ -68,8 +72,10 @@ class Apart(HtmlText):
     ulps: float  #: the same in units of the last place of the larger result
     witness: Witness | None  #: None if none was found
     units: Units | None = None  #: of one step
-    random: float = 0.0  #: the most of operands that are normally distributed
+    #: the most of operands that are normally distributed; None if the time was up before it was known
+    random: float | None = None
     proof: Answer | None = None  #: of the bound, if it was asked for
+    searched: bool = True  #: whether inputs were searched; if not, the time was up
 
     @property
     def gap(self) -> float:
@@ -89,17 +95,19 @@ class Apart(HtmlText):
             return "they are one function"
         proved = "" if self.proof is None else f"\n{self.proof.verbose() if whole else self.proof}"
         if self.witness is None:
-            return (
-                f"at most {float(self.bound) * unit:.4g} · 2^-24 of σ; no input was found that differs"
-                f"{proved}"
-            )
+            none = "no input was found that differs"
+            none = none if self.searched else "the time was up before any input was tried: give it more"
+            return f"at most {float(self.bound) * unit:.4g} · 2^-24 of σ; {none}{proved}"
+        random = "not known: the time was up"
+        if self.random is not None:
+            random = f"{self.random * unit:.4g} · 2^-24, the most of normally distributed numbers"
         lines = [
             f"{self.witness.x.label} and {self.witness.y.label}: |d − d'| / σ",
             "  σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number)",
             f"  at most  {float(self.bound) * unit:.4g} · 2^-24, from the bounds of their steps",
             f"  found    {float(self.found) * unit:.4g} · 2^-24, {self.ulps:.4g} ulp of d: the bound is {self.gap:.2g} "
             "times as large",
-            f"  random   {self.random * unit:.4g} · 2^-24, the most of normally distributed numbers",
+            f"  random   {random}",
         ]
         if self.units is not None:
             lines.append(f"  {self.units}")
@@ -114,6 +122,7 @@ class Apart(HtmlText):
             "found": float(self.found),
             "ulps": self.ulps,
             "random": self.random,
+            "searched": self.searched,
             "units": None if self.units is None else vars(self.units),
             "witness": None if self.witness is None else self.witness.to_json(),
             "proof": None if self.proof is None else self.proof.to_json(),
@@ -195,7 +204,8 @@ def max_difference(
     """The largest difference of results, relative to σ: a bound, and the largest that a search found.
 
     x, y, instruction, where: as `find_difference` takes them; the bound is that of all inputs.  `seconds` at most for
-    the search; with `prove`, `timeout` seconds more for each of the two bounds.
+    the search, which ends with the best found until then; a kernel that numba compiles, once on a machine, is compiled
+    to its end all the same.  With `prove`, `timeout` seconds more for each of the two bounds.
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
@@ -204,14 +214,19 @@ def max_difference(
     if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:
         raise ValueError(f"{flushing[0]} takes subnormal numbers for zero: no bound relative to the terms")
     if left.spec == right.spec:
-        return Apart(Fraction(0), Fraction(0), 0.0, None)
+        return Apart(Fraction(0), Fraction(0), 0.0, None, random=0.0)
     bound = units[0].factor(left.k) + units[1].factor(right.k)
     proof = _proved(left, right, bound, timeout) if prove else None
     allowed, rng = Allowed(left, as_constraints(where)), np.random.default_rng(seed)
-    best = _search(left, right, units, time.monotonic() + seconds, rng, allowed)
-    random = _random(left, right, rng)
+    deadline = time.monotonic() + checked_timeout(seconds)
+    bests = ((True, best) for best in _search(left, right, units, rng, allowed))
+    nothing: tuple[bool, Codes | None] = (False, None)
+    (searched, best), _ = last_within(seconds * _SEARCHING, bests, nothing)
+    random = None
+    with Deadline(max(deadline - time.monotonic(), 0)):
+        random = _random(left, right, rng)
     if best is None:
-        return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof)
+        return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
     one, other = (left.d_format.value(code) for code in witness.results)
     apart = abs(one - other)
@@ -301,7 +316,7 @@ _RANDOM, _SIDE = 4, 256
 def _random(x: Instruction, y: Instruction, rng: np.random.Generator) -> float:
     """The most of normally distributed operands, scales 1."""
     most = 0.0
-    for _ in range(_RANDOM):
+    for _ in checking(range(_RANDOM)):
         a, b = (_codes_of(rng.standard_normal((_SIDE, x.k)), fmt) for fmt in (x.a_format, x.b_format))
         c = _codes_of(rng.standard_normal(_SIDE), x.c_format)
         ones = np.full((_SIDE, x.spec.scales), 0, np.uint64)
@@ -345,28 +360,37 @@ def _search(
     x: Instruction,
     y: Instruction,
     units: tuple[Unit, Unit],
-    until: float,
     rng: np.random.Generator,
     allowed: Allowed,
-) -> Codes | None:
-    """The case with the largest difference that is found, among those that are allowed."""
-    pool = allowed.pinned(_first(x, units, rng))
-    pool = pool.at(allowed.inside(pool))
-    if not len(pool):
-        return None
-    scores = _scores(x, y, pool, allowed)
+) -> Iterator[Codes | None]:
+    """The case with the largest difference so far, among those that are allowed, if there is any; after every round."""
     without = 0
-    while without < _PATIENCE and time.monotonic() < until:
+    few = allowed.pinned(generate(x.spec, _FEW))
+    few = few.at(allowed.inside(few))
+    if len(few):
+        yield _best(few, _scores(x, y, few, allowed))
+    pool = allowed.pinned(_first(x, units, rng))
+    pool = Rows.join([few, pool.at(allowed.inside(pool))])
+    if not len(pool):
+        yield None
+        return
+    scores = _scores(x, y, pool, allowed)
+    while (best_case := _best(pool, scores)) and without < _PATIENCE:
+        yield best_case
+        check()
         order = np.lexsort((rng.random(len(scores)), scores))  # of cases alike, others each time
         kept = order[-_KEPT:]
         best, pool = float(scores[kept[-1]]), pool.at(kept)
-        if best <= 0:
-            return None
         changed = allowed.pinned(_changed(pool, x, rng))
         changed = changed.at(allowed.inside(changed))
         pool = Rows.join([pool, changed])
         scores = np.concatenate([scores[kept], _scores(x, y, changed, allowed)])
         without = 0 if float(scores.max()) > best else without + 1
+    yield best_case
+
+
+def _best(pool: Rows, scores: Floats) -> Codes | None:
+    """The case of the largest score, if that is above 0."""
     at = int(scores.argmax())
     return pool[at] if scores[at] > 0 else None
 
@@ -375,7 +399,7 @@ def _first(x: Instruction, units: tuple[Unit, Unit], rng: np.random.Generator) -
     """Cases of all kinds."""
     parts = [generate(x.spec, _ROUND, int(rng.integers(1 << 30)))]
     for unit in units:
-        for kind in KINDS:
+        for kind in checking(KINDS):
             A, B, C = operands_of(unit, kind, rng, x.k)
             n, scales = len(A), (scales_of(x, x.k, rng) if x.spec.scale_format is not None else {})
             none = np.empty((n, 0), np.uint64)

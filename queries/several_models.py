@@ -15,6 +15,7 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
 from mmaformal.queries.asking_units import sure_by_algorithm
 from mmaformal.queries.special_rules import SpecialRules, plain, wrong
+from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
 
@@ -51,7 +52,7 @@ class Candidates(ShortRepr):
             rows, d = rows.at(kept), d[kept]
         few = np.arange(len(d))[:: max(1, len(d) // _TRIED)]
         sure = sure_by_algorithm(specs, rows) if detailed else {}
-        right = np.stack([~wrong(x, rows.at(few), d[few], ASIDE) for x in specs])
+        right = np.stack([~wrong(x, rows.at(few), d[few], ASIDE) for x in checking(specs)])
         if detailed:
             right |= np.stack([~sure[x.parameters.algorithm][few] for x in specs])
         return Candidates(specs, right, rows, d, detailed, sure)
@@ -59,7 +60,7 @@ class Candidates(ShortRepr):
     def survivors(self) -> list[DotAdd]:
         """The models that explain every row without special values."""
         few = (self.specs[int(i)] for i in np.nonzero(self.right.all(axis=1))[0])
-        return [spec for spec in few if not self._wrong(spec).any()]
+        return [spec for spec in checking(few) if not self._wrong(spec).any()]
 
     def nearest(self) -> list[DotAdd]:
         """The models that explain most rows, the nearest first."""
@@ -82,14 +83,14 @@ class Candidates(ShortRepr):
             left = np.nonzero(self._wrong(one))[0]
             if len(left) < _LEAST:
                 continue
-            for other in sorted((self.specs[i] for i in others), key=lambda x: not known_as(x)):
+            for other in checking(sorted((self.specs[i] for i in others), key=lambda x: not known_as(x))):
                 if not self._wrong(other)[left].any():
                     return one, other
         return None
 
     def with_details(self, spec: DotAdd) -> Iterator[DotAdd]:
         """The model with all that it may do with special values."""
-        yield from details(spec) if self.detailed else [spec]
+        yield from checking(details(spec)) if self.detailed else [spec]
 
     def _wrong(self, spec: DotAdd) -> NDArray[np.bool_]:
         found = wrong(spec, self.rows, self.d, ASIDE)

@@ -21,6 +21,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format
+from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
 
@@ -171,7 +172,7 @@ def fitted(
         few = _telling(best, rows, d)
         some = sorted(given, key=lambda rules: int(wrong(best, *few, rules).sum()))[:_RULES]
         likely += _fewest(product(islice(details(best), _DETAILS), some), *few)
-    needed = [(spec, _needed(spec, rules, rows, d)) for spec, rules in _fewest(likely, rows, d)]
+    needed = [(spec, _needed(spec, rules, rows, d)) for spec, rules in checking(_fewest(likely, rows, d))]
     return min(needed, key=lambda pair: pair[1].size)
 
 
@@ -180,7 +181,7 @@ Fit: TypeAlias = tuple[DotAdd, SpecialRules]
 
 def _fewest(pairs: Iterable[Fit], rows: Rows, d: NDArray[np.uint64]) -> list[Fit]:
     """Those that leave the fewest rows unexplained."""
-    found = [(int(wrong(spec, rows, d, rules).sum()), (spec, rules)) for spec, rules in pairs]
+    found = [(int(wrong(spec, rows, d, rules).sum()), (spec, rules)) for spec, rules in checking(pairs)]
     least = min((n for n, _ in found), default=0)
     return [pair for n, pair in found if n == least][:_LIKELY]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, exponent_of
+from mmaformal.solver.deadline import checking
 
 #: Rows of each kind that are looked at.
 _MOST = 250
@@ -61,7 +62,7 @@ def in_common(formats: Sequence[Format], rows: Rows, some: NDArray[np.bool_], bl
     where = [np.nonzero(x)[0][:: max(1, int(x.sum()) // _MOST)] for x in (some, ~some)]
     if not len(where[0]):
         return []
-    facts = [[_facts(formats, rows[int(i)], block) for i in part] for part in where]
+    facts = [[_facts(formats, rows[int(i)], block) for i in checking(part)] for part in where]
     found = [trait for name in _FACTS for trait in _trait(name, *facts)]
     found.sort(key=lambda trait: trait.others - trait.part)
     return found[:_SAID]

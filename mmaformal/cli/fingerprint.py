@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered, tabulated
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
 
@@ -47,7 +47,7 @@ from mmaformal.cli.terminal import Status
     help="The instruction that the program puts the inputs to.",
 )
 @options.model
-@options.timeout(120.0, "for proving which are the same")
+@options.timeout(120.0)
 @options.json
 @options.table
 def fingerprint(
@@ -66,7 +66,8 @@ def fingerprint(
     Formats by name: `mmaformal fingerprint fp16 fp32`. Which of the instructions are one function is proved. With
     --name, a recording's device is named by its rows; with --program and --on, a program says what it runs on.
 
-    Exit status: 0; 1 if the rows of a recording are none of the instructions'; 2 for wrong use.
+    Exit status: 0; 1 if the rows of a recording are none of the instructions'; 2 for wrong use; 3 if the time was up
+    before the fewest inputs were found.
     """
     from mmaformal.architectures import ARCHITECTURES
     from mmaformal.formats import FORMATS
@@ -74,6 +75,7 @@ def fingerprint(
     from mmaformal.queries.fingerprint import fingerprint as find
     from mmaformal.queries.fingerprint import of_types
     from mmaformal.recorder.program import RecorderError
+    from mmaformal.recordings.read import read
 
     if unknown := [x for x in (a, d) if x not in FORMATS]:
         raise UsageError(f"no format {unknown[0]!r}; there are {', '.join(FORMATS)}")
@@ -81,17 +83,20 @@ def fingerprint(
         raise UsageError("--program and --on go together: where to write, and for which instruction")
     try:
         chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
+        given = [read(path, modelled=False) for path in recordings]  # what cannot be read is told at once
         with Status() as status:
             found = find(chosen, timeout=timeout, progress=status.show)
+        if not found.told_apart:  # no program, and nothing is named
+            return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), UNKNOWN)
         if out is not None and on is not None:
             arch, name = on
             out.write_text(
                 found.program(options.instruction_of(ARCHITECTURES[arch], name)).source, encoding="utf-8"
             )
-        named = {str(path): found.named(path) for path in recordings}
+        named = {str(path): found.named(rows) for path, rows in zip(recordings, given, strict=True)}
     except (IncomparableError, RecorderError, ValueError) as error:
         raise UsageError(str(error)) from None
-    code = SETTLED if all(named.values()) else REFUTED
+    code = REFUTED if not all(named.values()) else SETTLED if found.complete else UNKNOWN
     if table is not None:
         explains = {
             file: {label for labels in classes for label in labels} for file, classes in named.items()

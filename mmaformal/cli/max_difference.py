@@ -54,7 +54,8 @@ def max_difference(
     second ARCH, if it has another there; --k is about both, --replace about the second. --where is about the inputs
     that are searched.
 
-    Exit status: 0 an answer, 3 if the bound was to be proved and is not, 2 wrong use.
+    Exit status: 0 an answer, 3 if the bound was to be proved and is not or the time was up before any input was tried,
+    2 wrong use.
     """
     from mmaformal.queries.find_difference import IncomparableError
     from mmaformal.queries.max_difference import max_difference as query
@@ -72,4 +73,5 @@ def max_difference(
         except ValueError as error:
             raise UsageError(str(error)) from None
     text = json.dumps(found.to_json(), indent=2) if as_json else found.verbose() if verbose else str(found)
-    return answered(text, UNKNOWN if isinstance(found.proof, Unknown) else SETTLED)
+    settled = found.searched and not isinstance(found.proof, Unknown)
+    return answered(text, SETTLED if settled else UNKNOWN)

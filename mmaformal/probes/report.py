@@ -28,6 +28,7 @@ from mmaformal.probes.steps import steps
 from mmaformal.probes.sums import Sum, read_sums
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.probes.zeros import Known, ZeroExponent, ZeroSign, signs, zero_exponent
+from mmaformal.solver.deadline import checked_timeout, last_within
 from mmaformal.spaces.common import Types
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Masked sums are half as many rows as the cube of this.
 MOST_PRODUCTS = 96
+
+#: What is said in place of what was not read.
+_TIME_UP = "the time was up"
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,6 +61,7 @@ class Probed(ShortRepr, Tabular):
     asked: int = field(compare=False)  #: how many rows the unit was asked
     evidence: tuple[Row, ...] = field(compare=False)  #: of the order
     check: Check | None = None  #: the model read, run on other rows; None: it was not to be
+    complete: bool = True  #: whether everything was read; if not, the time was up
 
     @property
     def summary(self) -> str:
@@ -83,6 +88,8 @@ class Probed(ShortRepr, Tabular):
             lines.append(self.zero_exponent.says)
         lines += ["", *(f"{zero.case}: {zero.sign}" for zero in self.zeros)]
         lines += ["", *(each.says for each in (*self.subnormals, *self.overflow)), self.nans.says]
+        if not self.complete:
+            lines += ["", f"{_TIME_UP} before everything was read and checked: give it more with timeout="]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -112,6 +119,7 @@ class Probed(ShortRepr, Tabular):
             "types": [fmt.name for fmt in self.types[:4]],
             "k": self.k,
             "rows": self.asked,
+            "complete": self.complete,
             "order": {
                 "told": self.tree is not None,
                 "by": self.order,
@@ -212,12 +220,14 @@ def probe(
     d_format: Format | str | None = None,
     name: str | None = None,
     check: int = 1000,
+    timeout: float = 600.0,
 ) -> Probed:
     """Read the arithmetic of a unit from its answers to chosen inputs: order, accumulator, roundings, special values.
 
     `unit`: an instruction of the registry, or its name ("hopper HMMA.16816.F32"), with scales of 1 where it has block
     scales; or any function of codes of a and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as
-    unsigned integers; then K and the formats are needed.  Nothing else is known of it.
+    unsigned integers; then K and the formats are needed.  Nothing else is known of it.  timeout: seconds for
+    everything; where they are up, the report has what was read until then, and says so.
 
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
@@ -231,7 +241,8 @@ def probe(
             raise TypeError(f"{unit.label} has its own K and formats: {extra[0]} is not to be given")
         s = unit.spec
         types = Types(s.a_format, s.b_format, s.c_format, s.d_format)
-        return _probed(Box(of_instruction(unit), types, unit.k), unit.label if name is None else name, check)
+        box = Box(of_instruction(unit), types, unit.k)
+        return _probed(box, unit.label if name is None else name, check, timeout)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
     missing = [key for key, value in given.items() if value is None]
@@ -245,7 +256,7 @@ def probe(
         return np.asarray(unit(a, b, c))
 
     shown = str(getattr(unit, "__name__", "the unit")) if name is None else name
-    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown, check)
+    return _probed(Box(answer, Types(a, b, c, d), integer(k, "k")), shown, check, timeout)
 
 
 def of_instruction(instruction: Instruction) -> Unit:
@@ -262,33 +273,50 @@ def of_instruction(instruction: Instruction) -> Unit:
     return answer
 
 
-def _probed(box: Box, name: str, check: int) -> Probed:
+def _probed(box: Box, name: str, check: int, timeout: float) -> Probed:
     if not 1 <= box.k <= MOST_PRODUCTS:
         raise ValueError(
             f"K = {box.k}: 1 to {MOST_PRODUCTS} products can be probed; a longer chain repeats its steps"
         )
+    nothing = _nothing_read(box, name)
+    found, expired = last_within(checked_timeout(timeout), _readings(box, nothing, check), nothing)
+    return replace(found, asked=box.asked, complete=False) if expired else found
+
+
+def _nothing_read(box: Box, name: str) -> Probed:
+    """The report before anything is asked."""
+    return Probed(
+        name,
+        box.types,
+        box.k,
+        tree=None,
+        order=_TIME_UP,
+        sums=(),
+        exact_products=Behaviour("the last bit of a product", f"not told, for {_TIME_UP}"),
+        carries=Behaviour(f"{box.k + 1} terms of 1", f"not told, for {_TIME_UP}"),
+        zero_exponent=None,
+        zeros=(),
+        subnormals=(),
+        overflow=(),
+        nans=Nans(f"NaN: not told, for {_TIME_UP}", (), ()),
+        evidence=(),
+        asked=0,
+    )
+
+
+def _readings(box: Box, found: Probed, check: int) -> Iterator[Probed]:
+    """The report with more and more of what is read, what takes few rows first."""
+    yield (found := replace(found, exact_products=products_exact(box), carries=carries(box)))
+    yield (found := replace(found, zeros=signs(box), nans=nans(box)))
+    yield (found := replace(found, subnormals=subnormals(box), overflow=overflow(box)))
     tree, order, evidence = _order(box)
     sums: tuple[Sum, ...] = ()
     if tree is not None:
         tree, sums = read_sums(box, tree)
-    found = Probed(
-        name,
-        box.types,
-        box.k,
-        tree=tree,
-        order=order,
-        sums=sums,
-        exact_products=products_exact(box),
-        carries=carries(box),
-        zero_exponent=_zero_exponent(box, sums),
-        zeros=signs(box),
-        subnormals=subnormals(box),
-        overflow=overflow(box),
-        nans=nans(box),
-        evidence=evidence,
-        asked=box.asked,
-    )
-    return replace(found, check=_checked(box, found, check)) if check else found
+    yield (found := replace(found, tree=tree, order=order, sums=sums, evidence=evidence))
+    yield (found := replace(found, zero_exponent=_zero_exponent(box, sums), asked=box.asked))
+    if check:
+        yield replace(found, check=_checked(box, found, check))
 
 
 def _checked(box: Box, found: Probed, rows: int) -> Check:

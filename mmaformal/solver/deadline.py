@@ -23,12 +23,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import TypeAlias, TypeVar
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 _F = TypeVar("_F", bound=Callable[..., object])
+_T = TypeVar("_T")
 
 #: `from_param` is called by ctypes, which makes an error of its own of whatever is raised in it.
 _SHIELDED_NAMES = frozenset(("__del__", "__enter__", "__exit__", "from_param"))
@@ -97,6 +98,21 @@ def check() -> None:
     due = _due()
     if due is not None:
         raise TimeUpError(due)
+
+
+def checking(items: Iterable[_T]) -> Iterator[_T]:
+    """The items, with a `check` before each."""
+    for each in items:
+        check()
+        yield each
+
+
+def last_within(seconds: float, items: Iterable[_T], last: _T) -> tuple[_T, bool]:
+    """The last of the items that there are before the time is up (`last`, if none is), and whether it was up."""
+    with Deadline(seconds) as deadline:
+        for each in checking(items):
+            last = each
+    return last, deadline.expired
 
 
 _local = threading.local()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice, permutations, product
@@ -457,3 +458,20 @@ def test_units_that_are_there_are_read_as_their_models(label: str, tmp_path: Pat
     i = named(label)
     formats = {f"{side}_format": getattr(i, f"{side}_format") for side in "abcd"}
     assert probe(live(i, tmp_path), k=i.k, name=label, **formats) == probe(i)
+
+
+@pytest.mark.parametrize("timeout", [1e-3, 1.0])
+def test_no_report_is_later_than_its_limit(timeout: float, capsys: pytest.CaptureFixture[str]) -> None:
+    unit = ARCHITECTURES["hopper"]["HMMA.16816.F32"].chained(96)  # takes some 20 s
+    start = time.monotonic()
+    found = probe(unit, timeout=timeout)
+    assert time.monotonic() - start < timeout + 10
+    assert not found.complete
+    assert "is not told: the time was up" in found.summary
+    assert "the time was up before everything was read and checked" in str(found)
+    assert found.to_json()["complete"] is False
+    words = ["probe", "hopper", "HMMA.16816.F32", "--k", "96", "--timeout", str(timeout)]
+    assert cli.main(words) == 3
+    assert "the time was up" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="above 0"):
+        probe(unit, timeout=0)

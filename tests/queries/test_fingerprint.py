@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from late import late
 from recorded import SHARED, recorded, save
 
 from mmaformal import ARCHITECTURES, cli, fingerprint
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import results
+from mmaformal.queries import classes
+from mmaformal.queries import fingerprint as module
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.queries.fingerprint import Fingerprint, of_types
 from mmaformal.recorder.program import RecorderError
+from mmaformal.solver.answers import Unknown
 
 CHIPS = "sapphire_rapids", "armv8_6", "cdna2"
 CPU = Path("/proc/cpuinfo")
@@ -26,7 +31,13 @@ HAS_BF16 = CPU.exists() and "avx512_bf16" in CPU.read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def found() -> Fingerprint:
     """Of processors and one GPU."""
-    return fingerprint([i for i in of_types("bf16", "fp32") if i.architecture in CHIPS], timeout=3)
+    with pytest.MonkeyPatch.context() as patch:
+        without_solvers(patch)
+        return fingerprint([i for i in of_types("bf16", "fp32") if i.architecture in CHIPS])
+
+
+def without_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "find_difference", lambda *_, **__: Unknown("one?", "not asked", (), 0.0))
 
 
 def test_the_inputs_tell_all_apart(found: Fingerprint) -> None:
@@ -144,6 +155,55 @@ def test_programs_of_gpus_have_the_inputs(found: Fingerprint) -> None:
         found.program(ARCHITECTURES["blackwell"]["UTCQMMA.F32.E4M3.E4M3"].replace(k=64))
 
 
+# ---- the time limit ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout", [1.0, 3.0])
+def test_no_answer_is_later_than_its_limit(timeout: float) -> None:
+    start = time.monotonic()
+    found = fingerprint(of_types("bf16", "fp32"), timeout=timeout)
+    assert time.monotonic() - start < timeout + 10
+    if found.told_apart:  # as far as this machine came
+        assert len(set(found.gives)) == len(found.classes)
+        assert found.complete or "the time was up before fewer and smaller inputs" in str(found)
+    else:
+        assert found.summary.startswith(
+            "not settled: the time was up before all 36 instructions were compared"
+        )
+
+
+def test_inputs_that_are_not_known_to_tell_all_apart_name_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [i for i in of_types("bf16", "fp32") if i.architecture in CHIPS]
+    late(classes, "generate", monkeypatch)
+    found = fingerprint(few)
+    assert (found.told_apart, found.complete) == (False, False)
+    assert "not known to tell all of them apart" in str(found)
+    assert " is " not in str(found)
+    path = save(tmp_path / "rows.npz", recorded(few[0], 9))
+    for use in (lambda: found.named(path), lambda: found.program(few[0])):
+        with pytest.raises(ValueError, match="not known to tell all instructions apart"):
+            use()
+    words = ["fingerprint", "bf16", "fp32", "--arch", "cdna2"]
+    assert cli.main([*words, "--name", str(path)]) == 3
+    assert "not known to tell all of them apart" in capsys.readouterr().out
+    assert cli.main([*words, "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["told_apart"] is False
+
+
+def test_the_inputs_found_are_told_where_there_was_no_time_to_make_them_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without_solvers(monkeypatch)
+    late(module, "_smaller", monkeypatch)
+    one = ARCHITECTURES["armv8_6"]["BFMMLA"]
+    found = fingerprint([one, ARCHITECTURES["sapphire_rapids"]["VDPBF16PS"]], timeout=60)
+    assert (found.told_apart, found.complete) == (True, False)
+    assert len(set(found.gives)) == len(found.classes) == 2
+    assert "the time was up before fewer and smaller inputs were looked for" in str(found)
+
+
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +217,7 @@ def test_the_command_names_a_file_and_writes_a_program(
         "fp32",
         *(x for chip in CHIPS[:2] for x in ("--arch", chip)),
         "--timeout",
-        "5",
+        "60",
     ]
     out = tmp_path / "name.c"
     more = ["--name", str(path), "--program", str(out), "--on", "sapphire_rapids", "VDPBF16PS"]

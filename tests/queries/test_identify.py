@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
+from late import late
 from numpy.typing import NDArray
 from slow import slow
 
@@ -16,7 +20,7 @@ from mmaformal import ARCHITECTURES, identify
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
-from mmaformal.queries import asking_units, classes
+from mmaformal.queries import asking_units, classes, identify_narrowing, identify_search
 from mmaformal.solver.answers import Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
@@ -43,7 +47,8 @@ BF16: dict[str, Any] = {
     "a_format": "bf16",
     "c_format": "fp32",
     "k": 8,
-    "timeout": 5.0,
+    "timeout": 60.0,
+    "solver_timeout": 5.0,
     "confirm": 1500,
     "only": FEW,
 }
@@ -204,7 +209,81 @@ BOXES = {
 def test_instructions_are_identified(label: str) -> None:
     arch, name = label.split()
     i = ARCHITECTURES[arch][name]
-    found = identify(i, timeout=5)
+    found = identify(i, solver_timeout=5)
     assert found.verdict == ("several" if found.classes[0].open else "one")
     assert i.spec in found.classes[0].members
     assert found.chosen <= BOXES[label]
+
+
+# ---- the time limit --------------------------------------------------------------------------------------------------
+
+UNSETTLED = "not settled when the time was up; "
+
+
+@pytest.mark.parametrize("label", ["hopper HMMA.16816.F32", "hopper mma.m16n8k32.f32.e4m3.e4m3.f32"])
+def test_no_answer_is_later_than_its_limit(label: str) -> None:
+    arch, name = label.split()
+    asking_units.everything.cache_clear()
+    start = time.monotonic()
+    found = identify(ARCHITECTURES[arch][name], timeout=1)
+    assert time.monotonic() - start < 11
+    assert (found.verdict, bool(found)) == ("unknown", False)
+    assert found.summary == f"{UNSETTLED}nothing was asked yet"
+    assert "the time was up while listing the models: give it more with timeout=" in str(found)
+    assert json.loads(json.dumps(found.to_json()))["classes"] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "doing"),
+    [
+        (identify_narrowing.Narrowing, "_with_details", "choosing inputs"),
+        (identify_narrowing, "Classes", "comparing [0-9]+ models? by solvers"),
+        (identify_search, "pool", "asking many cases at once"),
+    ],
+)
+def test_what_was_found_until_the_time_was_up_is_told(
+    target: Any, name: str, doing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late(target, name, monkeypatch)
+    found = identify(unit(GPS), **BF16)
+    assert found.verdict == "unknown"
+    assert 0 < found.left < found.models
+    left = "1 model left" if found.left == 1 else f"{found.left} models left"
+    assert found.summary.startswith(f"{UNSETTLED}{left} of {found.models:,}, by {found.chosen} inputs chosen")
+    assert re.search(f"the time was up while {doing}: ", str(found))
+    assert found.chosen > 2
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "said"),
+    [
+        (identify_search.Search, "_again", "no model explains every answer, by"),
+        (identify_search.Search, "_function", "no model explains every answer, and all are the same when"),
+    ],
+)
+def test_that_no_model_explains_the_answers_is_told(
+    target: Any, name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late(target, name, monkeypatch)
+    found = identify(lambda a, b, c: c ^ np.uint32(12345), **BF16)
+    assert found.verdict == "unknown"
+    assert found.summary.startswith(f"{UNSETTLED}{said}")
+
+
+def test_a_verdict_stands_where_only_what_is_common_was_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    late(identify_search, "in_common", monkeypatch)
+    found = identify(lambda a, b, c: c ^ np.uint32(12345), **BF16)
+    assert (found.verdict, found.in_common) == ("none", ())
+    assert "the time was up while looking for what the wrong answers have in common" in str(found)
+    assert "nothing that was looked for" not in str(found)
+
+
+def test_other_threads_end_in_time_too() -> None:
+    asking_units.everything.cache_clear()
+    found: list[Any] = []
+    start = time.monotonic()
+    thread = threading.Thread(target=lambda: found.append(identify(GPS, timeout=1)))
+    thread.start()
+    thread.join()
+    assert time.monotonic() - start < 11
+    assert found[0].verdict == "unknown"
