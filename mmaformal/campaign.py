@@ -201,7 +201,7 @@ class Campaign:
     def obligation(self, sha256: str) -> Obligation:
         """A claim that was proved."""
         claim = self.claims[sha256]
-        return obligation(claim.name, claim.statement, claim.script, self.outcomes[sha256])
+        return obligation(claim.name, claim.statement, claim.script, self.outcomes[sha256], whole=False)
 
     # ---- running
 
@@ -291,7 +291,10 @@ class Campaign:
             self._fail(goal, result.why, result.final)
             return
         assert isinstance(result, list)
-        claims: dict[str, Claim] = {claim.digest: claim for claim in result}
+        claims: dict[str, Claim] = {}
+        for claim in result:  # each where it comes last, as the conclusion does
+            claims.pop(claim.digest, None)
+            claims[claim.digest] = claim
         new = [sha256 for sha256 in claims if sha256 not in self.claims]
         # All that may fail comes first: a goal whose lemmas are not all known has no claims, and is not done.
         known = {sha256: self.known_outcome(sha256) for sha256 in new}

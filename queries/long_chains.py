@@ -190,17 +190,17 @@ def prove_idle_steps_merge(asker: Asker, spec: DotAdd) -> bool:
     after = later(spec, [any_part(spec, size, "")], c)
     if not spec.nan_is_canonical and not _nans_stay(asker, spec, after, c):
         return False
-    premises = [*_of_results(asker, spec, c)]
+    of_result = z3.And([*_of_results(asker, spec, c)])
     return all(
         asker.prove(
             name,
             statement,
-            _alike(spec, two, merged_),
-            premises if name.startswith("later") else (),
+            z3.Implies(of_result, alike) if name.startswith("later") else alike,
             limit=asker.left / 4,
         ).verdict
         == "unsat"
         for name, (statement, two, merged_) in claims.items()
+        for alike in [_alike(spec, two, merged_)]
     )
 
 

@@ -46,7 +46,8 @@ class Forgetful(Asker):
         assertions: Sequence[z3.BoolRef],
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
+        whole: bool = True,
     ) -> Outcome:
         if self.settles_not(name):
             return OPEN
-        return super().satisfy(name, statement, assertions, constants, limit)
+        return super().satisfy(name, statement, assertions, constants, limit, whole)

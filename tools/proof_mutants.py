@@ -315,7 +315,7 @@ MUTANTS = (
     Mutant(
         _LINKS,
         "lanes of another trace are as good",
-        "        if any(node.tracer is not self._tracer for link in links for node in (*link.lanes, *link.flags)):\n",
+        "        if any(tracer is not self._tracer for tracer in tracers):\n",
         "        if False:\n",
         _LANES,
     ),

@@ -20,23 +20,14 @@ from mmaformal.proof.kernel import (
     Link,
     NotProvedError,
     Theorem,
-    by_rule,
     cache_of,
     demand,
     lemmas_of,
     prove,
 )
+from mmaformal.proof.kernel import Rule as Rule
 from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker, Cut, cut_away
-
-
-@dataclass(frozen=True)
-class Rule:
-    """An inference that is no obligation (docs/proofs.md, rules)."""
-
-    name: str
-    statement: str
-
 
 FIXED_POINT = Rule(
     "fixed point",
@@ -55,7 +46,6 @@ class Composing(Theorem):
         super().__init__()
         self.asker = asker
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
-        self.rules: list[Rule] = []  #: those that the conclusion rests on
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
 
@@ -125,15 +115,7 @@ class Composing(Theorem):
 
     def proof(self) -> Proof:
         """The proof of the conclusion, with the rules that it rests on.  Raises ArgumentError if there is none."""
-        proof = prove(self.asker, self)
-        for rule in self.rules:
-            proof = by_rule(f"{rule.name}: {rule.statement}", proof)
-        return proof
-
-    def rests_on(self, rule: Rule) -> None:
-        """The proof will tell the rule."""
-        if rule not in self.rules:
-            self.rules.append(rule)
+        return prove(self.asker, self)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:

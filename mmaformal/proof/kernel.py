@@ -133,6 +133,17 @@ def demand(holds: bool, why: str) -> None:
         raise ArgumentError(why)
 
 
+@dataclass(frozen=True)
+class Rule:
+    """An inference that is no obligation (docs/proofs.md, rules)."""
+
+    name: str
+    statement: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.statement}"
+
+
 # ---- theorems --------------------------------------------------------------------------------------------------------
 
 
@@ -150,8 +161,15 @@ class Theorem:
         self.inferences: list[Inference] = []
         self.composition: Lemma | None = None
         self.conclusion: z3.BoolRef | None = None
+        self._given = z3.BoolVal(True)  #: what the conclusion is given under
         #: the interfaces that terms are, by name: asked for when a proof has failed
         self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
+        self.rules: list[Rule] = []  #: those that the conclusion rests on
+
+    def rests_on(self, rule: Rule) -> None:
+        """The proof will tell the rule."""
+        if rule not in self.rules:
+            self.rules.append(rule)
 
     def _add(self, lemma: Lemma, said: str = "") -> Lemma:
         return self.lemmas.setdefault((lemma.refuted.get_id(), said), lemma)
@@ -295,15 +313,16 @@ class Theorem:
         text = ", ".join(["from all of these", *given, statement])
         lemma = Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
         self.composition, self.conclusion = self._add(lemma, text), claim
+        self._given = _about(conclusion.claim if isinstance(conclusion, Link) else conclusion)
 
     @property
     def premises(self) -> tuple[list[str], z3.BoolRef]:
-        """What the conclusion is claimed under, in words and as a claim: what was assumed, and before its `implies`."""
+        """What the conclusion is claimed under, in words and as a claim: what was assumed, and what it is about."""
         assumed = [each for each in self.inferences if each.assumed]
         claims = [claim for each in assumed for claim in each.claims]
         words = list(dict.fromkeys(each.assumed for each in assumed))
-        if self.conclusion is not None and z3.is_implies(self.conclusion):
-            claims.append(self.conclusion.arg(0))
+        if not z3.is_true(self._given):
+            claims.append(self._given)
             words.append("what is given")
         return words, conjunction(claims)
 
@@ -367,6 +386,20 @@ def _says_nothing(claim: z3.BoolRef) -> bool:
     return z3.is_true(claim) or (z3.is_and(claim) and all(map(_says_nothing, claim.children())))
 
 
+def _about(claim: z3.BoolRef) -> z3.BoolRef:
+    """When a claim says something: where what stands before its `implies` holds, in any part of a conjunction."""
+    if z3.is_implies(claim):
+        return conjunction([claim.arg(0), _about(claim.arg(1))])
+    if z3.is_and(claim):
+        parts = [_about(each) for each in claim.children()]
+        return z3.BoolVal(True) if any(map(z3.is_true, parts)) else z3.Or(parts)
+    if z3.is_or(claim):  # not p or q
+        given = [each.arg(0) for each in claim.children() if z3.is_not(each)]
+        if len(given) < claim.num_args():
+            return conjunction(given)
+    return z3.BoolVal(True)
+
+
 def _lanes(links: Iterable[Link]) -> list[Lane]:
     """The lanes that links are about, each once."""
     return list({id(lane): lane for link in links for lane in link.lanes}.values())
@@ -416,7 +449,7 @@ class LemmaCache:
         """The obligation of a lemma, in its own words, after proving it if it is new.  Raises NotProvedError."""
         known = (self._simplified if lemma.simplified else self._as_it_is)(asker, theorem, lemma)
         name = lemma.stage if lemma.simplified else name_of(lemma, known.script)
-        return restated(known, name, lemma.statement)
+        return restated(known, name, lemma.statement, whole=False)
 
     def demand_premises(self, asker: Asker, theorem: Theorem) -> None:
         """Raises ArgumentError if nothing meets a theorem's premises, NotProvedError if that is not settled."""
@@ -434,7 +467,7 @@ class LemmaCache:
 
     def attempt(self, asker: Asker, lemma: Lemma, limit: float) -> Outcome:
         """Try for so many seconds to prove a lemma that is simplified first; what is proved is known from then on."""
-        outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], limit=limit)
+        outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], limit=limit, whole=False)
         if outcome.verdict == "unsat":
             self._by_formula[lemma.refuted.get_id()] = lemma.refuted, asker.proved[-1]
         return outcome
@@ -442,7 +475,7 @@ class LemmaCache:
     def _as_it_is(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
         script = self._scripts[lemma]
         if script not in self._by_script:
-            outcome = asker.decide(name_of(lemma, script), lemma.statement, script)
+            outcome = asker.decide(name_of(lemma, script), lemma.statement, script, whole=False)
             _demand(asker, theorem, lemma, outcome)
             self._by_script[script] = asker.proved[-1]
         return self._by_script[script]
@@ -450,7 +483,7 @@ class LemmaCache:
     def _simplified(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
         key = lemma.refuted.get_id()
         if key not in self._by_formula:
-            outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted])
+            outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], whole=False)
             _demand(asker, theorem, lemma, outcome)
             self._by_formula[key] = lemma.refuted, asker.proved[-1]
         return self._by_formula[key][1]
@@ -489,20 +522,20 @@ def cache_of(asker: Asker) -> LemmaCache:
 
 
 def prove(asker: Asker, *theorems: Theorem) -> Proof:
-    """Prove every lemma of the theorems; each one's last is its conclusion.
+    """Prove every lemma of the theorems; the last theorem's conclusion is the last obligation.
 
     Raises NotProvedError, and ArgumentError if there is no theorem, or one without a conclusion, or whose premises
     nothing meets.
     """
     if not theorems:
         raise ArgumentError("nothing is to be proved")
-    cache, found = cache_of(asker), {}
+    cache, proofs = cache_of(asker), []
     for theorem in theorems:
         cache.demand_premises(asker, theorem)
-        for lemma in lemmas_of(theorem):
-            obligation = cache.settle(asker, theorem, lemma)
-            found[_said(obligation)] = obligation
-    return Proof(tuple(found.values()), key=_KEY)
+        proved = [cache.settle(asker, theorem, lemma) for lemma in lemmas_of(theorem)]
+        rules = dict.fromkeys(map(str, theorem.rules))
+        proofs.append(Proof(_each_once(proved), tuple(rules), key=_KEY))
+    return together(*proofs)
 
 
 def lemmas_of(theorem: Theorem) -> list[Lemma]:
@@ -519,7 +552,12 @@ def gathered(digests: Sequence[str], proved: Sequence[Obligation]) -> Proof | No
     by_digest = {obligation.digest: obligation for obligation in proved}
     if not digests or any(each not in by_digest for each in digests):
         return None
-    return Proof(tuple(by_digest[each] for each in dict.fromkeys(digests)), key=_KEY)
+    return Proof(_each_once([by_digest[each] for each in digests]), key=_KEY)
+
+
+def _each_once(obligations: Sequence[Obligation]) -> tuple[Obligation, ...]:
+    """Each obligation once, where it comes last: so the last is the conclusion."""
+    return tuple({_said(each): each for each in reversed(obligations)}.values())[::-1]
 
 
 def _said(obligation: Obligation) -> tuple[str, str]:
@@ -528,9 +566,17 @@ def _said(obligation: Obligation) -> tuple[str, str]:
 
 
 def direct(*obligations: Obligation) -> Proof:
-    """Of what was refuted as a whole: the obligations are the conclusion, each of a part of it."""
+    """Of what was refuted as a whole: the obligations are the conclusion, each of a part of it.
+
+    Raises ArgumentError if there is none, and for one that was proved under premises, or as a lemma of a theorem.
+    """
     if not obligations:
         raise ArgumentError("nothing was proved")
+    for each in obligations:
+        if isinstance(each, Obligation) and not each.whole:
+            raise ArgumentError(
+                f"it was proved under premises, which its words do not tell: {each.statement}"
+            )
     return Proof(obligations, key=_KEY)
 
 

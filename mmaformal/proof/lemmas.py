@@ -93,7 +93,8 @@ class Argument(Theorem):
 
     def _look_at(self, links: Iterable[Link]) -> None:
         """The rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
-        if any(node.tracer is not self._tracer for link in links for node in (*link.lanes, *link.flags)):
+        tracers = [node.tracer for link in links for nodes in (link.lanes, link.flags) for node in nodes]
+        if any(tracer is not self._tracer for tracer in tracers):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
 
     def conclude(

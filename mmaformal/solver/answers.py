@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -67,6 +67,8 @@ class Obligation:
     version: str
     seconds: float
     memory: int = 0  #: the most that the solver's process held, in bytes; 0 if not known
+    #: whether it holds without premises; a theorem's lemma, and a claim proved from others, does not prove its words
+    whole: bool = field(default=True, compare=False)
     key: InitVar[object] = None
 
     def __post_init__(self, key: object) -> None:

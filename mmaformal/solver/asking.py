@@ -65,7 +65,7 @@ def first_found(tell: Callable[[str], None] | None) -> Callable[[Answer], None] 
 _KEY = made_by(__name__)
 
 
-def obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obligation:
+def obligation(name: str, statement: str, script: str, outcome: Outcome, whole: bool = True) -> Obligation:
     """What a solver's answer to a script proves.  Raises ValueError where the answer is not `unsat`, or nobody's."""
     outcome.check()
     if outcome.verdict != "unsat":
@@ -78,13 +78,17 @@ def obligation(name: str, statement: str, script: str, outcome: Outcome) -> Obli
         version=outcome.version,
         seconds=outcome.seconds,
         memory=outcome.memory,
+        whole=whole,
         key=_KEY,
     )
 
 
-def restated(known: Obligation, name: str, statement: str, seconds: float | None = None) -> Obligation:
+def restated(
+    known: Obligation, name: str, statement: str, seconds: float | None = None, whole: bool | None = None
+) -> Obligation:
     """The evidence of an obligation for a lemma that asks the same of a solver, in that lemma's own words."""
-    if (known.name, known.statement) == (name, statement) and seconds is None:
+    whole = known.whole if whole is None else whole
+    if (known.name, known.statement, known.whole) == (name, statement, whole) and seconds is None:
         return known
     seconds = known.seconds if seconds is None else seconds
     return Obligation(
@@ -95,6 +99,7 @@ def restated(known: Obligation, name: str, statement: str, seconds: float | None
         version=known.version,
         seconds=seconds,
         memory=known.memory,
+        whole=whole,
         key=_KEY,
     )
 
@@ -152,11 +157,13 @@ class Asker:
         assertions: Sequence[z3.BoolRef],
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
+        whole: bool = True,
     ) -> Outcome:
         """Look for a model of the assertions; `unsat` is recorded as the obligation `statement`.
 
         A question that differs from a refuted one in the names of its constants alone is not asked again.
-        `limit`, in seconds, shortens what is left of the budget for this question alone.
+        `limit`, in seconds, shortens what is left of the budget for this question alone.  What is not `whole` holds
+        under premises that the statement does not tell.
         """
         check()
         if self.left <= 0:
@@ -165,15 +172,15 @@ class Asker:
         form = renamed(question)
         if form.get_id() in self._known:
             known = self._known[form.get_id()][1]
-            self.proved.append(restated(known, name, statement, 0.0))
+            self.proved.append(restated(known, name, statement, 0.0, whole))
             return Outcome("unsat", known.solver, known.version, 0.0)
         simplified = z3.simplify(question, timeout=_SIMPLIFYING)
         if z3.is_false(simplified):
             outcome = Outcome("unsat", "z3", f"{z3.get_version_string()} simplifier", 0.0)
             script = smtlib([question])  # evidence must be the question itself, not its simplified answer
-            outcome = self._record(name, statement, script, outcome)
+            outcome = self._record(name, statement, script, outcome, whole)
         else:
-            outcome = self.decide(name, statement, smtlib([simplified]), constants, limit)
+            outcome = self.decide(name, statement, smtlib([simplified]), constants, limit, whole)
         if outcome.verdict == "unsat":
             self._known[form.get_id()] = (form, self.proved[-1])
         return outcome
@@ -206,6 +213,7 @@ class Asker:
         script: str,
         constants: Mapping[str, int] | None = None,
         limit: float | None = None,
+        whole: bool = True,
     ) -> Outcome:
         """The same for a script; one that the store of evidence has proved is not asked again.
 
@@ -216,7 +224,7 @@ class Asker:
         except ContradictionError as error:
             return Outcome("unknown", "", "", 0.0, why=str(error))
         if known is not None:
-            self.proved.append(obligation(name, statement, script, known.outcome))
+            self.proved.append(obligation(name, statement, script, known.outcome, whole))
             return known.outcome
         available = self.left if limit is None else min(self.left, limit)
         if available < _LEAST:
@@ -224,9 +232,9 @@ class Asker:
         if (tell := _watcher.get()) is not None:
             tell(f"{len(self.proved)} proved; {_DIGEST.sub('', name)}")
         outcome = self.portfolio.ask(script, constants or {}, available)
-        return self._record(name, statement, script, outcome)
+        return self._record(name, statement, script, outcome, whole)
 
-    def _record(self, name: str, statement: str, script: str, outcome: Outcome) -> Outcome:
+    def _record(self, name: str, statement: str, script: str, outcome: Outcome, whole: bool) -> Outcome:
         """What the outcome counts for: nothing, if it contradicts what the store has."""
         if self.store is not None:
             try:
@@ -234,7 +242,7 @@ class Asker:
             except ContradictionError as error:
                 return Outcome("unknown", "", "", outcome.seconds, why=str(error))
         if outcome.verdict == "unsat":
-            self.proved.append(obligation(name, statement, script, outcome))
+            self.proved.append(obligation(name, statement, script, outcome, whole))
         return outcome
 
     def prove(
@@ -242,18 +250,19 @@ class Asker:
         name: str,
         statement: str,
         claim: z3.BoolRef,
-        using: Sequence[z3.BoolRef] = (),
-        cut: Sequence[z3.ExprRef] = (),
+        using: Iterable[z3.BoolRef] = (),
+        cut: Iterable[z3.ExprRef] = (),
         limit: float | None = None,
     ) -> Outcome:
         """Prove `claim` for all inputs, from claims proved before (`using`).
 
         Each term in `cut` is replaced by a fresh constant wherever it occurs, in claim and premises alike: what
         holds for any value of a term holds for its own.  So `unsat` is a proof of the claim itself, while `sat`
-        may only mean that too much was cut away.
+        may only mean that too much was cut away.  What has premises is no whole obligation.
         """
+        using = tuple(using)
         refuted, _ = cut_away(opposite(using, [claim]), cut)
-        return self.satisfy(name, statement, [refuted], limit=limit)
+        return self.satisfy(name, statement, [refuted], limit=limit, whole=not using)
 
 
 def conjunction(claims: Iterable[z3.BoolRef]) -> z3.BoolRef:

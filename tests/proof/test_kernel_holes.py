@@ -35,7 +35,7 @@ from mmaformal.proof.kernel import (
     together,
 )
 from mmaformal.proof.lemmas import Argument, condition, number
-from mmaformal.proof.rules import Instance, Theory
+from mmaformal.proof.rules import Instance, Theory, instance
 from mmaformal.solver.answers import Equal, Holds, Obligation
 from mmaformal.solver.asking import Asker, cut_away, obligation, opposite, renamed, restated
 from mmaformal.solver.portfolio import Outcome
@@ -360,6 +360,41 @@ def of_nothing(made: Theorem, *assumed: z3.BoolRef) -> None:
     made.conclude("x is y", X == Y)
 
 
+LOW, HIGH = z3.ULT(X, 3), z3.UGT(X, 3)
+
+
+@pytest.mark.parametrize(
+    ("nothing", "something"),
+    [
+        (z3.Implies(LOW, z3.Implies(HIGH, X == 77)), z3.Implies(LOW, z3.Implies(X == 1, X + 1 == 2))),
+        (z3.And(z3.Implies(z3.And(LOW, HIGH), X == 77), z3.Implies(z3.And(LOW, HIGH), Y == 77)),
+         z3.And(z3.Implies(z3.And(LOW, HIGH), X == 77), z3.Implies(X == 1, X + 1 == 2))),
+        (z3.Or(z3.Not(z3.And(LOW, HIGH)), X == 77), z3.Or(z3.Not(X == 1), X + 1 == 2)),
+        (z3.Or(z3.Not(LOW), z3.Not(HIGH), X == 77), z3.Or(z3.Not(LOW), z3.Not(HIGH))),
+    ],
+)  # fmt: skip
+def test_premises_inside_a_conclusion_are_met(nothing: z3.BoolRef, something: z3.BoolRef) -> None:
+    def concluded(*claims: z3.BoolRef) -> Any:
+        proving = Composing(Forgetful())
+        for claim in claims:
+            proving.claim("step", "so", claim)
+        proving.conclude("so", z3.And(claims) if len(claims) > 1 else claims[0])
+        return proving.proof()
+
+    assert concluded(something)
+    assert concluded(nothing, something)
+    for claims in ([nothing], [nothing, nothing]):
+        with pytest.raises(ArgumentError, match="about nothing"):
+            concluded(*claims)
+    assumed = Theorem()
+    assumed.assume("x is less than 3", Link(LOW))
+    link = Link(z3.Implies(HIGH, X == 77), (X,), ((X, X),))
+    assumed.derive("step", "so", [link], [Link(LOW)])
+    assumed.conclude("so", link)
+    with pytest.raises(ArgumentError, match="about nothing"):
+        prove(Forgetful(), assumed)
+
+
 def test_a_theorem_is_about_something() -> None:
     made = Theorem()
     of_nothing(made, z3.ULT(X, 3), z3.UGT(X, 3))
@@ -424,6 +459,51 @@ def test_a_lemma_is_told_in_its_own_words() -> None:
     assert sum(f"for numbers of {fmt}" in each for fmt in formats for each in said) == 2
     first, last = proofs[0].obligations[-1], proofs[1].obligations[-1]
     assert (first.digest == last.digest) == (first.script == last.script)
+
+
+def test_what_has_premises_is_no_whole_conclusion() -> None:
+    """`x is odd` was proved where x is 3, or as the lemma of a theorem."""
+    odd, asker = z3.Extract(0, 0, X) == 1, Forgetful()
+    proving = Composing(asker)
+    proving.claim("odd", "every x is odd", odd, [X == 3])
+    asker.prove("odd", "each x is odd", odd, [X == 3])
+    assert len(asker.proved) == 2
+    for each in (*proving.obligations, *asker.proved):
+        assert not each.whole
+        with pytest.raises(ArgumentError, match="under premises"):
+            direct(each)
+        with pytest.raises(ArgumentError, match="under premises"):
+            direct(NOTHING, restated(each, "again", "x is odd, always", 0.0))
+    asker.prove("same", "what is asked again, as a whole", z3.Implies(X == 3, odd))
+    assert direct(asker.proved[-1])
+
+
+def test_a_proof_tells_its_rules_whoever_asks_for_it() -> None:
+    theory, claim = Theory(Forgetful()), X - X == 0
+    theory.claim("c", "x - x = 0", claim)
+    theory.theorem("x - x = 0", claim)
+    theory.theorem("xy - xy = 0", instance(theory, claim, [(X, X * Y)]))
+    (rule,) = theory.proof().rules
+    assert rule.startswith("instance: ")
+    made = Theorem()
+    of_nothing(made, X == Y)
+    for proof in (prove(theory.asker, theory), prove(theory.asker, theory, made)):
+        assert proof.rules == (rule,)
+
+
+def test_the_last_obligation_is_the_last_conclusion() -> None:
+    made = []
+    for q in (X, Y):
+        theorem, claim = Theorem(), Link(q - q == 0)
+        theorem.derive("step", f"{q} - {q} = 0", [claim])
+        theorem.conclude("it is zero", claim)
+        made.append(theorem)
+    proof = prove(Forgetful(), *made)
+    assert proof.obligations[-1].statement.endswith("it is zero")
+    first, last = answered("p", "p", "(assert p)"), answered("q", "q", "(assert q)")
+    again = gathered([first.digest, last.digest, first.digest], [first, last])
+    assert again is not None
+    assert again.obligations[-1] == first
 
 
 def test_other_words_are_of_the_same_evidence() -> None:

@@ -414,7 +414,7 @@ def test_a_proof_is_gathered_of_all_its_lemmas() -> None:
     assert gathered([], [p]) is None
     proof = gathered([p.digest, q.digest, p.digest], [q, p])
     assert proof is not None
-    assert [each.name for each in proof.obligations] == ["p", "q"]
+    assert [each.name for each in proof.obligations] == ["q", "p"]
 
 
 def test_the_conclusion_is_the_last_lemma() -> None:
