@@ -442,7 +442,7 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "a lemma has the words of whoever asked first",
-        "        return restated(known, name, lemma.statement)",
+        "        return restated(known, name, lemma.statement, whole=False)",
         "        return known",
         holes("test_a_lemma_is_told_in_its_own_words"),
     ),
@@ -456,7 +456,7 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "an implication may be about nothing",
-        "        if self.conclusion is not None and z3.is_implies(self.conclusion):\n",
+        "        if not z3.is_true(self._given):\n",
         "        if False:\n",
         holes("test_the_premise_of_an_implication_is_one"),
     ),
