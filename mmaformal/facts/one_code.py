@@ -19,15 +19,17 @@ from typing import Protocol
 import z3
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.inputs import Inputs
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.cases.out_of_order import order
+from mmaformal.encodings import smt
 from mmaformal.facts.efda.code_numbers import CodeNumbers, numbers_of
 from mmaformal.facts.efda.rounded_exactly import ExactSum, Span, grid_of
 from mmaformal.facts.monotone_steps import any_special, flags
 from mmaformal.facts.ordered_grid import Grid
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
+from mmaformal.proof.cuts import follows
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
 from mmaformal.proof.larger_products import number
@@ -96,9 +98,9 @@ class Pair:
 
     @property
     def same_zero(self) -> z3.BoolRef:
-        """Whether an exact zero has one sign in both models, or not every term is −0."""
+        """Whether an exact zero has one sign in both models, or not every term is −0, or something is special."""
         minus = all_minus_zero(self.first.spec, self.first.inputs)
-        return z3.Or(self.first.zero == self.second.zero, z3.Not(minus))
+        return z3.Or(self.first.zero == self.second.zero, z3.Not(minus), any_special(self.first.step))
 
     @property
     def statement(self) -> z3.BoolRef:
@@ -283,6 +285,11 @@ def prove_one_code(theory: Theory, pair: Pair) -> z3.BoolRef:
     return one.prove()
 
 
+def _result(spec: DotAdd) -> z3.BitVecRef:
+    x = symbolic_inputs(spec)
+    return smt.dot_add(spec, x.a, x.b, x.c).result
+
+
 def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proof | None:
     """That two models of one step give one code of all inputs that are allowed; None if their facts do not say it."""
     if any(spec.k != spec.parameters.step_products or spec.product_order for spec in (x, y)):
@@ -294,9 +301,17 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proo
     d, e = pair.results
     try:
         text = "what is allowed are no zeros to which the models give two signs"
-        theory.holds("zeros", text, z3.Implies(allowed, pair.same_zero))
-        prove_one_code(theory, pair)
-        theory.theorem("so the codes of all inputs that are allowed are equal", z3.Implies(allowed, d == e))
+        zeros = theory.holds("zeros", text, z3.Implies(allowed, pair.same_zero))
+        same = prove_one_code(theory, pair)
+        own = [_result(model.spec) for model in (pair.first, pair.second)]
+        text = "a model's d is the code of the sum that is rounded"
+        steps = [theory.claim("step", text, x == y, (), [y]) for x, y in zip(own, (d, e), strict=True)]
+        goal = z3.Implies(allowed, own[0] == own[1])
+        alike = z3.Implies(z3.And(d == e, *steps), own[0] == own[1])
+        alike = theory.claim("codes", "equal codes are those of the models", alike, (), [*own, d, e])
+        text = "so the codes are equal"
+        follows(theory, "equal codes", text, goal, [same, *steps, zeros, alike], [allowed, pair.same_zero])
+        theory.theorem("so the codes of all inputs that are allowed are equal", goal)
         return theory.proof()
     except (NotProvedError, ArgumentError):
         return None

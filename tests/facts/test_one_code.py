@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal import cdna1, e9s12, find_difference
-from mmaformal.algorithms import IEEE_FP32, DotAdd, NanRule, Rounding, Sfma
+from mmaformal import apple_amx, cdna1, e9s12, find_difference
+from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, NanRule, Rounding, Sfma
+from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import sfma
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma, ShortSum
 from mmaformal.facts.efda.code_numbers import CodeNumbers
 from mmaformal.facts.efda.exact_sums import EfdaSum
 from mmaformal.facts.efda.rounded_exactly import grid_of
+from mmaformal.facts.muladd import exact_sums
+from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products, prove_fma
 from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
 from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.facts.wfma.exact_sums import WideFmaSum
+from mmaformal.facts.wfma.exact_sums import Factor, WideFmaSum
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
@@ -35,6 +38,8 @@ from mmaformal.solver.portfolio import Relay
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
 FIRST = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.FIRST))
 DP4A = e9s12["DP4A.FP32"].spec
+MUL_ADD = mul_add(k=1, a="fp16")
+FP16_FMA = apple_amx["fma16.F32"].spec
 SHORT = OneShortFma(e9s12["DP4A.BF16"].spec, 3)
 
 
@@ -165,11 +170,46 @@ def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-def test_fp16_is_not_widened_so(theory: Theory) -> None:
+def test_a_subnormal_factor_that_is_not_shifted(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A subnormal fp16 number is a normal one in fp32: zeros below its significand are not all."""
-    wide = WideFmaSum(WIDE_FMA.replace(a_format="fp16", b_format="fp16"))
-    with pytest.raises(NotProvedError, match="a factor is the number of its code does not hold"):
+    monkeypatch.setattr(Factor, "up", z3.BitVecVal(0, 8))
+    wide = WideFmaSum(FP16_FMA)
+    with pytest.raises(NotProvedError, match="its significand shifted does not hold"):
         wide.prove(grid_of(theory, IEEE_FP32, wide.span))
+
+
+# ---- a product that is rounded, and added --------------------------------------------------------------------------
+
+
+def test_products_that_fp32_holds() -> None:
+    def holds(a: str, product: str = "IEEE-FP32", rho: str = "IEEE-FP32") -> bool:
+        return holds_products(mul_add(k=1, a=a, product=product, rho=rho).spec)
+
+    assert all(map(holds, ("fp16", "e4m3", "e5m2")))
+    assert not any(map(holds, ("bf16", "fp32", "tf32")))
+    assert not holds("fp16", product="RNE-E8M10")
+    assert not holds("fp16", "IEEE-FP16", "IEEE-FP16")
+
+
+def test_an_addition_is_an_fma_of_a_summand_and_one(theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    rho = Conversion.named("IEEE-FP16")
+    prove_fma(theory, rho)
+    monkeypatch.setattr(exact_sums, "_one", lambda _: z3.BitVecVal(0x3C01, 16))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove_fma(theory, rho)
+
+
+@pytest.mark.slow
+def test_a_rounded_product_that_is_exact_is_an_fma() -> None:
+    assert isinstance(find_difference(MUL_ADD, apple_amx["fma16.F32"], timeout=600), Equal)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{"product": "RNE-E8M10"}, {"a": "bf16"}])
+def test_a_product_that_loses_bits(theory: Theory, change: dict[str, str]) -> None:
+    short = ProductSum(mul_add(k=1, **{"a": "fp16", **change}).spec)
+    with pytest.raises(NotProvedError, match="the rounded product is the product does not hold"):
+        short.prove(grid_of(theory, IEEE_FP32, short.span))
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from mmaformal.encodings.smt import muladd as smt_muladd
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.muladd import equal, exactness, monotonicity, related
+from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
@@ -37,6 +38,9 @@ class MuladdFacts(Facts[Step]):
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
         return exactness.on_codes(spec, codes)
+
+    def rounds_exactly(self, spec: DotAdd) -> ProductSum | None:
+        return ProductSum(spec) if holds_products(spec) else None
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

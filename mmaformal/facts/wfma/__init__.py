@@ -19,6 +19,7 @@ from mmaformal.facts.sfma import scaled
 from mmaformal.facts.sfma.equal import fma
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.facts.wfma import monotonicity
+from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.facts.wfma.widened import prove_claims, widened
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -77,6 +78,9 @@ class WfmaFacts(Facts[Step]):
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_product(theory, instruction.spec)
+
+    def rounds_exactly(self, spec: DotAdd) -> WideFmaSum:
+        return WideFmaSum(spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec, prove_claims)
