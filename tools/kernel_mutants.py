@@ -420,8 +420,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _GEMM,
         "no product is no instruction",
-        "max(-(-b.shape[0] // instruction.k), 1)",
-        "-(-b.shape[0] // instruction.k)",
+        "max(-(-self.b.shape[0] // instruction.k), 1)",
+        "-(-self.b.shape[0] // instruction.k)",
         gemm("test_no_product_is_an_instruction_of_zero_products[hopper HMMA.16816.F32]"),
     ),
     Mutant(

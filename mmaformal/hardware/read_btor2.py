@@ -214,8 +214,8 @@ class _Reader:
     def _any(self, number: int, bits: int, symbol: str = "") -> z3.BitVecRef:
         """A constant of its own; it has a space in its name, and symbols are words between spaces."""
         key = f"{symbol} " if symbol else f"line {number}"
-        assert " " in key
-        assert key not in self.undefined
+        if " " not in key or key in self.undefined:
+            raise HardwareError(f"line {number}: this signal has no name of its own")
         self.undefined[key] = z3.BitVec(f"undefined, of line {number}", bits)
         return self.undefined[key]
 
