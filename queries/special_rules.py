@@ -87,7 +87,8 @@ def _finite_inputs(rows: Rows, types: Types) -> NDArray[np.bool_]:
 
 
 def _of(fact: object, codes: NDArray[np.uint64], fmt: Format) -> NDArray[np.bool_]:
-    assert callable(fact)
+    if not callable(fact):
+        raise TypeError(f"{fact!r} is no function")
     return np.asarray(fact(codes.astype(np.int64), fmt))
 
 

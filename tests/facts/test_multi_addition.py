@@ -12,6 +12,7 @@ import z3
 from e9s12_numbers import halves, nearest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proofs import some_proof
 
 from mmaformal.encodings.executable import ma_e9s12 as executable_ma
 from mmaformal.encodings.executable.blocks import Term
@@ -176,7 +177,7 @@ def test_a_case_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims.Adding, "apart", lambda x, most: [z3.BoolVal(False)])
     monkeypatch.setattr(
-        "mmaformal.queries.multi_addition._both", lambda operator, asker: Holds("", None, 0.0)
+        "mmaformal.queries.multi_addition._both", lambda operator, asker: Holds("", some_proof(), 0.0)
     )  # type: ignore[arg-type]
     monkeypatch.setitem(OPERATORS, "MA8.FP32", replace(OPERATORS["MA8.FP32"], D=2, N=2, L=40))
     with E9s12Prover() as prover, pytest.raises(WitnessError, match="does not hold of ones"):
