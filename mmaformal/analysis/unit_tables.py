@@ -57,7 +57,7 @@ def curves(rows: Sequence[Row], derived: Mapping[Curve, str]) -> list[dict[str, 
 
 
 def table(rows: Sequence[Row], derived: Mapping[Curve, str]) -> str:
-    """The same in Markdown."""
+    """Returns the table in Markdown."""
     told = curves(rows, derived)
     lines: list[list[object]] = [[*told[0]], ["---"] * len(told[0]), *([*each.values()] for each in told)]
     return "\n".join(f"| {' | '.join('–' if x is None else str(x) for x in line)} |" for line in lines)

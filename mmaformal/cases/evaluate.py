@@ -91,7 +91,7 @@ def _shift(shift: Callable[[Column, Column], Column], signed: bool = False) -> C
 
 
 def _division(of: Callable[[Column, Column, Column], Column], signed: bool = False) -> Callable[..., Column]:
-    """Of the dividend, the divisor with 1 in the place of 0, and where that is."""
+    """Returns the dividend, the divisor with 1 in the place of 0, and where that is."""
 
     def apply(term: z3.BitVecRef, x: Column, y: Column) -> Column:
         u, v = (_signed(z, term.size()) if signed else z for z in (x, y))

@@ -221,7 +221,7 @@ def _all(
 
 
 def _rows(answers: Mapping[str, Answer | Recalled]) -> list[dict[str, object]]:
-    """What `--all` prints, of each property."""
+    """Prints what `--all` says, a line for each property."""
     return [
         {"property": name, "answer": kind(answer), "found": brief(answer)} for name, answer in answers.items()
     ]
