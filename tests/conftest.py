@@ -13,10 +13,19 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from known import (  # noqa: F401 - hooks
+    pytest_addoption,
+    pytest_configure,
+    pytest_configure_node,
+    pytest_runtest_protocol,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+    pytest_unconfigure,
+)
 
 from mmaformal.cli import recall, terminal
 from mmaformal.facts import laws
-from mmaformal.solver.evidence import EvidenceStore, recording
 
 # The machines that run this are shared and slow at times; what is slow is told by the suite's own limit.
 settings.register_profile("mmaformal", deadline=None)
@@ -93,22 +102,6 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
             patch.setenv(name, str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="session")
-def _evidence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvidenceStore]:
-    with EvidenceStore(tmp_path_factory.mktemp("evidence") / "evidence.db") as store:
-        yield store
-
-
-@pytest.fixture(autouse=True)
-def _facts_are_proved_once(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where one stage of a proof is broken after the other, the lemmas of all other stages are the same scripts."""
-    if request.path.parent.name != "facts":
-        yield
-        return
-    with recording(request.getfixturevalue("_evidence")):
         yield
 
 
