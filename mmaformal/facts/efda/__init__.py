@@ -7,13 +7,12 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda
+from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import efda as smt_efda
-from mmaformal.encodings.smt.efda import in_fixed_point
-from mmaformal.facts import exact_steps, monotone_sticky
-from mmaformal.facts.efda import equal, monotone, ranges, related, scaled, sums
+from mmaformal.facts import exact_steps
+from mmaformal.facts.efda import equal, ranges, related, scaled, sums
 from mmaformal.facts.efda.exact_sums import EfdaSum
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -27,7 +26,6 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
-from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -67,17 +65,6 @@ class EfdaFacts(RoundedSum[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving)
-
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        p = instruction.spec.parameters
-        assert isinstance(p, Efda)
-        if in_fixed_point(instruction.spec, p):
-            monotone_sticky.prove_in_c(theory, instruction.spec)
-        else:
-            monotone.prove_in_c(theory, instruction.spec, EfdaSum(instruction.spec))
-
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
-        monotone.prove_in_products(theory, instruction.spec, EfdaSum(instruction.spec))
 
     def rounds_exactly(self, spec: DotAdd) -> EfdaSum:
         return EfdaSum(spec)

@@ -16,21 +16,21 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import efda
-from mmaformal.facts.efda.code_numbers import CodeNumbers
+from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.efda.fixed_sums import FixedSum
 from mmaformal.facts.efda.jammed import JammedSum
-from mmaformal.facts.efda.rounded_exactly import ExactSum, Span, conclude, grid_of, prove_finite
 from mmaformal.facts.efda.sorted_sums import SortedSum
 from mmaformal.facts.efda.sorted_terms import SortedTerms
 from mmaformal.facts.exact_steps import fixed_terms, prove_sticky
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.monotone_sticky import exponents_of, frame_of
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.sticky_sums import wide_enough
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, grid_of, prove_finite
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ class EfdaSum:
         if isinstance(step, efda.SortedStep):
             at = Sorted(self.spec, step)
             return Span(at.ex.low - at.bits, at.ex.high, step.sum.total.size(), at.wide)
-        exponents, frame = exponents_of(self.spec), frame_of(self.spec)
+        bits = efda.sum_places(self.spec, self.p.L)
+        own = product_range(self.spec.a_format, self.spec.b_format)
+        low = own.low - efda.fraction_bits(self.spec) + bits
+        exponents = exponent_range(self.spec.c_format).union(low)
+        frame = bits + efda.places_below(efda.precision(self.spec, self.p))
         bits = wide_enough(exponents, frame, self.p.rho)
         return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
 

@@ -13,12 +13,12 @@ import z3
 
 from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, product_range
-from mmaformal.facts.efda.code_numbers import CodeNumbers, total_of
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import instance
 from mmaformal.proof.wide_numbers import Scaled
+from mmaformal.theory.code_numbers import CodeNumbers, total_of
 
 
 @dataclass(frozen=True)

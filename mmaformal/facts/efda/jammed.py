@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.facts.efda.covering import Covering, Signed
-from mmaformal.facts.efda.near_sums import NearSum, Shown
 from mmaformal.facts.sorted_steps import Sorted
 from mmaformal.proof.sticky_sums import is_odd, is_sharp
 from mmaformal.proof.wide_numbers import WideNumbers, near
+from mmaformal.theory.near_sums import NearSum, Shown
 
 
 @dataclass(frozen=True)

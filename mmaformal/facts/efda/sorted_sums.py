@@ -18,10 +18,10 @@ import z3
 
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.efda.covering import Covering, Signed
-from mmaformal.facts.efda.near_sums import Kept, NearSum, Part, Shown
 from mmaformal.facts.sorted_steps import Sorted
 from mmaformal.proof.sticky_sums import is_odd, is_sharp
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers, near
+from mmaformal.theory.near_sums import Kept, NearSum, Part, Shown
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import z3
 
 from mmaformal.encodings.smt import efda
 from mmaformal.encodings.smt.blocks import Term
-from mmaformal.facts.efda.code_numbers import CodeNumbers, total_of
 from mmaformal.facts.efda.sorted_sums import SortedSum
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.wide_numbers import Scaled
+from mmaformal.theory.code_numbers import CodeNumbers, total_of
 
 
 @dataclass(frozen=True)

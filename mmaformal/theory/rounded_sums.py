@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.encodings.smt.blocks import Special
-from mmaformal.facts.efda.near_sums import NearSum
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import instance
 from mmaformal.proof.sticky_sums import is_odd
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers, near
+from mmaformal.theory.near_sums import NearSum
+from mmaformal.theory.ordered_grid import Grid
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,31 @@
-"""d grows with c, and with each product, where a step is its exact sum rounded once (`rounded_exactly`), of efda or
-another algorithm.
+"""d grows with c, and with each product, where a step is its exact sum rounded once (`rounded_exactly`).
 
 1. *terms*:  of numbers in order, as codes have them, the integers of the fixed point are in order;
 2. *sums*:   so are the exact sums, which differ in one term;
 3. *order*:  so are the results, since ρ keeps the order (`Grid.keeps_order`);
-4. *special values* and *chain*, as for other algorithms (`monotone_steps`, `monotone_products`).
+4. *special values* and *chain*, as for other algorithms (`monotone_steps`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Rounds
+from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import not_below, order, two_runs
 from mmaformal.encodings import smt
-from mmaformal.facts.efda.code_numbers import integer_of, numbers_of, total_of, widened
-from mmaformal.facts.efda.rounded_exactly import ExactSum, grid_of
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.monotone_steps import (
+from mmaformal.proof.definitions import at_least
+from mmaformal.proof.kernel import NotProvedError
+from mmaformal.proof.larger_products import Number, at_most, larger_product
+from mmaformal.proof.rules import Theory, instance
+from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.theory.code_numbers import integer_of, numbers_of, total_of, widened
+from mmaformal.theory.monotone_steps import (
     OneStep,
     any_special,
     flags,
@@ -32,14 +35,7 @@ from mmaformal.facts.monotone_steps import (
     prove_steps,
     same_results,
 )
-from mmaformal.proof.definitions import at_least
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.larger_products import Number, at_most, larger_product
-from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.wide_numbers import Scaled, WideNumbers
-
-if TYPE_CHECKING:
-    from mmaformal.facts.one_code import RoundsExactly
+from mmaformal.theory.rounded_exactly import ExactSum, RoundsExactly, grid_of
 
 
 def prove_in_c(theory: Theory, spec: DotAdd, model: RoundsExactly) -> None:

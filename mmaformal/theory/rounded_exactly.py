@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import z3
 
-from mmaformal.algorithms import Conversion
+from mmaformal.algorithms import Conversion, DotAdd
+from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand
-from mmaformal.facts.efda.near_sums import Shown
-from mmaformal.facts.efda.rounded_sums import RoundedOnce
-from mmaformal.facts.efda.signs_of_sums import SignOfSum
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
+from mmaformal.theory.near_sums import Shown
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_sums import RoundedOnce
+from mmaformal.theory.signs_of_sums import SignOfSum
 
 SPARE = 8  #: bits of the fixed point above the highest number
 MARGIN = 4  #: exponents below and above those of a step, for midpoints
@@ -124,3 +125,29 @@ def conclude(
         theorem=theory.theorem(text, goal),
         signed=theory.theorem("d has the sign of the exact sum", of_sign),
     )
+
+
+class RoundsExactly(Protocol):
+    """A model of one step that rounds the exact sum of its codes' numbers once, wherever `given` holds."""
+
+    @property
+    def spec(self) -> DotAdd: ...
+    @property
+    def inputs(self) -> Inputs:
+        """The codes whose numbers it adds up."""
+        ...
+
+    @property
+    def step(self) -> Rounds: ...
+    @property
+    def given(self) -> z3.BoolRef: ...
+    @property
+    def zero(self) -> z3.BitVecRef:
+        """The sign of an exact zero."""
+        ...
+
+    @property
+    def span(self) -> Span: ...
+    def prove(self, grid: Grid) -> ExactSum:
+        """Raises NotProvedError."""
+        ...

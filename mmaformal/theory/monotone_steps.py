@@ -25,9 +25,8 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
+from mmaformal.cases.one_step import one_step, scales_of_step
 from mmaformal.cases.out_of_order import TwoRuns, not_below, order
-from mmaformal.facts.exact_terms import scales_of_step
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, demand

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.facts.efda.rounded_sums import RoundedOnce
 from mmaformal.proof.sticky_sums import is_odd
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers, near
+from mmaformal.theory.rounded_sums import RoundedOnce
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Theorems about numbers, sums and their rounding, of no algorithm in particular."""
