@@ -14,13 +14,15 @@ bits, which is negative for a negative number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, Rounding
 from mmaformal.formats import Format, Layout, Specials
+from mmaformal.stages import Stage
 
 Lane = Any  # int | NDArray[int64] | a symbolic lane; `Any` because the arithmetic is the same for all
 Flag = Any  # bool | NDArray[bool] | a symbolic flag
@@ -75,6 +77,7 @@ class Trace(Generic[Step]):
 
     steps: tuple[Step, ...]
     result: Lane
+    stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
 
 
 class Special(NamedTuple):

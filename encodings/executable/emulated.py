@@ -73,6 +73,7 @@ class Common(NamedTuple):
 class Run(NamedTuple):
     """One sum: the unit's traces, one for each product of words of each of its blocks, and where it goes."""
 
+    start: Lane  #: the first chain's c
     chain: tuple[Trace[AnyStep], ...]
     scaled: Lane  #: the sum times 2^-shift
     addition: Addition | None  #: to the total; None where the sum is the total
@@ -138,7 +139,7 @@ def run(
     commons: Sequence[Common],
 ) -> Run:
     """One sum of a part, over some blocks."""
-    partial = total * 0 if part.every else total
+    start = partial = total * 0 if part.every else total
     chain = []
     for block in blocks:
         some = slice(block * p.unit.k, (block + 1) * p.unit.k)
@@ -147,14 +148,14 @@ def run(
             chain.append(executable.dot_add(p.unit, x, y, partial))
             partial = chain[-1].result
     if not part.every:
-        return Run(tuple(chain), partial, None, partial)
+        return Run(start, tuple(chain), partial, None, partial)
     if commons:
         scale = commons[0].largest + commons[1].largest - 2 * (p.common + fp32.bias - 1) - part.shift
         scaled = convert(partial, fp32, IEEE_FP32, scale)
     else:
         scaled = convert(partial, fp32, IEEE_FP32, -part.shift) if part.shift else partial
     addition = ieee_add(total, scaled, IEEE_FP32, _NAN)
-    return Run(tuple(chain), scaled, addition, addition.result)
+    return Run(start, tuple(chain), scaled, addition, addition.result)
 
 
 def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> Step:

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
-from mmaformal.algorithms import DotAdd, Fda, Rounding
+from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Operand,
@@ -26,24 +25,9 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    align,
-    align_sticky,
     canonical_nan,
-    classify_addend,
-    classify_product,
-    classify_scale,
-    decode,
-    encode,
-    maximum,
-    merge_special,
-    multiply,
-    normalise_and_round,
-    resolve_special,
-    select_special,
-    term,
-    with_scales,
-    with_zero_exponent,
 )
+from mmaformal.encodings.executable.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -74,32 +58,28 @@ def step(
     c: Lane,
     scale_a: Sequence[Operand] = (),
     scale_b: Sequence[Operand] = (),
+    stages: Stages | None = None,
 ) -> Step:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per product or none."""
     F, rho = parameters.F, parameters.rho
-    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
-    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
-    c_operand = decode(c, spec.c_format.layout)
+    stages = Stages() if stages is None else stages
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
+    factors = list(zip(a_operands, b_operands, strict=True))
+    special = stages.classify(factors, [c_operand], [*scale_a, *scale_b])
 
-    parts = [classify_product(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
-    parts += [classify_scale(x) for x in (*scale_a, *scale_b)]
-    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
-
-    products = [multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
-    if scale_a:
-        products = [with_scales(*each) for each in zip(products, scale_a, scale_b, strict=True)]
-    products = [with_zero_exponent(p, parameters.e_zero) for p in products]
-    addend = with_zero_exponent(term(c_operand), parameters.e_zero)
-
-    e_max = reduce(maximum, (p.exponent for p in products), addend.exponent)
-    product_fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    aligned = tuple(place(p, e_max, product_fraction_bits, F) for p in products)
-    aligned_c = place(addend, e_max, spec.c_format.fraction_bits, F)
-
-    total = sum(aligned, aligned_c)
-    rounded = normalise_and_round(total, e_max - F, rho)
-    result = select_special(special, encode(rounded, rho), rho, canonical_nan(rho.format))
+    scales: list[tuple[Operand, ...]] = list(zip(scale_a, scale_b, strict=True)) or [()] * len(factors)
+    products = tuple(
+        stages.multiply(x, y, parameters.e_zero, pair) for (x, y), pair in zip(factors, scales, strict=True)
+    )
+    addend = stages.addend(c_operand, parameters.e_zero)
+    e_max = stages.largest([addend, *products])
+    fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    terms = [(addend, spec.c_format.fraction_bits), *((x, fraction_bits) for x in products)]
+    total = stages.accumulate(terms, e_max, F, parameters.cut)
+    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
+    aligned_c, *aligned = total.terms
     return Step(
         a_operands,
         b_operands,
@@ -107,14 +87,14 @@ def step(
         scale_a=tuple(scale_a),
         scale_b=tuple(scale_b),
         special=special,
-        products=tuple(products),
+        products=products,
         addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -125,20 +105,19 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
+    stages: Stages | None = None,
 ) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Fda)
-    scales_a: list[Operand] = []
-    scales_b: list[Operand] = []
+    stages = Stages() if stages is None else stages
+    scales: list[list[Operand]] = [[], []]
     if spec.scale_format is not None:
-        each_a = [decode(x, spec.scale_format.layout) for x in scale_a]
-        each_b = [decode(x, spec.scale_format.layout) for x in scale_b]
-        scales_a = [each_a[k // spec.scale_block] for k in range(spec.k)]
-        scales_b = [each_b[k // spec.scale_block] for k in range(spec.k)]
+        decoded = [[stages.decode(x, spec.scale_format) for x in side] for side in (scale_a, scale_b)]
+        scales = [[side[k // spec.scale_block] for k in range(spec.k)] for side in decoded]
     steps = []
     for start in range(0, spec.k, parameters.L):
         part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c, scales_a[part], scales_b[part]))
+        steps.append(step(spec, parameters, a[part], b[part], c, scales[0][part], scales[1][part], stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
-from mmaformal.algorithms import DotAdd, Gfda, Rounding
+from mmaformal.algorithms import DotAdd, Gfda
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Operand,
@@ -26,23 +25,9 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    align,
-    align_sticky,
     canonical_nan,
-    classify_addend,
-    classify_product,
-    decode,
-    encode,
-    maximum,
-    merge_special,
-    multiply,
-    normalise_and_round,
-    resolve_special,
-    select_special,
-    term,
-    where,
-    with_zero_exponent,
 )
+from mmaformal.encodings.executable.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -74,38 +59,39 @@ class Step:
     result: Lane  #: encode
 
 
-def group(parameters: Gfda, products: Sequence[Term], fraction_bits: int) -> Group:
+def group(parameters: Gfda, products: Sequence[Term], fraction_bits: int, stages: Stages) -> Group:
     """The sum of a group's products at its largest exponent."""
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    e_max = reduce(maximum, (p.exponent for p in products))
-    aligned = tuple(place(p, e_max, fraction_bits, parameters.W) for p in products)
-    total = sum(aligned[1:], aligned[0])
-    negative = total < 0
-    return Group(e_max, aligned, total, Term(where(negative, 1, 0), e_max, where(negative, -total, total)))
+    e_max = stages.largest(products)
+    total = stages.accumulate([(x, fraction_bits) for x in products], e_max, parameters.W, parameters.cut)
+    return Group(e_max, total.terms, total.total, stages.as_term(total, e_max))
 
 
-def step(spec: DotAdd, parameters: Gfda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(
+    spec: DotAdd,
+    parameters: Gfda,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
+) -> Step:
     """One step: codes of L a, L b and one c."""
     F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
-    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
-    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
-    c_operand = decode(c, spec.c_format.layout)
-    parts = [classify_product(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
-    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
+    stages = Stages() if stages is None else stages
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
+    factors = list(zip(a_operands, b_operands, strict=True))
+    special = stages.classify(factors, [c_operand])
 
-    exact = [multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
-    products = tuple(with_zero_exponent(p, parameters.e_zero) for p in exact)
+    products = tuple(stages.multiply(x, y, parameters.e_zero) for x, y in factors)
+    addend = stages.addend(c_operand, parameters.e_zero)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    groups = tuple(group(parameters, products[g : g + G], bits) for g in range(0, parameters.L, G))
-    addend = with_zero_exponent(term(c_operand), parameters.e_zero)
-
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    e_max = reduce(maximum, (g.e_max for g in groups), addend.exponent)
-    aligned = tuple(place(g.term, e_max, W, F) for g in groups)
-    aligned_c = place(addend, e_max, spec.c_format.fraction_bits, F)
-    total = sum(aligned, aligned_c)
-    rounded = normalise_and_round(total, e_max - F, rho)
-    result = select_special(special, encode(rounded, rho), rho, canonical_nan(rho.format))
+    groups = tuple(group(parameters, products[g : g + G], bits, stages) for g in range(0, parameters.L, G))
+    e_max = stages.largest([addend, *(g.term for g in groups)])
+    terms = [(addend, spec.c_format.fraction_bits), *((g.term, W) for g in groups)]
+    total = stages.accumulate(terms, e_max, F, parameters.cut)
+    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
+    aligned_c, *aligned = total.terms
     return Step(
         a_operands,
         b_operands,
@@ -115,11 +101,11 @@ def step(spec: DotAdd, parameters: Gfda, a: Sequence[Lane], b: Sequence[Lane], c
         groups=groups,
         addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -134,9 +120,9 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)
-    steps = []
+    steps, stages = [], Stages()
     for start in range(0, spec.k, parameters.L):
         part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c))
+        steps.append(step(spec, parameters, a[part], b[part], c, stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

@@ -20,9 +20,8 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     Trace,
     canonical_nan,
-    convert_exactly,
-    ieee_add,
 )
+from mmaformal.encodings.executable.stages import Stages
 
 
 class Lowering(NamedTuple):
@@ -32,13 +31,21 @@ class Lowering(NamedTuple):
     result: Lane
 
 
-def step(spec: DotAdd, parameters: Lowered, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Lowering:
+def step(
+    spec: DotAdd,
+    parameters: Lowered,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
+) -> Lowering:
     """One PTX instruction."""
     to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
-    a_codes = [convert_exactly(a[k], spec.a_format, to_a) for k in parameters.order]
-    b_codes = [convert_exactly(b[k], spec.b_format, to_b) for k in parameters.order]
-    fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, c * 0)
-    addition = ieee_add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
+    stages = Stages() if stages is None else stages
+    a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
+    b_codes = [stages.convert(b[k], spec.b_format, to_b) for k in parameters.order]
+    fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, stages.zero(c), stages=stages)
+    addition = stages.add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
     return Lowering((*fused.steps, addition), addition.result)
 
 
@@ -57,9 +64,10 @@ def dot_add(
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
     steps: list[fda.Step | Addition] = []
+    stages = Stages()
     for start in range(0, spec.k, parameters.step_products):
         part = slice(start, start + parameters.step_products)
-        lowering = step(spec, parameters, a[part], b[part], c)
+        lowering = step(spec, parameters, a[part], b[part], c, stages)
         steps += lowering.steps
         c = lowering.result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

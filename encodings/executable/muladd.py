@@ -16,20 +16,11 @@ from mmaformal.encodings.executable.blocks import (
     Operand,
     Rounded,
     Special,
-    Sum,
     Term,
     Trace,
-    classify_product,
-    decode,
-    encode,
-    ieee_add,
-    multiply,
     quiet_nan,
-    resolve_special,
-    round_sum,
-    select_special,
-    signed,
 )
+from mmaformal.encodings.executable.stages import Stages
 
 
 class Product(NamedTuple):
@@ -52,15 +43,13 @@ class Step(NamedTuple):
     result: Lane
 
 
-def rounded_product(spec: DotAdd, pi: Conversion, a: Lane, b: Lane) -> Product:
+def rounded_product(spec: DotAdd, pi: Conversion, a: Lane, b: Lane, stages: Stages) -> Product:
     """The code of φ(a·b)."""
-    x, y = decode(a, spec.a_format.layout), decode(b, spec.b_format.layout)
-    special, exact = resolve_special(classify_product(x, y)), multiply(x, y)
-    unit = exact.exponent - (spec.a_format.fraction_bits + spec.b_format.fraction_bits)
-    total = signed(exact.sign, exact.significand)
-    rounded = round_sum(Sum(total, unit), exact.sign, pi)
-    code = select_special(special, encode(rounded, pi), pi, quiet_nan(pi.format))
-    return Product(x, y, special, exact, total, rounded, code)
+    x, y = stages.decode(a, spec.a_format), stages.decode(b, spec.b_format)
+    special, exact = stages.classify([(x, y)]), stages.multiply(x, y)
+    places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    code = stages.round_product(exact, places, pi, special, quiet_nan(pi.format))
+    return Product(x, y, special, exact, code.total, code.rounded, code.result)
 
 
 def dot_add(
@@ -74,10 +63,10 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
-    rho, steps = parameters.rho, []
+    rho, steps, stages = parameters.rho, [], Stages()
     for x, y in zip(a, b, strict=True):
-        product = rounded_product(spec, parameters.product, x, y)
-        addition = ieee_add(c, product.result, rho, quiet_nan(rho.format))
+        product = rounded_product(spec, parameters.product, x, y, stages)
+        addition = stages.add(c, product.result, rho, quiet_nan(rho.format))
         steps.append(Step(product, addition, addition.result))
         c = addition.result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

@@ -11,13 +11,14 @@ of one range never overflows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import z3
 
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format, Specials
+from mmaformal.stages import Stage
 
 BitVec: TypeAlias = z3.BitVecRef
 Bool: TypeAlias = z3.BoolRef
@@ -85,6 +86,7 @@ class Trace(Generic[Step]):
 
     steps: tuple[Step, ...]
     result: BitVec
+    stages: Sequence[Stage] = field(default=(), repr=False, compare=False)  #: what was done, in order
 
 
 # ---- widths and small functions ---------------------------------------------------------------------------------

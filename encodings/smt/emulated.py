@@ -64,6 +64,7 @@ class Common(NamedTuple):
 class Run(NamedTuple):
     """One sum of a part, and the total after it."""
 
+    start: BitVec  #: the first chain's c
     chain: tuple[Trace[UnitStep], ...]  #: of the unit, for each block the products of words
     scaled: BitVec
     addition: Addition | None  #: None where the sum is the total
@@ -151,20 +152,20 @@ def block_sum(
 ) -> Run:
     """The sum of the products of whole blocks, and the total with it."""
     unit = parameters.unit
-    partial = z3.BitVecVal(0, fp32.storage_bits) if part.every > 0 else total
+    start = partial = z3.BitVecVal(0, fp32.storage_bits) if part.every > 0 else total
     traces = []
-    for start in range(0, len(a), unit.k):
-        stop = start + unit.k
+    for block in range(0, len(a), unit.k):
+        stop = block + unit.k
         for of_a, of_b in part.products:
-            x = [factor.codes[of_a] for factor in a[start:stop]]
-            y = [factor.codes[of_b] for factor in b[start:stop]]
+            x = [factor.codes[of_a] for factor in a[block:stop]]
+            y = [factor.codes[of_b] for factor in b[block:stop]]
             traces.append(smt.dot_add(unit, x, y, partial))
             partial = traces[-1].result
     if part.every == 0:
-        return Run(tuple(traces), partial, None, partial)
+        return Run(start, tuple(traces), partial, None, partial)
     scaled = descaled(partial, part, parameters, commons)
     addition = add(total, scaled, IEEE_FP32, canonical_nan(fp32))
-    return Run(tuple(traces), scaled, addition, addition.result)
+    return Run(start, tuple(traces), scaled, addition, addition.result)
 
 
 def step(spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaformal.algorithms import DotAdd, Fda, Rounding
+from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
@@ -22,21 +22,11 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    addend,
-    align,
-    align_sticky,
     canonical_nan,
-    classify,
-    decode,
-    encode,
     exponent_range,
-    maximum,
-    multiply,
-    normalise_and_round,
     product_range,
-    select_special,
-    signed_sum,
 )
+from mmaformal.encodings.smt.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -86,56 +76,52 @@ def step(
     a: Sequence[BitVec],
     b: Sequence[BitVec],
     c: BitVec,
-    scale_a: Sequence[BitVec] = (),
-    scale_b: Sequence[BitVec] = (),
+    scale_a: Sequence[Operand] = (),
+    scale_b: Sequence[Operand] = (),
+    stages: Stages | None = None,
 ) -> Step:
-    """One step over L products; `scale_a` and `scale_b` are one code for each product, or empty."""
+    """One step over L products; `scale_a` and `scale_b` are one operand for each product, or empty."""
     F, rho = parameters.F, parameters.rho
+    stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
-    a_operands = tuple(decode(x, spec.a_format) for x in a)
-    b_operands = tuple(decode(x, spec.b_format) for x in b)
-    c_operand = decode(c, spec.c_format)
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
     bias = spec.a_format.bias + spec.b_format.bias
-    scales_a: tuple[Operand, ...] = ()
-    scales_b: tuple[Operand, ...] = ()
+    scales: list[tuple[Operand, ...]] = [()] * len(a_operands)
     if spec.scale_format is not None:
-        scales_a, scales_b = (tuple(decode(x, spec.scale_format) for x in s) for s in (scale_a, scale_b))
+        scales = list(zip(scale_a, scale_b, strict=True))
         bias += 2 * spec.scale_format.bias
     factors = list(zip(a_operands, b_operands, strict=True))
-    special = classify(factors, [c_operand], [*scales_a, *scales_b])
+    special = stages.classify(factors, [c_operand], [*scale_a, *scale_b])
 
-    scales: list[tuple[Operand, ...]] = list(zip(scales_a, scales_b, strict=True)) or [()] * len(factors)
     products = tuple(
-        multiply(x, y, bias, exponents, parameters.e_zero, pair)
+        stages.multiply(x, y, bias, exponents, parameters.e_zero, pair)
         for (x, y), pair in zip(factors, scales, strict=True)
     )
-    c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
-
-    e_max = maximum([*(p.exponent for p in products), c_term.exponent])
+    addend = stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
+    e_max = stages.largest([*products, addend], exponents)
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    aligned = tuple(place(p, e_max, fraction_bits, F) for p in products)
-    aligned_c = place(c_term, e_max, spec.c_format.fraction_bits, F)
-
-    terms = [(p.sign, magnitude) for p, magnitude in zip(products, aligned, strict=True)]
-    total = signed_sum([*terms, (c_term.sign, aligned_c)], sum_bits(parameters))
-    rounded = normalise_and_round(total, e_max, exponents, F, rho, lowest_e_max(spec, parameters.e_zero))
-    result = select_special(special, encode(rounded, rho), rho.format, canonical_nan(rho.format))
+    terms = [*((x, fraction_bits) for x in products), (addend, spec.c_format.fraction_bits)]
+    total = stages.accumulate(terms, e_max, F, sum_bits(parameters), parameters.cut)
+    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
+    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
+    *aligned, aligned_c = total.terms
     return Step(
         a_operands,
         b_operands,
         c=c_operand,
-        scale_a=scales_a,
-        scale_b=scales_b,
+        scale_a=tuple(scale_a),
+        scale_b=tuple(scale_b),
         special=special,
         products=products,
-        addend=c_term,
+        addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -146,23 +132,28 @@ def dot_add(
     c: BitVec,
     scale_a: Sequence[BitVec] = (),
     scale_b: Sequence[BitVec] = (),
+    stages: Stages | None = None,
 ) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K terms each, of their formats' storage bits, c one; with
     block scales, K / scale_block of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Fda)
-    per_product_a, per_product_b = scales_per_product(spec, scale_a), scales_per_product(spec, scale_b)
+    stages = Stages() if stages is None else stages
+    scales = [scales_per_product(spec, side, stages) for side in (scale_a, scale_b)]
     steps = []
     for start in range(0, spec.k, parameters.L):
         k = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[k], b[k], c, per_product_a[k], per_product_b[k]))
+        steps.append(step(spec, parameters, a[k], b[k], c, scales[0][k], scales[1][k], stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)
 
 
-def scales_per_product(spec: DotAdd, scales: Sequence[BitVec]) -> list[BitVec]:
+def scales_per_product(spec: DotAdd, scales: Sequence[BitVec], stages: Stages) -> list[Operand]:
     """The block scale of each of the K products; empty without block scales."""
-    return [scales[k // spec.scale_block] for k in range(spec.k)] if spec.scale_format is not None else []
+    if spec.scale_format is None:
+        return []
+    decoded = [stages.decode(x, spec.scale_format) for x in scales]
+    return [decoded[k // spec.scale_block] for k in range(spec.k)]
 
 
 __all__ = ["Step", "Trace", "dot_add", "exponents_of", "step", "sum_bits"]

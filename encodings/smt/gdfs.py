@@ -44,7 +44,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     signed_sum,
 )
-from mmaformal.encodings.smt.fda import lowest_e_max, scales_per_product
+from mmaformal.encodings.smt.fda import lowest_e_max
 
 _PRODUCT_FRACTION_BITS = 2
 _MAX_PRODUCT = 36 << _PRODUCT_FRACTION_BITS  #: in units of the last place
@@ -192,7 +192,9 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one; K / scale_block scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
-    per_product_a, per_product_b = scales_per_product(spec, scale_a), scales_per_product(spec, scale_b)
+    per_product_a, per_product_b = [
+        [side[k // spec.scale_block] for k in range(spec.k)] for side in (scale_a, scale_b)
+    ]
     steps = []
     for start in range(0, spec.k, parameters.L):
         stop = start + parameters.L

@@ -14,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import z3
-
-from mmaformal.algorithms import DotAdd, Gfda, Rounding
+from mmaformal.algorithms import DotAdd, Gfda
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
@@ -25,24 +23,12 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    addend,
-    align,
-    align_sticky,
     canonical_nan,
-    classify,
-    decode,
-    encode,
     exponent_range,
-    maximum,
-    multiply,
-    negate_if,
-    normalise_and_round,
     product_range,
-    resize,
-    select_special,
-    signed_sum,
 )
 from mmaformal.encodings.smt.fda import lowest_e_max
+from mmaformal.encodings.smt.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -85,42 +71,48 @@ def group_bound(parameters: Gfda) -> int:
     return int(parameters.G * ((1 << (parameters.W + 2)) - 1))
 
 
-def group(parameters: Gfda, products: Sequence[Term], fraction_bits: int) -> Group:
+def group(
+    parameters: Gfda, products: Sequence[Term], fraction_bits: int, exponents: ExponentRange, stages: Stages
+) -> Group:
     """The sum of a group's products at its largest exponent."""
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    e_max = maximum([p.exponent for p in products])
-    aligned = tuple(place(p, e_max, fraction_bits, parameters.W) for p in products)
+    e_max = stages.largest(products, exponents)
     bits = group_bound(parameters).bit_length()
-    total = signed_sum([(p.sign, x) for p, x in zip(products, aligned, strict=True)], bits + 1)
-    sign = z3.Extract(bits, bits, total)
-    return Group(e_max, aligned, total, Term(sign, e_max, resize(negate_if(sign, total), bits)))
+    terms = [(x, fraction_bits) for x in products]
+    total = stages.accumulate(terms, e_max, parameters.W, bits + 1, parameters.cut)
+    return Group(e_max, total.terms, total.total, stages.as_term(total, e_max))
 
 
-def step(spec: DotAdd, parameters: Gfda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd,
+    parameters: Gfda,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
+) -> Step:
     """One step over L products."""
     F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
+    stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
-    a_operands = tuple(decode(x, spec.a_format) for x in a)
-    b_operands = tuple(decode(x, spec.b_format) for x in b)
-    c_operand = decode(c, spec.c_format)
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
     factors = list(zip(a_operands, b_operands, strict=True))
-    special = classify(factors, [c_operand])
+    special = stages.classify(factors, [c_operand])
 
     bias = spec.a_format.bias + spec.b_format.bias
-    products = tuple(multiply(x, y, bias, exponents, parameters.e_zero) for x, y in factors)
+    products = tuple(stages.multiply(x, y, bias, exponents, parameters.e_zero) for x, y in factors)
+    addend = stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    groups = tuple(group(parameters, products[g : g + G], bits) for g in range(0, parameters.L, G))
-    c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
-
-    place = align_sticky if parameters.cut is Rounding.RO else align
-    e_max = maximum([*(g.e_max for g in groups), c_term.exponent])
-    aligned = tuple(place(g.term, e_max, W, F) for g in groups)
-    aligned_c = place(c_term, e_max, spec.c_format.fraction_bits, F)
-    bound = sum((1 << x.size()) - 1 for x in (*aligned, aligned_c))
-    terms = [(g.term.sign, magnitude) for g, magnitude in zip(groups, aligned, strict=True)]
-    total = signed_sum([*terms, (c_term.sign, aligned_c)], bound.bit_length() + 1)
-    rounded = normalise_and_round(total, e_max, exponents, F, rho, lowest_e_max(spec, parameters.e_zero))
-    result = select_special(special, encode(rounded, rho), rho.format, canonical_nan(rho.format))
+    groups = tuple(
+        group(parameters, products[g : g + G], bits, exponents, stages) for g in range(0, parameters.L, G)
+    )
+    e_max = stages.largest([*(g.term for g in groups), addend], exponents)
+    terms = [*((g.term, W) for g in groups), (addend, spec.c_format.fraction_bits)]
+    total = stages.accumulate(terms, e_max, F, None, parameters.cut)
+    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
+    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
+    *aligned, aligned_c = total.terms
     return Step(
         a_operands,
         b_operands,
@@ -128,13 +120,13 @@ def step(spec: DotAdd, parameters: Gfda, a: Sequence[BitVec], b: Sequence[BitVec
         special=special,
         products=products,
         groups=groups,
-        addend=c_term,
+        addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -142,12 +134,12 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)
-    steps = []
+    steps, stages = [], Stages()
     for start in range(0, spec.k, parameters.L):
         k = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[k], b[k], c))
+        steps.append(step(spec, parameters, a[k], b[k], c, stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

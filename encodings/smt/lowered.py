@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import z3
-
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.smt import fda
 from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan
-from mmaformal.encodings.smt.ieee import Addition, add, convert
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.encodings.smt.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -29,14 +28,22 @@ class Step:
     result: BitVec
 
 
-def step(spec: DotAdd, parameters: Lowered, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd,
+    parameters: Lowered,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
+) -> Step:
     """One instruction over `len(order)` products."""
     to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
-    a_codes = tuple(convert(a[k], spec.a_format, to_a) for k in parameters.order)
-    b_codes = tuple(convert(b[k], spec.b_format, to_b) for k in parameters.order)
-    zero = z3.BitVecVal(0, spec.d_format.storage_bits)
-    dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero)
-    addition = add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
+    stages = Stages() if stages is None else stages
+    a_codes = tuple(stages.convert(a[k], spec.a_format, to_a) for k in parameters.order)
+    b_codes = tuple(stages.convert(b[k], spec.b_format, to_b) for k in parameters.order)
+    zero = stages.zero(spec.d_format)
+    dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero, stages=stages)
+    addition = stages.add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
     return Step(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 
@@ -44,13 +51,13 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
-    steps = []
+    steps, stages = [], Stages()
     products = len(parameters.order)
     for start in range(0, spec.k, products):
         stop = start + products
-        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c))
+        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c, stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import z3
-
 from mmaformal.algorithms import Conversion, DotAdd, Muladd
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -19,18 +17,11 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    classify,
-    decode,
-    encode,
-    multiply,
-    negate_if,
-    normalise_and_round,
     product_range,
     quiet_nan,
-    resize,
-    select_special,
 )
-from mmaformal.encodings.smt.ieee import Addition, add
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.encodings.smt.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -55,24 +46,24 @@ class Step:
     result: BitVec
 
 
-def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand) -> Product:
+def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand, stages: Stages) -> Product:
     """The code of φ(a·b)."""
     exponents = product_range(spec.a_format, spec.b_format)
-    exact = multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, e_zero=None)
-    total = negate_if(exact.sign, resize(exact.significand, exact.significand.size() + 1))
+    special = stages.classify([(x, y)])
+    exact = stages.multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents)
     places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    rounded = normalise_and_round(total, exact.exponent, exponents, places, pi, exponents.low)
-    rounded = rounded._replace(sign=z3.If(total == 0, exact.sign, rounded.sign))
-    special = classify([(x, y)], [])
-    code = select_special(special, encode(rounded, pi), pi.format, quiet_nan(pi.format))
-    return Product(special, exact, total, rounded, code)
+    code = stages.round_product(exact, exponents, places, pi, special, quiet_nan(pi.format))
+    return Product(special, exact, code.total, code.rounded, code.result)
 
 
-def step(spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec) -> Step:
+def step(
+    spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
+) -> Step:
     """One product, added to c."""
-    x, y = decode(a, spec.a_format), decode(b, spec.b_format)
-    product = rounded_product(spec, parameters.product, x, y)
-    addition = add(c, product.result, parameters.rho, quiet_nan(parameters.rho.format))
+    stages = Stages() if stages is None else stages
+    x, y = stages.decode(a, spec.a_format), stages.decode(b, spec.b_format)
+    product = rounded_product(spec, parameters.product, x, y, stages)
+    addition = stages.add(c, product.result, parameters.rho, quiet_nan(parameters.rho.format))
     return Step((x,), (y,), product, addition, addition.result)
 
 
@@ -80,11 +71,11 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
-    steps = []
+    steps, stages = [], Stages()
     for x, y in zip(a, b, strict=True):
-        steps.append(step(spec, parameters, x, y, c))
+        steps.append(step(spec, parameters, x, y, c, stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

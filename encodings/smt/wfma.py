@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mmaformal.algorithms import DotAdd, Wfma
 from mmaformal.encodings.smt import ieee, sfma
-from mmaformal.encodings.smt.blocks import BitVec, Trace
+from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,14 @@ class Step:
     a: BitVec  #: convert: the codes of the factors in ρ's format
     b: BitVec
     fma: sfma.Step
+
+    @property
+    def special(self) -> Special:
+        return self.fma.special
+
+    @property
+    def rounded(self) -> Rounded:
+        return self.fma.rounded
 
     @property
     def result(self) -> BitVec:

@@ -54,6 +54,14 @@ class _Step:
     steps: tuple[()] = ()  #: of lowered, those of its parts
 
 
+class _Stages:
+    """A record of stages that a loop may only hand on, and decode codes with."""
+
+    @staticmethod
+    def decode(code: _Code, *how: object) -> _Decoded:
+        return _Decoded(code, how)
+
+
 @dataclass
 class _Loop:
     """What the steps of one encoding's loop were given."""
@@ -63,10 +71,6 @@ class _Loop:
     def step(self, *given: object) -> _Step:
         self.calls.append(given)
         return _Step(_Result(len(self.calls) - 1))
-
-    @staticmethod
-    def decode(code: _Code, *how: object) -> _Decoded:
-        return _Decoded(code, how)
 
 
 def _module(wing: ModuleType, spec: DotAdd) -> ModuleType:
@@ -82,7 +86,7 @@ def _module(wing: ModuleType, spec: DotAdd) -> ModuleType:
 def _follow(wing: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:
     """The loop of a wing on tokens."""
     loop, own = _Loop(), _module(wing, spec).dot_add
-    names = own.__globals__ | {"step": loop.step, "decode": loop.decode}
+    names = own.__globals__ | {"step": loop.step, "decode": _Stages.decode, "Stages": _Stages}
     run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
     sides = [[_Code(side, k) for k in range(spec.k)] for side in ("a", "b")]
     scales = [[_Code(side, k) for k in range(spec.scales)] for side in ("scale_a", "scale_b")]
@@ -102,6 +106,8 @@ def _shape(spec: DotAdd, number: int, given: object) -> object:
         return given.side, given.place - start
     if isinstance(given, _Decoded):
         return "decoded", _shape(spec, number, given.code), given.how
+    if isinstance(given, _Stages):
+        return "the stages"
     if isinstance(given, _Result):
         return "the result before" if given.number == number - 1 else given
     if isinstance(given, (list, tuple)):
@@ -142,7 +148,10 @@ def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | L
         if isinstance(given, _Code):
             return getattr(codes, given.side)[given.place]
         if isinstance(given, _Decoded):
-            return module.decode(real(given.code, spec), *given.how)
+            decode = vars(module).get("decode") or module.Stages().decode
+            return decode(real(given.code, spec), *given.how)
+        if isinstance(given, _Stages):
+            return module.Stages()
         if isinstance(given, (list, tuple)):
             return type(given)(real(each, spec) for each in given)
         return spec if given is short else given

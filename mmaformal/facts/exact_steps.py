@@ -22,6 +22,7 @@ import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import efda, sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
@@ -34,7 +35,6 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing

@@ -21,6 +21,7 @@ from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Gfd
 from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AddsC, Judged
+from mmaformal.cases.one_step import one_step, scales_of_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfda, gfdrda, gps, ieee, lowered, oddsum, sfma
 from mmaformal.encodings.smt.blocks import (
@@ -36,7 +37,7 @@ from mmaformal.encodings.smt.blocks import (
     quiet_nan,
     resize,
 )
-from mmaformal.facts.fused_steps import E2M1_PRODUCT, one_step
+from mmaformal.facts.fused_steps import E2M1_PRODUCT
 from mmaformal.formats import Format, Specials, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
@@ -72,14 +73,6 @@ def prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
         claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
     last = trace.result == results[-1]
     return [*claims, proving.claim("result", "the result is the last step's", last, (), results[-1:])]
-
-
-def scales_of_step(spec: DotAdd, scales: Sequence[z3.BitVecRef], start: int) -> Sequence[z3.BitVecRef]:
-    """The scales of the step that begins at the product `start`."""
-    if spec.scale_format is None:
-        return ()
-    first, L = start // spec.scale_block, spec.parameters.step_products
-    return scales[first : first + max(1, L // spec.scale_block)]
 
 
 # ---- special values ----------------------------------------------------------------------------------------------

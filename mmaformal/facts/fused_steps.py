@@ -9,9 +9,9 @@ import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import fda, gdfs, gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponent_range
-from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
@@ -63,27 +63,6 @@ class Aligned:
     F: int
 
 
-def one_step(spec: DotAdd) -> DotAdd:
-    """The same of K = one step, in the order of its products, if that is within a step."""
-    step = spec.parameters.step_products
-    if spec.k == step:
-        return spec
-    block = {"scale_block": step} if spec.scale_block > step else {}
-    return spec.replace(k=step, **block, **_order(spec))
-
-
-def _order(spec: DotAdd) -> dict[str, object]:
-    """What a step takes in place of an order that is longer: that only says which products it is of."""
-    return {"product_order": ()} if len(spec.product_order) > spec.parameters.step_products else {}
-
-
-def as_one_step(instruction: Instruction) -> Instruction:
-    """The hypothetical instruction of `one_step`."""
-    spec = one_step(instruction.spec)
-    block = {"scale_block": spec.scale_block} if spec.scale_block else {}
-    return instruction.replace(k=spec.k, **block, **_order(instruction.spec))
-
-
 def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     """The step of an fda, gdfs or gfda model on symbolic inputs."""
     p = spec.parameters
@@ -100,8 +79,7 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
         factors = [(group.total,) for group in step.groups]
         terms, exponents = [group.term for group in step.groups], gfda.exponents_of(spec, p)
     elif isinstance(p, Fda):
-        scales = (per_product(spec, x.scale_a), per_product(spec, x.scale_b))
-        step = fda.step(spec, p, x.a, x.b, x.c, *scales)
+        step = fda.dot_add(one_step(spec), x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
         f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
         low = spec.a_format.min_exponent + spec.b_format.min_exponent
         high = spec.a_format.max_exponent + spec.b_format.max_exponent

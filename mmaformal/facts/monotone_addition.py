@@ -13,11 +13,11 @@ import z3
 
 from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags
 
 
 @dataclass(frozen=True)

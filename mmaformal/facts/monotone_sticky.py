@@ -1,5 +1,5 @@
-"""d grows with c, of a step of sfma, ffma or dpa_e9s12, or of efda in fixed point: one sum of two terms, c and what
-does not depend on it.
+"""d grows with c, of a step of ffma or dpa_e9s12, which need not be its exact sum rounded: one sum of two terms, c and
+what does not depend on it.
 
 With the next c the larger exponent stays or rises by one; the other term, jammed into its last place, changes by two
 finer units at most when it does, and c by more.  So the sums are in order, on one grid or on two, and so are the
@@ -14,26 +14,23 @@ from typing import Protocol, TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12, Efda, Ffma, Sfma
+from mmaformal.algorithms import DotAdd, DpaE9s12, Ffma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
+from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import dpa_e9s12, efda, pfma, sfma
+from mmaformal.encodings.smt import dpa_e9s12, pfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     StickySum,
     Term,
-    exponent_range,
     negate_if,
-    product_range,
 )
-from mmaformal.facts.exact_terms import step_of
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
 from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
 from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
 
 
 class AddsTerm(Judged, Protocol):
@@ -47,46 +44,33 @@ class AddsTerm(Judged, Protocol):
     def sum(self) -> StickySum: ...
 
 
-Sticky: TypeAlias = sfma.Step | pfma.Fma | AddsTerm
+Sticky: TypeAlias = pfma.Fma | AddsTerm
 
 
-def sticky_step(spec: DotAdd, x: Inputs) -> sfma.Step | efda.FixedStep | dpa_e9s12.Step:
+def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.Step:
     p = spec.parameters
-    if isinstance(p, DpaE9s12):
-        return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
-    step = step_of(spec, x)
-    assert not isinstance(step, efda.SortedStep)
-    return step
+    assert isinstance(p, DpaE9s12)
+    return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
 
 
 def terms_of(step: Sticky) -> tuple[Term, Term]:
     """(what c is added to, c)."""
-    return (step.product if isinstance(step, (sfma.Step, pfma.Fma)) else step.term), step.addend
+    return (step.product if isinstance(step, pfma.Fma) else step.term), step.addend
 
 
 def exponents_of(spec: DotAdd) -> ExponentRange:
     p = spec.parameters
-    if isinstance(p, Sfma):
-        return sfma.exponents_of(spec.c_format)
-    if isinstance(p, DpaE9s12):
-        return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
-    assert isinstance(p, Efda)
-    bits = efda.sum_places(spec, p.L)
-    own = product_range(spec.a_format, spec.b_format)
-    return exponent_range(spec.c_format).union(own.low - efda.fraction_bits(spec) + bits)
+    assert isinstance(p, DpaE9s12)
+    return dpa_e9s12.exponents_of(spec, p.L, p.summands(spec))
 
 
 def frame_of(spec: DotAdd) -> int:
     """The places of a sum below the one of its exponent."""
     p = spec.parameters
-    if isinstance(p, Sfma):
-        return sfma.frame_bits(spec.c_format.fraction_bits + 1)
     if isinstance(p, Ffma):
         return pfma.FRAME
-    if isinstance(p, DpaE9s12):
-        return p.L - 1 + dpa_e9s12.GUARD
-    assert isinstance(p, Efda)
-    return efda.sum_places(spec, p.L) + efda.places_below(efda.precision(spec, p))
+    assert isinstance(p, DpaE9s12)
+    return p.L - 1 + dpa_e9s12.GUARD
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
@@ -94,9 +78,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
 
 
-def prove_step_in_c(
-    theory: Theory, spec: DotAdd
-) -> tuple[OneStep[sfma.Step | efda.FixedStep | dpa_e9s12.Step], z3.BoolRef]:
+def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Step], z3.BoolRef]:
     """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)

@@ -70,7 +70,7 @@ def _rounding(proving: Composing) -> z3.BoolRef:
     """(3.5) from (2.3)."""
     x, ax, delta, eta, u, g = z3.Reals("x ax delta eta u g")
     given = z3.And(within(x, ax), within(delta, u), within(eta, g), ax >= 0, u >= 0)
-    part = proving.claim("δ·x", "|x·δ| ≤ u|x|", z3.Implies(given, within(x * delta, u * ax)), cut=[eta, g])
+    part = proving.claim("δ·x", "|x·δ| ≤ u|x|", z3.Implies(given, within(x * delta, u * ax)))
     text = "|fl(x) − x| ≤ u|x| + g"
     claim = z3.Implies(given, within(x * (1 + delta) + eta - x, u * ax + g))
     return proving.claim("rounding", text, claim, [part])
@@ -241,7 +241,7 @@ def _rows(proving: Composing) -> list[z3.BoolRef]:
     sizes = []
     for x, y in ((Sn, sx), (nx, Ss), (nx, Sn)):
         text = "a product of both is within n‖A‖∞ ‖B‖∞"
-        sizes.append(proving.claim("both", text, z3.Implies(limits, x * y <= W), cut=[n * B]))
+        sizes.append(proving.claim("both", text, z3.Implies(limits, x * y <= W)))
     text = "so the errors of a row are within (a + 4nb + 4nk) ‖A‖∞ ‖B‖∞"
     coefficients = z3.And(a >= 0, b >= 0, k >= 0, Sp <= A * B)
     norm = (a + 4 * n * b + 4 * n * k) * (A * B)
@@ -256,10 +256,7 @@ def _rows(proving: Composing) -> list[z3.BoolRef]:
         )
     ]
     each_part = [
-        proving.claim(
-            "part", "each part of the bound is within its own", part, sizes, [Sn * sx, nx * Ss, nx * Sn, W]
-        )
-        for part in parts
+        proving.claim("part", "each part of the bound is within its own", part, sizes) for part in parts
     ]
     return [*made, *sizes, *each_part, proving.claim("row", text, row_, each_part)]
 

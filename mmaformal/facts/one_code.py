@@ -14,19 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.interfaces import Rounds
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings import smt
-from mmaformal.facts.efda.code_numbers import CodeNumbers, numbers_of
-from mmaformal.facts.efda.rounded_exactly import ExactSum, Span, grid_of
-from mmaformal.facts.monotone_steps import any_special, flags
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import Format
 from mmaformal.proof.cuts import follows
@@ -36,32 +30,9 @@ from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
-
-
-class RoundsExactly(Protocol):
-    """A model of one step that rounds the exact sum of its codes' numbers once, wherever `given` holds."""
-
-    @property
-    def spec(self) -> DotAdd: ...
-    @property
-    def inputs(self) -> Inputs:
-        """The codes whose numbers it adds up."""
-        ...
-
-    @property
-    def step(self) -> Rounds: ...
-    @property
-    def given(self) -> z3.BoolRef: ...
-    @property
-    def zero(self) -> z3.BitVecRef:
-        """The sign of an exact zero."""
-        ...
-
-    @property
-    def span(self) -> Span: ...
-    def prove(self, grid: Grid) -> ExactSum:
-        """Raises NotProvedError."""
-        ...
+from mmaformal.theory.code_numbers import CodeNumbers, numbers_of
+from mmaformal.theory.monotone_steps import any_special, flags
+from mmaformal.theory.rounded_exactly import ExactSum, RoundsExactly, Span, grid_of
 
 
 def _zeros(spec: DotAdd, x: Inputs) -> list[z3.BoolRef]:

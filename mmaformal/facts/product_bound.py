@@ -24,9 +24,10 @@ import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, DpaE9s12, Fda, Fdrda, Gdfs, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import dpa_e9s12, fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import Operand
-from mmaformal.facts.fused_steps import fused_step, one_step
+from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.definitions import fit

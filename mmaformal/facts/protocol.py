@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
 import z3
 
 from mmaformal.facts import sums
+from mmaformal.proof import simulation
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
+from mmaformal.theory import monotone
 
 if TYPE_CHECKING:
     from mmaformal.algorithms import DotAdd
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
-    from mmaformal.facts.one_code import RoundsExactly
     from mmaformal.facts.sums import Sum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
+    from mmaformal.theory.rounded_exactly import RoundsExactly
 
 
 StepT = TypeVar("StepT", bound="AnyStep")  #: a step of the SMT encoding
@@ -87,8 +89,10 @@ class Facts(Generic[StepT]):
     # ---- both encodings
 
     def equal(self, argument: Argument, traces: Traces[StepT]) -> None:
-        """Derive, step by step, that both encodings give the same code."""
-        self.lack("why both encodings agree")
+        """Derive that both encodings give the same code: stage by stage, if they record their stages."""
+        if not traces.smt.stages:
+            self.lack("why both encodings agree")
+        simulation.simulate(argument, traces)
 
     # ---- two runs on related inputs
 
@@ -208,9 +212,19 @@ class Facts(Generic[StepT]):
     # ---- two runs in order
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        """Prove that c ≤ c' gives d ≤ d' (`two_runs(spec).statement`), or find an input on which it does not."""
-        self.lack("whether d follows c")
+        """Prove that c ≤ c' gives d ≤ d' (`two_runs(spec).statement`), or find an input on which it does not.
+
+        Here of a model that rounds one exact sum once.
+        """
+        model = self.rounds_exactly(instruction.spec) or self.lack("whether d follows c")
+        monotone.prove_in_c(theory, instruction.spec, model)
+        return None
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        """Prove that a larger product gives no smaller d (`larger_product(spec, k).statement`), or find an input."""
-        self.lack("whether d follows a product")
+        """Prove that a larger product gives no smaller d (`larger_product(spec, k).statement`), or find an input.
+
+        Here of a model that rounds one exact sum once.
+        """
+        model = self.rounds_exactly(instruction.spec) or self.lack("whether d follows a product")
+        monotone.prove_in_products(theory, instruction.spec, model)
+        return None

@@ -10,6 +10,7 @@ from mmaformal.algorithms import DotAdd, Fda, Gdfs
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
 from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import fda as executable_fda
@@ -20,12 +21,7 @@ from mmaformal.facts.alignment import (
     cases_of,
     ranges_of,
 )
-from mmaformal.facts.fused_steps import (
-    Fused,
-    as_one_step,
-    fused_step,
-    one_step,
-)
+from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
 from mmaformal.proof.fused import Loss

@@ -12,7 +12,6 @@ from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, lossy, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
-from mmaformal.facts.efda import monotone
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -64,14 +63,16 @@ class DpaE9s12Facts(RoundedSum[Step]):
             return lossy.error_bound(instruction, proving)
         return error_bound(instruction, proving, claims)
 
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        if self.rounds_exactly(instruction.spec) is not None:
+            return super().monotone_in_c(instruction, theory)
         monotone_sticky.prove_in_c(theory, instruction.spec)
+        return None
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
         spec = instruction.spec
-        if (model := self.rounds_exactly(spec)) is not None:
-            monotone.prove_in_products(theory, spec, model)
-            return None
+        if self.rounds_exactly(spec) is not None:
+            return super().monotone_in_product(instruction, theory)
         places = range(spec.parameters.step_products)
         return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
 

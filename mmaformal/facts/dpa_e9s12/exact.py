@@ -16,11 +16,11 @@ import z3
 
 from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_if
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
 from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp16
 from mmaformal.proof.composition import FIXED_POINT, Composing

@@ -17,21 +17,21 @@ import z3
 
 from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.facts.dpa_e9s12.claims import prove_single
 from mmaformal.facts.dpa_e9s12.exact import Summation, is_placed, prove_exact
 from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct, prove_fma, prove_place
-from mmaformal.facts.efda.code_numbers import CodeNumbers, integer_of, total_of
-from mmaformal.facts.efda.rounded_exactly import ExactSum, Span, conclude, prove_finite
 from mmaformal.facts.efda.two_terms import TwoTerms
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.theory.code_numbers import CodeNumbers, integer_of, total_of
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
 
 #: What exponents of products are held with.
 BIAS = 2 * smt_dpa.BIAS

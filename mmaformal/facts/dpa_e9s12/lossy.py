@@ -11,6 +11,7 @@ from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact as exact_sum
 from mmaformal.cases.numerical import shown
+from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import dpa_e9s12 as executable_dpa
@@ -30,7 +31,6 @@ from mmaformal.facts.exactness_codes import (
     products,
     total,
 )
-from mmaformal.facts.fused_steps import as_one_step, one_step
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing

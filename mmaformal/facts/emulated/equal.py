@@ -131,7 +131,8 @@ def run(
     p, partial = traces.spec.parameters, total
     assert isinstance(p, Emulated)
     if executable.addition is not None:
-        (partial,) = argument.derive("inputs", "both wings begin at zero", [Link(z3.BoolVal(True), ())])
+        begin = same_code(executable.start, smt.start)
+        (partial,) = argument.derive("inputs", "both encodings begin at zero", [begin])
     for (block, i, j), mine, other in zip(pairs, executable.chain, smt.chain, strict=True):
         some = range(block * p.unit.k, (block + 1) * p.unit.k)
         x, y = ([side[k][word] for k in some] for side, word in zip(factors, (i, j), strict=True))

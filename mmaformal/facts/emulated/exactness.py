@@ -29,13 +29,14 @@ import z3
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated, Fda
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max, prove_highest
+from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule, wide, within

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd, Fda, Rounding
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.executable import fda as executable_fda
@@ -13,7 +12,7 @@ from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fda import e_zero, equal, error_bound, exactness, monotonicity, ranges, related, scaled
+from mmaformal.facts.fda import e_zero, error_bound, exactness, monotonicity, ranges, related, scaled
 from mmaformal.facts.fda.lossless import prove_lossless
 from mmaformal.facts.protocol import Lossless
 from mmaformal.facts.ranges import RoundedSum
@@ -26,7 +25,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
@@ -37,9 +36,6 @@ Step: TypeAlias = smt_fda.Step
 
 
 class FdaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 

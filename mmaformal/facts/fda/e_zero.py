@@ -101,7 +101,7 @@ def _prove_step(
         text = (
             f"{where}, if the largest exponents are equal or {name} is zero, its aligned magnitudes are equal"
         )
-        kept = proving.claim(f"align {name}", text, z3.Implies(z3.Or(same, zero), u == v), cut=maxima)
+        kept = proving.claim(f"align {name}", text, z3.Implies(z3.Or(same, zero), u == v), hint=maxima)
         aligned_agree.append(u == v)
         text = f"{where}, so the aligned magnitudes are equal"
         proving.claim(f"aligned {name}", text, u == v, [exponents_agree, kept], [u, v, *maxima, *zeros])

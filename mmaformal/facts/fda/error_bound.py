@@ -5,16 +5,14 @@ from __future__ import annotations
 import z3
 
 from mmaformal.algorithms import Gdfs
+from mmaformal.cases.one_step import one_step
 from mmaformal.cases.witness import inputs_text
 from mmaformal.facts.alignment import (
     cases_of,
     prove_fused,
 )
 from mmaformal.facts.errors import CHAIN, prove_steps, prove_terms, too_many
-from mmaformal.facts.fused_steps import (
-    fused_step,
-    one_step,
-)
+from mmaformal.facts.fused_steps import fused_step
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (

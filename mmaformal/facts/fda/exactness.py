@@ -14,6 +14,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
@@ -21,7 +22,6 @@ from mmaformal.facts.fused_steps import (
     Aligned,
     Fused,
     fused_step,
-    one_step,
     prove_e_max,
     prove_highest,
     prove_rounding,

@@ -13,9 +13,10 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.facts.exactness import Exact, no_bit_below, prove_steps
 from mmaformal.facts.fda.exactness import placed_terms, prove_fused
-from mmaformal.facts.fused_steps import Fused, fused_step, one_step, prove_e_max
+from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import demand
 

@@ -28,9 +28,9 @@ import z3
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.low_bits import pairs_losing, product_codes
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import fdrda, gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.proof.composition import (
     Composing,
     between,

@@ -8,15 +8,15 @@ import z3
 from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.encodings.smt import fdrda, gfdrda
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.monotone_steps import Neighbours, OneStep, flags, prove_steps
 from mmaformal.facts.round_down import prove_ranges
 from mmaformal.facts.round_down import within as range_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags, prove_steps
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:

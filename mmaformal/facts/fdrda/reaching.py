@@ -9,11 +9,11 @@ from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, product_codes
 from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import fdrda as executable_fdrda
 from mmaformal.facts.fdrda.bounds import Losses, largest_exponent, losing_product, losses_of
-from mmaformal.facts.fused_steps import as_one_step, one_step
 from mmaformal.instruction import Instruction
 
 

@@ -11,6 +11,7 @@ import z3
 from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import ffma, pfma
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.facts.additions import finite
@@ -18,7 +19,6 @@ from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
 from mmaformal.facts.exact_terms import prove_sum
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.gps.exactness import kept, not_below
 from mmaformal.facts.pfma.exact_fma import ExactFma, prove_decoded, prove_operands
 from mmaformal.formats import fp32

@@ -8,16 +8,17 @@ from mmaformal.algorithms import Gdfs
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import gdfs as executable_gdfs
 from mmaformal.encodings.smt import gdfs as smt_gdfs
-from mmaformal.facts.fda.equal import fused_sum
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
     addends,
+    align,
     classify,
     decode,
     flags_and_zeros,
     inputs,
     multiply,
+    round_and_encode,
     summands,
 )
 from mmaformal.proof.lemmas import Argument, Link, number
@@ -60,7 +61,7 @@ def derive(argument: Argument, traces: Traces[smt_gdfs.Step]) -> None:
                     low=low,
                 )
             )
-        c = fused_sum(
+        c = _fused_sum(
             argument, parameters, terms=terms, low=low, special=special, executable=executable, smt=smt
         )
 
@@ -101,3 +102,23 @@ def _group(
     text = "scaled sums of groups are the same"
     argument.derive("multiply", text, term, [total, *zeros, *given], each_value_of=few)
     return term
+
+
+def _fused_sum(
+    argument: Argument,
+    parameters: Gdfs,
+    terms: Sequence[TermLinks],
+    low: int,
+    special: Link,
+    executable: executable_gdfs.Step,
+    smt: smt_gdfs.Step,
+) -> Link:
+    """The link of the result, from those of the terms: c first, as the executable adds them."""
+    exponents = [term.exponent for term in terms]
+    e_max, below = argument.largest("align", "exponents", executable.e_max, smt.e_max, exponents, low)
+    *added, added_c = summands(smt.total, len(terms))
+    lanes = (executable.aligned_c, *executable.aligned)
+    aligned = align(argument, terms, e_max, below, lanes, (added_c, *added))
+    total = argument.add_up("accumulate", "aligned terms", executable.total, smt.total, aligned)
+    rounding = executable.rounded, smt.rounded, parameters.rho, (executable.result, smt.result)
+    return round_and_encode(argument, [total, e_max], special, *rounding)

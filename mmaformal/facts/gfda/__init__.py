@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import gfda as smt_gfda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.gfda import equal, exactness, monotonicity, related
+from mmaformal.facts.gfda import exactness, monotonicity, related
 from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 
@@ -23,9 +22,6 @@ Step: TypeAlias = smt_gfda.Step
 
 
 class GfdaFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 

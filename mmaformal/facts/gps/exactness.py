@@ -16,13 +16,13 @@ import z3
 from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Gps
 from mmaformal.cases.codes import exponent_field, is_finite, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import gps
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import group_of, prove_groups_chain, prove_tree
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import fit, is_number_of, last_index, read

@@ -8,7 +8,6 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.algorithms import DotAdd, Lowered, Rounding
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import Descends
@@ -19,7 +18,6 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
 from mmaformal.facts.lowered import (
-    equal,
     error_bound,
     exactness,
     lossless,
@@ -38,7 +36,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
@@ -49,9 +47,6 @@ Step: TypeAlias = smt_lowered.Step
 
 
 class LoweredFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 

@@ -24,6 +24,7 @@ from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.inputs import Codes, Inputs, with_products, zeros
 from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.cases.numerical import shown
+from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import fda as executable_fda
@@ -34,7 +35,7 @@ from mmaformal.facts.alignment import NOTHING, Case, Known, Ranges, prove_fused
 from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import claims_of
-from mmaformal.facts.fused_steps import Fused, as_one_step, fused_step, one_step, prove_e_max, prove_highest
+from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing

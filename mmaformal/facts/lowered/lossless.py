@@ -9,13 +9,13 @@ import z3
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_lowered
 from mmaformal.facts.exactness import prove_steps
 from mmaformal.facts.fda.lossless import prove_step
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.protocol import Lossless
 from mmaformal.proof.composition import Composing
 

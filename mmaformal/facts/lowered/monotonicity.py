@@ -11,9 +11,9 @@ from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.encodings.smt import ieee, lowered
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
-from mmaformal.facts.monotone_steps import Link, conclude_steps
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import muladd as smt_muladd
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.muladd import equal, exactness, monotonicity, related
+from mmaformal.facts.muladd import exactness, monotonicity, related
 from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 
@@ -24,9 +23,6 @@ Step: TypeAlias = smt_muladd.Step
 
 
 class MuladdFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 

@@ -13,15 +13,15 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd, Muladd, NanRule
 from mmaformal.encodings.smt import ieee, muladd, sfma
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
-from mmaformal.facts.efda.code_numbers import CodeNumbers
-from mmaformal.facts.efda.near_sums import is_small
-from mmaformal.facts.efda.rounded_exactly import ExactSum
 from mmaformal.facts.efda.two_terms import TwoTerms
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.near_sums import is_small
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum
 
 
 def holds_products(spec: DotAdd) -> bool:

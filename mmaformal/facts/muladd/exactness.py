@@ -13,13 +13,14 @@ import z3
 from mmaformal.algorithms import Conversion, DotAdd, Muladd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import muladd
 from mmaformal.encodings.smt.blocks import product_range
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, claims_of, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
-from mmaformal.facts.fused_steps import one_step, prove_rounded, unit_exponent
+from mmaformal.facts.fused_steps import prove_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
 

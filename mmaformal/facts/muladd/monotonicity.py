@@ -10,8 +10,8 @@ from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.smt import ieee, muladd
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
-from mmaformal.facts.monotone_steps import Link, conclude_steps
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:

@@ -13,10 +13,10 @@ from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.encodings.smt import gps, ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
-from mmaformal.facts.monotone_steps import Link, conclude_steps
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
+from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 
 def _add(rho: Conversion, c: z3.BitVecRef, group: z3.BitVecRef) -> Added:

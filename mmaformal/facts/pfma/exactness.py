@@ -16,11 +16,11 @@ import z3
 from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import pfma
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.gps.exactness import index_of, is_sum, kept, not_below, prove_finite
 from mmaformal.facts.pfma.exact_fma import ExactFma, prove_decoded, prove_number, prove_operands
 from mmaformal.formats import Format, fp32

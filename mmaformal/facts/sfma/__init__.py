@@ -8,7 +8,7 @@ from mmaformal.algorithms import DotAdd, NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import sfma as smt_sfma
-from mmaformal.facts import exact_steps, monotone_products, monotone_sticky
+from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -24,7 +24,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
-from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -56,12 +55,6 @@ class SfmaFacts(RoundedSum[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving)
-
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotone_sticky.prove_in_c(theory, instruction.spec)
-
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
-        monotone_products.prove_in_products(theory, instruction.spec)
 
     def rounds_exactly(self, spec: DotAdd) -> FmaSum:
         return FmaSum(spec)

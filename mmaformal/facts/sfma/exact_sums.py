@@ -8,16 +8,16 @@ import z3
 
 from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.smt import sfma
-from mmaformal.facts.efda.code_numbers import CodeNumbers
-from mmaformal.facts.efda.rounded_exactly import ExactSum, Span, conclude, prove_finite
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.facts.fused_steps import one_step
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.sticky_sums import wide_enough
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,17 @@ from typing import TypeAlias
 from mmaformal.algorithms import DotAdd, NanRule, Wfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.smt import wfma as smt_wfma
 from mmaformal.facts import exact_steps, related
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sfma import scaled
 from mmaformal.facts.sfma.equal import fma
 from mmaformal.facts.sums import Sum, sum_of_two
-from mmaformal.facts.wfma import monotonicity
 from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.facts.wfma.widened import prove_claims, widened
 from mmaformal.instruction import Instruction
@@ -27,7 +26,6 @@ from mmaformal.proof.encoding_links import inputs, same_code
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Runs
 from mmaformal.proof.related_runs import Step as RelatedStep
-from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
 
@@ -72,12 +70,6 @@ class WfmaFacts(Facts[Step]):
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return exact_steps.error_bound(instruction, proving, prove_claims)
-
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
-
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_product(theory, instruction.spec)
 
     def rounds_exactly(self, spec: DotAdd) -> WideFmaSum:
         return WideFmaSum(spec)

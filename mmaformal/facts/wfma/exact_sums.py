@@ -13,7 +13,6 @@ import z3
 from mmaformal.algorithms import Conversion, Wfma
 from mmaformal.encodings.smt import sfma, wfma
 from mmaformal.encodings.smt.blocks import Operand
-from mmaformal.facts.efda.code_numbers import CodeNumbers
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.formats import Format
@@ -21,6 +20,7 @@ from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.larger_products import Number, number
 from mmaformal.proof.rules import Theory, instance
+from mmaformal.theory.code_numbers import CodeNumbers
 
 _BITS = 8  #: of how far a significand is shifted
 

@@ -11,11 +11,11 @@ import z3
 
 from mmaformal.algorithms import DotAdd, NanRule, Sfma, Wfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_terms import prove_conversion
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.proof.composition import Composing
 
 

@@ -1,0 +1,144 @@
+"""The stages of the executable encoding that several algorithms are made of; each run records them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.encodings.executable.blocks import (
+    Addition,
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    align,
+    align_sticky,
+    classify_addend,
+    classify_product,
+    classify_scale,
+    convert_exactly,
+    decode,
+    encode,
+    ieee_add,
+    maximum,
+    merge_special,
+    multiply,
+    normalise_and_round,
+    resolve_special,
+    round_sum,
+    select_special,
+    signed,
+    term,
+    where,
+    with_scales,
+    with_zero_exponent,
+)
+from mmaformal.formats import Format
+from mmaformal.stages import Recorded
+
+
+class Aligned(NamedTuple):
+    """Terms at one exponent, and their sum."""
+
+    terms: tuple[Lane, ...]
+    total: Lane
+
+
+class Code(NamedTuple):
+    """A rounded number, and the code that it or a special value is."""
+
+    total: Lane  #: what is rounded
+    rounded: Rounded
+    result: Lane
+
+
+def code_of_product(x: Term, F: int, rho: Conversion, special: Special, nan: int) -> Code:
+    """The code of a product of F fraction bits, rounded with ρ: a zero has the product's sign."""
+    total = Sum(signed(x.sign, x.significand), x.exponent - F)
+    rounded = round_sum(total, x.sign, rho)
+    return Code(total.total, rounded, select_special(special, encode(rounded, rho), rho, nan))
+
+
+class Stages(Recorded):
+    """A record of the stages of a run, with a method for each stage."""
+
+    def convert(self, code: Lane, source: Format, target: Format) -> Lane:
+        """The code in a format that holds every value of `source`."""
+        return self.made(
+            "convert", [code], convert_exactly(code, source, target), source=source, target=target
+        )
+
+    def zero(self, like: Lane) -> Lane:
+        """The code of +0, with which a chain begins: as many as there are of `like`."""
+        return self.made("zero", [], like * 0)
+
+    def decode(self, code: Lane, fmt: Format) -> Operand:
+        return self.made("decode", [code], decode(code, fmt.layout), fmt=fmt)
+
+    def classify(
+        self,
+        factors: Sequence[tuple[Operand, Operand]],
+        addends: Sequence[Operand] = (),
+        scales: Sequence[Operand] = (),
+    ) -> Special:
+        """The special value that the sum of products and addends is."""
+        parts = [classify_addend(x) for x in addends] + [classify_product(*each) for each in factors]
+        parts += [classify_scale(x) for x in scales]
+        operands = [x for each in factors for x in each]
+        return self.made(
+            "classify", [*operands, *scales, *addends], resolve_special(reduce(merge_special, parts))
+        )
+
+    def multiply(
+        self, x: Operand, y: Operand, e_zero: int | None = None, scales: Sequence[Operand] = ()
+    ) -> Term:
+        """The exact product; a zero has the exponent e_zero, or that of its fields."""
+        product = multiply(x, y)
+        if scales:
+            product = with_scales(product, *scales)
+        return self.made("multiply", [x, y, *scales], with_zero_exponent(product, e_zero))
+
+    def addend(self, c: Operand, e_zero: int | None = None) -> Term:
+        """c as a term."""
+        return self.made("addend", [c], with_zero_exponent(term(c), e_zero))
+
+    def largest(self, terms: Sequence[Term]) -> Lane:
+        """The largest exponent."""
+        first, *rest = (x.exponent for x in terms)
+        return self.made("largest", terms, reduce(maximum, rest, first))
+
+    def accumulate(
+        self, terms: Sequence[tuple[Term, int]], e_max: Lane, F: int, cut: Rounding = Rounding.RZ
+    ) -> Aligned:
+        """Terms with their fraction bits, F of which are kept at the largest exponent; added in this order."""
+        place = align_sticky if cut is Rounding.RO else align
+        aligned = tuple(place(x, e_max, bits, F) for x, bits in terms)
+        total = sum(aligned[1:], aligned[0])
+        return self.made("accumulate", [*(x for x, _ in terms), e_max], Aligned(aligned, total))
+
+    def as_term(self, x: Aligned, e_max: Lane) -> Term:
+        """A sum as a term of another."""
+        negative = x.total < 0
+        magnitude = where(negative, -x.total, x.total)
+        return self.made("as_term", [x, e_max], Term(where(negative, 1, 0), e_max, magnitude))
+
+    def round(self, x: Aligned, e_max: Lane, F: int, rho: Conversion, special: Special, nan: int) -> Code:
+        """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
+        rounded = normalise_and_round(x.total, e_max - F, rho)
+        code = select_special(special, encode(rounded, rho), rho, nan)
+        return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho)
+
+    def round_product(self, x: Term, F: int, rho: Conversion, special: Special, nan: int) -> Code:
+        """`code_of_product`."""
+        return self.made("round_product", [x, special], code_of_product(x, F, rho, special, nan), rho=rho)
+
+    def add(self, x: Lane, y: Lane, rho: Conversion, nan: int) -> Addition:
+        """The IEEE 754 sum of two codes."""
+        return self.made("add", [x, y], ieee_add(x, y, rho, nan), rho=rho)
+
+
+__all__ = ["Aligned", "Code", "Stages"]

@@ -1,0 +1,153 @@
+"""The stages of the SMT encoding that several algorithms are made of; each run records them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import z3
+
+from mmaformal.algorithms import Conversion, Rounding
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    ExponentRange,
+    Operand,
+    Rounded,
+    Special,
+    Term,
+    addend,
+    align,
+    align_sticky,
+    classify,
+    decode,
+    encode,
+    maximum,
+    multiply,
+    negate_if,
+    normalise_and_round,
+    resize,
+    select_special,
+    signed_sum,
+)
+from mmaformal.encodings.smt.ieee import Addition, add, convert
+from mmaformal.formats import Format
+from mmaformal.stages import Recorded
+
+
+class Aligned(NamedTuple):
+    """Magnitudes at one exponent, whose signs are the terms', and their sum in two's complement."""
+
+    terms: tuple[BitVec, ...]
+    total: BitVec
+
+
+class Code(NamedTuple):
+    """A rounded number, and the code that it or a special value is."""
+
+    total: BitVec  #: what is rounded
+    rounded: Rounded
+    result: BitVec
+
+
+class Stages(Recorded):
+    """A record of the stages of a run, with a method for each stage."""
+
+    def convert(self, code: BitVec, source: Format, target: Format) -> BitVec:
+        """The code in a format that holds every value of `source`."""
+        return self.made("convert", [code], convert(code, source, target), source=source, target=target)
+
+    def zero(self, fmt: Format) -> BitVec:
+        """The code of +0, with which a chain begins."""
+        return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits))
+
+    def decode(self, code: BitVec, fmt: Format) -> Operand:
+        return self.made("decode", [code], decode(code, fmt), fmt=fmt)
+
+    def classify(
+        self,
+        factors: Sequence[tuple[Operand, Operand]],
+        addends: Sequence[Operand] = (),
+        scales: Sequence[Operand] = (),
+    ) -> Special:
+        """The special value that the sum of products and addends is."""
+        operands = [x for each in factors for x in each]
+        return self.made("classify", [*operands, *scales, *addends], classify(factors, addends, scales))
+
+    def multiply(
+        self,
+        x: Operand,
+        y: Operand,
+        bias: int,
+        exponents: ExponentRange,
+        e_zero: int | None = None,
+        scales: Sequence[Operand] = (),
+    ) -> Term:
+        """The exact product; `bias` is the sum of all biases."""
+        product = multiply(x, y, bias, exponents, e_zero, scales)
+        return self.made("multiply", [x, y, *scales], product, low=exponents.low)
+
+    def addend(self, c: Operand, bias: int, exponents: ExponentRange, e_zero: int | None = None) -> Term:
+        """c as a term."""
+        return self.made("addend", [c], addend(c, bias, exponents, e_zero), low=exponents.low)
+
+    def largest(self, terms: Sequence[Term], exponents: ExponentRange) -> BitVec:
+        """The largest exponent."""
+        return self.made("largest", terms, maximum([x.exponent for x in terms]), low=exponents.low)
+
+    def accumulate(
+        self,
+        terms: Sequence[tuple[Term, int]],
+        e_max: BitVec,
+        F: int,
+        bits: int | None,
+        cut: Rounding = Rounding.RZ,
+    ) -> Aligned:
+        """Terms with their fraction bits, F of which are kept at the largest exponent, and added.
+
+        The sum has so many bits, or as many as the widths of the magnitudes ask for.
+        """
+        place = align_sticky if cut is Rounding.RO else align
+        aligned = tuple(place(x, e_max, places, F) for x, places in terms)
+        if bits is None:
+            bits = sum((1 << x.size()) - 1 for x in aligned).bit_length() + 1
+        total = signed_sum([(x.sign, y) for (x, _), y in zip(terms, aligned, strict=True)], bits)
+        return self.made("accumulate", [*(x for x, _ in terms), e_max], Aligned(aligned, total))
+
+    def as_term(self, x: Aligned, e_max: BitVec) -> Term:
+        """A sum as a term of another."""
+        bits = x.total.size() - 1
+        sign = z3.Extract(bits, bits, x.total)
+        return self.made("as_term", [x, e_max], Term(sign, e_max, resize(negate_if(sign, x.total), bits)))
+
+    def round(
+        self,
+        x: Aligned,
+        e_max: BitVec,
+        exponents: ExponentRange,
+        F: int,
+        rho: Conversion,
+        lowest: int,
+        special: Special,
+        nan: int,
+    ) -> Code:
+        """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
+        rounded = normalise_and_round(x.total, e_max, exponents, F, rho, lowest)
+        code = select_special(special, encode(rounded, rho), rho.format, nan)
+        return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho)
+
+    def round_product(
+        self, x: Term, exponents: ExponentRange, F: int, rho: Conversion, special: Special, nan: int
+    ) -> Code:
+        """The code of a product of F fraction bits, rounded with ρ: a zero has the product's sign."""
+        total = negate_if(x.sign, resize(x.significand, x.significand.size() + 1))
+        rounded = normalise_and_round(total, x.exponent, exponents, F, rho, exponents.low)
+        rounded = rounded._replace(sign=z3.If(total == 0, x.sign, rounded.sign))
+        code = select_special(special, encode(rounded, rho), rho.format, nan)
+        return self.made("round_product", [x, special], Code(total, rounded, code), rho=rho)
+
+    def add(self, x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
+        """The IEEE 754 sum of two codes."""
+        return self.made("add", [x, y], add(x, y, rho, nan), rho=rho)
+
+
+__all__ = ["Aligned", "Code", "Stages"]

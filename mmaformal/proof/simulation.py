@@ -1,0 +1,192 @@
+"""Both encodings in lockstep: the links of what a stage makes, from those of what it is given, stage by stage.
+
+The stages of two runs have the same names in the same order.  A link of each (`_LINKS`) says that both make the same
+of the same; nothing is said of an algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.interfaces import AnyStep
+from mmaformal.proof.encoding_links import (
+    TermLinks,
+    add_codes,
+    align,
+    classify,
+    decode,
+    flags_and_zeros,
+    inputs,
+    least_excluded,
+    multiply,
+    round_and_encode,
+    same_code,
+    summands,
+)
+from mmaformal.proof.kernel import ArgumentError, demand
+from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.stages import Stage, Value
+
+
+class Simulation:
+    """What links values of two runs: by those of the executable encoding, which are lanes or made of them."""
+
+    def __init__(self, argument: Argument, codes: Sequence[tuple[Value, Link]]) -> None:
+        """codes: the inputs of the executable encoding, and their links."""
+        self.argument = argument
+        self._links: dict[int, tuple[Value, Value, Value]] = {
+            id(lane): (lane, link, None) for lane, link in codes
+        }
+
+    def of(self, value: Value) -> Value:
+        """The links of a value.  Raises ArgumentError if no stage made it."""
+        try:
+            return self._links[id(value)][1]
+        except KeyError:
+            raise ArgumentError("a stage is given what no stage before it made") from None
+
+    def partner(self, value: Value) -> Value:
+        """What the SMT encoding made where the executable encoding made the value."""
+        return self._links[id(value)][2]
+
+    def add(self, value: Value, links: Value, partner: Value = None) -> None:
+        self._links[id(value)] = value, links, partner
+
+    def run(self, executable: Sequence[Stage], smt: Sequence[Stage]) -> None:
+        """Derive the links of every stage.  Raises ArgumentError where the runs have not the same stages."""
+        demand(len(executable) == len(smt), "one encoding has more stages than the other")
+        for mine, other in zip(executable, smt, strict=True):
+            same = mine.name == other.name and len(mine.inputs) == len(other.inputs)
+            demand(same, f"one encoding's {mine.name} is the other's {other.name}")
+            self.add(mine.output, _LINKS[mine.name](self, mine, other), other.output)
+
+
+def simulate(argument: Argument, traces: Traces[AnyStep]) -> None:
+    """Derive, stage by stage, that both encodings make the same.  Raises ArgumentError."""
+    codes = inputs(argument, traces)
+    links = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
+    pairs = [(link.lane, link) for link in links]
+    Simulation(argument, pairs).run(traces.executable.stages, traces.smt.stages)
+
+
+def _convert(run: Simulation, mine: Stage, other: Stage) -> Link:
+    link, (code,) = same_code(mine.output, other.output), mine.inputs
+    if mine.output is code:
+        return run.of(code)  # type: ignore[no-any-return]
+    text = f"{other.given['source']} codes are converted alike"
+    run.argument.derive("convert", text, [link], [run.of(code)])
+    return link
+
+
+def _zero(run: Simulation, mine: Stage, other: Stage) -> Link:
+    link = same_code(mine.output, other.output)
+    run.argument.derive("inputs", "both encodings begin at zero", [link])
+    return link
+
+
+def _decode(run: Simulation, mine: Stage, other: Stage) -> Value:
+    (code,) = mine.inputs
+    return decode(run.argument, run.of(code), mine.output, other.output, other.given["fmt"])
+
+
+def _classify(run: Simulation, mine: Stage, other: Stage) -> Link:
+    given = flags_and_zeros([run.of(x) for x in mine.inputs])
+    return classify(run.argument, given, mine.output, other.output)
+
+
+def _multiply(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
+    operands = [run.of(x) for x in mine.inputs]
+    return multiply(run.argument, operands, mine.output, other.output, other.given["low"])
+
+
+def _largest(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, dict[int, Link]]:
+    """The link of the largest exponent; and of each term, that its exponent is not above it."""
+    exponents = [run.of(x).exponent for x in mine.inputs]
+    e_max, below = run.argument.largest(
+        "align", "exponents", mine.output, other.output, exponents, other.given["low"]
+    )
+    return e_max, {id(x): link for x, link in zip(mine.inputs, below, strict=True)}
+
+
+def _accumulate(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, list[Link]]:
+    """The links of the sum and of what is added; the encodings add the same terms, each in an order of its own."""
+    *terms, exponent = mine.inputs
+    (e_max, below), added = run.of(exponent), summands(other.output.total, len(terms))
+    places = _places(run, terms, other.inputs[:-1])
+    links = align(
+        run.argument,
+        [run.of(x) for x in terms],
+        e_max,
+        [below[id(x)] for x in terms],
+        mine.output.terms,
+        [added[place] for place in places],
+    )
+    total = mine.output.total, other.output.total
+    return run.argument.add_up("accumulate", "aligned terms", *total, links), links
+
+
+def _places(run: Simulation, terms: Sequence[Value], others: Sequence[Value]) -> list[int]:
+    """Where the other encoding has each term."""
+    where = {id(x): place for place, x in enumerate(others)}
+    places = [where.get(id(run.partner(x)), -1) for x in terms]
+    demand(sorted(places) == list(range(len(others))), "the encodings do not add the same terms")
+    return places
+
+
+def _as_term(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
+    (total, parts), (e_max, _) = (run.of(x) for x in mine.inputs)
+    u, v, sum_ = mine.output, other.output, other.inputs[0].total
+    links = TermLinks(number(u.sign, v.sign), e_max, number(u.significand, v.significand))
+    least = least_excluded(sum_)
+    run.argument.derive("accumulate", "the sum of a group is no least number", [least], parts)
+    text = "the sum of a group has the same sign and magnitude"
+    run.argument.derive("accumulate", text, [links.sign, links.significand], [total, least])
+    return links
+
+
+def _round(run: Simulation, mine: Stage, other: Stage) -> Link:
+    (total, _), (e_max, _), special = (run.of(x) for x in mine.inputs)
+    return _encoded(run, mine, other, [total, e_max], special)
+
+
+def _round_product(run: Simulation, mine: Stage, other: Stage) -> Link:
+    term, special = (run.of(x) for x in mine.inputs)
+    total = number(mine.output.total, other.output.total, signed=True)
+    run.argument.derive("multiply", "products with their signs are the same", [total], [*term])
+    return _encoded(run, mine, other, [total, term.exponent, term.sign], special)
+
+
+def _encoded(run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], special: Link) -> Link:
+    (_, rounded, lane), (_, other_rounded, code) = mine.output, other.output
+    link = round_and_encode(
+        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code)
+    )
+    run.add(lane, link)
+    return link
+
+
+def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
+    codes = [run.of(x) for x in mine.inputs]
+    link = add_codes(run.argument, codes, mine.output, other.output, other.given["rho"])
+    run.add(mine.output.result, link)
+    return link
+
+
+_LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
+    "convert": _convert,
+    "zero": _zero,
+    "decode": _decode,
+    "classify": _classify,
+    "multiply": _multiply,
+    "addend": _multiply,
+    "largest": _largest,
+    "accumulate": _accumulate,
+    "as_term": _as_term,
+    "round": _round,
+    "round_product": _round_product,
+    "add": _add,
+}
+
+
+__all__ = ["Simulation", "simulate"]
