@@ -14,6 +14,8 @@ import z3
 
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
+from mmaformal.proof.failure import place as place_of_argument
+from mmaformal.proof.interfaces import UNCUT, Ways
 from mmaformal.proof.kernel import (
     Inference,
     Lemma,
@@ -22,12 +24,19 @@ from mmaformal.proof.kernel import (
     Theorem,
     cache_of,
     demand,
+    demand_proved,
     lemmas_of,
     prove,
 )
 from mmaformal.proof.kernel import Rule as Rule
 from mmaformal.solver.answers import Obligation, Proof
 from mmaformal.solver.asking import Asker, Cut, cut_away
+from mmaformal.solver.portfolio import Outcome
+
+#: Seconds for each way to cut a claim, round after round; in the last they share what is left.
+_ROUNDS = (1.0, 5.0, 25.0, None)
+#: Seconds for the first way at once: most claims are proved that way, and some take long.
+_FIRST = 25.0
 
 FIXED_POINT = Rule(
     "fixed point",
@@ -37,7 +46,7 @@ FIXED_POINT = Rule(
 
 
 class Composing(Theorem):
-    """A theorem whose claims are proved when they are made, each once; what is cut is told with each claim."""
+    """A theorem whose claims are proved when they are made, each once; what is cut is computed for each claim."""
 
     connectives = True
     simplified = True
@@ -48,6 +57,7 @@ class Composing(Theorem):
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
+        self._worked: dict[str, int] = {}  #: by the place of a claim, the way in which it was proved last
 
     def _infer(
         self,
@@ -76,17 +86,76 @@ class Composing(Theorem):
         statement: str,
         claim: z3.BoolRef,
         using: Iterable[z3.BoolRef] = (),
-        cut: Iterable[z3.ExprRef] = (),
+        hint: Iterable[z3.ExprRef] = (),
     ) -> z3.BoolRef:
-        """The claim, proved from claims proved before (`using`), for any value of what is `cut`.  Raises
-        NotProvedError."""
+        """The claim, proved from claims proved before (`using`), cut in one of several ways (`interfaces.Ways`).
+
+        What is cut may have any value, so whichever way is proved proves the claim.  A `hint` is what to cut where no
+        computed way is proved, or not as soon.  Raises NotProvedError, which is `refuted` only if the claim is, uncut.
+        """
         using = tuple(using)
         if claim.get_id() not in self.steps:
-            self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut)
-            self.inferences.append(Inference(using, (claim,)))
+            self._prove_some_way(name, statement, claim, using, hint)
+            self._inferences.append(Inference(using, (claim,)))
             self.steps[claim.get_id()] = using, claim
         self.named[name] = claim
         return claim
+
+    def _prove_some_way(
+        self,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        using: Sequence[z3.BoolRef],
+        hint: Iterable[z3.ExprRef],
+    ) -> None:
+        """Ask one way after another, for longer each round, beginning with the one that was proved here before, or else
+        with the hint, or uncut: that one has longer than the others at once."""
+        argued, refuted, why = place_of_argument(), set[int](), "no time was left"
+        ways, shown = Ways([*using, claim], hint), None
+        for limit in _ROUNDS:
+            for n, (way, cut) in enumerate(ways.beginning_with(self._worked.get(argued))):
+                if way in refuted or self.asker.left <= 0:
+                    continue
+                seconds = (
+                    max(limit, _FIRST)
+                    if limit and n == 0
+                    else limit or self.asker.left / max(ways.count - len(refuted), 1)
+                )
+                lemma, outcome = self._attempt(name, statement, claim, using, cut, seconds)
+                if outcome.verdict == "unsat":
+                    self._worked[argued] = way
+                    self._settle([lemma])
+                    return
+                if outcome.verdict == "sat" and way == UNCUT:
+                    demand_proved(self.asker, self, lemma, outcome)
+                elif outcome.verdict == "sat":
+                    shown = lemma, outcome
+                    refuted.add(way)
+                else:
+                    why = outcome.why
+        unsettled = Outcome("unknown", "", "", 0.0, why=why)
+        lemma, _ = self._attempt(name, statement, claim, using, [], 0.0)
+        demand_proved(self.asker, self, lemma, unsettled, shown)
+
+    def _attempt(
+        self,
+        name: str,
+        statement: str,
+        claim: z3.BoolRef,
+        using: Sequence[z3.BoolRef],
+        cut: Sequence[z3.ExprRef],
+        seconds: float,
+    ) -> tuple[Lemma, Outcome]:
+        """A lemma of the claim, and what a solver says of it; it is kept only if it was proved."""
+        before = set(self.lemmas)
+        links, given = [Link(claim)], [Link(each) for each in using]
+        (lemma,) = super()._infer(name, statement, links, given, cut)
+        outcome = cache_of(self.asker).attempt(self.asker, lemma, seconds)
+        if outcome.verdict != "unsat":
+            for key in self.lemmas.keys() - before:
+                del self.lemmas[key]
+        return lemma, outcome
 
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
         cache = cache_of(self.asker)

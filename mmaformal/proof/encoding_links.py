@@ -1,4 +1,4 @@
-"""What the interfaces of single stages have to say to each other in the two wings (`facts/*/equal.py`).
+"""What the interfaces of single stages have to say to each other in the two wings (`simulation`, `facts/*/equal.py`).
 
 No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
 """

@@ -13,16 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import z3
 
 from mmaformal.display import ShortRepr, clipped
 from mmaformal.lanes import Flag, Lane
 from mmaformal.solver.answers import Answer, Failed, Fails, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import Deadline
 from mmaformal.solver.evidence import digest
+from mmaformal.solver.portfolio import Outcome
 from mmaformal.solver.script import smtlib
+
+if TYPE_CHECKING:
+    from mmaformal.proof.kernel import Lemma, Theorem
 
 #: Seconds for the values of a claim that was refuted before.
 _PATIENCE = 5.0
@@ -144,6 +149,22 @@ def examine(
             _value(term, outcome.model[str(constant)]),
         )
         for term, constant in cut
+    )
+
+
+def failure_of(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> Failure:
+    """What a proof ended at: a lemma that was refuted, with values, or not settled."""
+    refuted = outcome.verdict == "sat"
+    terms = {constant.get_id(): term for term, constant in lemma.cut}
+    cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]
+    return Failure(
+        lemma.stage,
+        lemma.statement,
+        refuted=refuted,
+        why=outcome.why,
+        place=lemma.place,
+        values=examine(asker, lemma.refuted, cut, theorem.interfaces()) if refuted else (),
+        script=smtlib([lemma.refuted]),
     )
 
 

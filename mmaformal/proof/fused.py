@@ -38,7 +38,7 @@ def prove_largest(
             at_most = [z3.ULE(e, tree) for e in leaves]
             equal = [e == tree for e in leaves]
             text = f"{what}: the largest is one of {len(leaves)}, and none is above it"
-            proving.claim(f"{what} largest", text, z3.And(*at_most, z3.Or(equal)), cut=leaves)
+            proving.claim(f"{what} largest", text, z3.And(*at_most, z3.Or(equal)), hint=leaves)
             return at_most, equal
         half = len(leaves) // 2
         parts = [(tree.arg(1), leaves[:half]), (tree.arg(2), leaves[half:])]
@@ -48,7 +48,7 @@ def prove_largest(
             f"{what} larger of two",
             text,
             z3.And(*(z3.ULE(side, tree) for side in sides), z3.Or([side == tree for side in sides])),
-            cut=[side for side in sides if not z3.is_bv_value(side)],
+            hint=[side for side in sides if not z3.is_bv_value(side)],
         )
         at_most, some = [], []
         for top, part in parts:

@@ -19,16 +19,16 @@ that nothing gives, and a solver finds it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
 import z3
 
 from mmaformal.lanes import Flag, Lane
-from mmaformal.proof.failure import Failure, examine, place
+from mmaformal.proof.failure import failure_of, place
 from mmaformal.solver.answers import Obligation, Proof, made_by
-from mmaformal.solver.asking import Asker, Cut, constants_of, opposite, restated
+from mmaformal.solver.asking import Asker, Cut, opposite, restated
 from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -158,13 +158,18 @@ class Theorem:
     def __init__(self) -> None:
         #: by what is refuted; conclusions by what they say, too
         self.lemmas: dict[tuple[int, str], Lemma] = {}
-        self.inferences: list[Inference] = []
+        self._inferences: list[Inference] = []
         self.composition: Lemma | None = None
         self.conclusion: z3.BoolRef | None = None
         self._given = z3.BoolVal(True)  #: what the conclusion is given under
         #: the interfaces that terms are, by name: asked for when a proof has failed
         self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
         self.rules: list[Rule] = []  #: those that the conclusion rests on
+
+    @property
+    def inferences(self) -> tuple[Inference, ...]:
+        """What was inferred, and assumed: only `assume`, `derive` and `split`, and rules, add to it."""
+        return tuple(self._inferences)
 
     def rests_on(self, rule: Rule) -> None:
         """The proof will tell the rule."""
@@ -181,7 +186,7 @@ class Theorem:
         self._look_at([link])
         if link.defined:
             raise ArgumentError("what is assumed of the inputs is a claim, and determines nothing")
-        self.inferences.append(Inference((), (link.said,), assumed=what))
+        self._inferences.append(Inference((), (link.said,), assumed=what))
         return link
 
     def derive(
@@ -212,7 +217,7 @@ class Theorem:
             each_value_of=each_value_of,
             alone=alone,
         )
-        self.inferences.append(Inference([link.said for link in given], [link.said for link in links]))
+        self._inferences.append(Inference([link.said for link in given], [link.said for link in links]))
         return links
 
     def split(
@@ -227,7 +232,7 @@ class Theorem:
         self._look_at([*links, *given])
         claims = [link.said for link in links]
         self._infer("cases", statement, [Link(z3.Or(claims))], given, terms)
-        self.inferences.append(Inference([link.said for link in given], claims, cases=True))
+        self._inferences.append(Inference([link.said for link in given], claims, cases=True))
 
     def _look_at(self, links: Iterable[Link]) -> None:
         """Raises ArgumentError for links of lanes and flags whose rules are no lemmas here: of any, but in an
@@ -257,19 +262,8 @@ class Theorem:
             values = [((each_value_of, z3.BitVecVal(value, bits)),) for value in range(1 << bits)]
         for pairs in values:
             refuted, cut = self._cut(goal, inputs, given, pairs)
-            lemmas.append(
-                self._add(
-                    Lemma(
-                        stage,
-                        statement,
-                        refuted=refuted,
-                        hard=alone,
-                        place=where,
-                        cut=cut,
-                        simplified=self.simplified,
-                    )
-                )
-            )
+            lemma = Lemma(stage, statement, refuted, alone, where, cut, self.simplified)
+            lemmas.append(self._add(lemma))
         return lemmas
 
     def _cut(
@@ -359,9 +353,11 @@ class _Propositions:
             self._name(claim)
 
     def _name(self, claim: z3.BoolRef) -> None:
-        self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
+        if claim.get_id() not in self._of:  # one that is told twice has one name
+            self._of[claim.get_id()] = claim, z3.Bool(f"p{len(self._of)}")
 
     def __call__(self, claim: z3.BoolRef) -> z3.BoolRef:
+        demand(claim.ctx is z3.main_ctx(), "a claim is of another z3 context, where ids are of other terms")
         if self._connectives and (z3.is_true(claim) or z3.is_false(claim)):
             return claim
         if claim.get_id() not in self._of:
@@ -393,10 +389,8 @@ def _about(claim: z3.BoolRef) -> z3.BoolRef:
     if z3.is_and(claim):
         parts = [_about(each) for each in claim.children()]
         return z3.BoolVal(True) if any(map(z3.is_true, parts)) else z3.Or(parts)
-    if z3.is_or(claim):  # not p or q
-        given = [each.arg(0) for each in claim.children() if z3.is_not(each)]
-        if len(given) < claim.num_args():
-            return conjunction(given)
+    if z3.is_or(claim) and not all(map(z3.is_not, claim.children())):  # not p or q
+        return conjunction(each.arg(0) if z3.is_not(each) else _about(each) for each in claim.children())
     return z3.BoolVal(True)
 
 
@@ -444,6 +438,8 @@ class LemmaCache:
         self._by_script: dict[str, Obligation] = {}
         self._met: dict[int, z3.BoolRef] = {}  #: premises that something meets
         self._by_formula: dict[int, tuple[z3.BoolRef, Obligation]] = {}  #: of those that are simplified first
+        #: of those that were attempted and not proved, with the seconds given
+        self._failed: dict[int, tuple[z3.BoolRef, Outcome, float]] = {}
 
     def settle(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
         """The obligation of a lemma, in its own words, after proving it if it is new.  Raises NotProvedError."""
@@ -466,17 +462,28 @@ class LemmaCache:
         raise NotProvedError(f"something meets the premises, {text},", "unknown", outcome.why, "premises")
 
     def attempt(self, asker: Asker, lemma: Lemma, limit: float) -> Outcome:
-        """Try for so many seconds to prove a lemma that is simplified first; what is proved is known from then on."""
+        """Try for so many seconds to prove a lemma that is simplified first; what came of it is known from then on."""
+        key = lemma.refuted.get_id()
+        if key in self._by_formula:
+            known = self._by_formula[key][1]
+            return Outcome("unsat", known.solver, known.version, 0.0)
+        if key in self._failed:
+            _, outcome, before = self._failed[key]
+            if outcome.verdict == "sat" or limit <= before:
+                return outcome
+        given = min(limit, asker.left)
         outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], limit=limit, whole=False)
         if outcome.verdict == "unsat":
-            self._by_formula[lemma.refuted.get_id()] = lemma.refuted, asker.proved[-1]
+            self._by_formula[key] = lemma.refuted, asker.proved[-1]
+        else:
+            self._failed[key] = lemma.refuted, outcome, given
         return outcome
 
     def _as_it_is(self, asker: Asker, theorem: Theorem, lemma: Lemma) -> Obligation:
         script = self._scripts[lemma]
         if script not in self._by_script:
             outcome = asker.decide(name_of(lemma, script), lemma.statement, script, whole=False)
-            _demand(asker, theorem, lemma, outcome)
+            demand_proved(asker, theorem, lemma, outcome)
             self._by_script[script] = asker.proved[-1]
         return self._by_script[script]
 
@@ -484,33 +491,26 @@ class LemmaCache:
         key = lemma.refuted.get_id()
         if key not in self._by_formula:
             outcome = asker.satisfy(lemma.stage, lemma.statement, [lemma.refuted], whole=False)
-            _demand(asker, theorem, lemma, outcome)
+            demand_proved(asker, theorem, lemma, outcome)
             self._by_formula[key] = lemma.refuted, asker.proved[-1]
         return self._by_formula[key][1]
 
 
-def _demand(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> None:
+def demand_proved(
+    asker: Asker,
+    theorem: Theorem,
+    lemma: Lemma,
+    outcome: Outcome,
+    shown: tuple[Lemma, Outcome] | None = None,
+) -> None:
+    """Raises NotProvedError unless a lemma's outcome is a proof; the asker can tell why, from then on.
+
+    What it tells is of the lemma that is `shown`, if there is another one: the same claim, cut and refuted.
+    """
     if outcome.verdict != "unsat":
-        asker.failed = partial(_failure, asker, theorem, lemma, outcome)
+        asker.failed = partial(failure_of, asker, theorem, *(shown or (lemma, outcome)))
         stage = "" if lemma.simplified else lemma.stage
         raise NotProvedError(lemma.statement, outcome.verdict, outcome.why, stage)
-
-
-def _failure(asker: Asker, theorem: Theorem, lemma: Lemma, outcome: Outcome) -> Failure:
-    refuted = outcome.verdict == "sat"
-    terms = {constant.get_id(): term for term, constant in lemma.cut}
-    cut = [(terms.get(constant.get_id(), constant), constant) for constant in constants_of(lemma.refuted)]
-    values = examine(asker, lemma.refuted, cut, theorem.interfaces()) if refuted else ()
-    script = smtlib([lemma.refuted])
-    return Failure(
-        lemma.stage,
-        lemma.statement,
-        refuted=refuted,
-        why=outcome.why,
-        place=lemma.place,
-        values=values,
-        script=script,
-    )
 
 
 _CACHES: WeakKeyDictionary[Portfolio, LemmaCache] = WeakKeyDictionary()
@@ -546,13 +546,32 @@ def lemmas_of(theorem: Theorem) -> list[Lemma]:
     return [*(lemma for lemma in theorem.lemmas.values() if lemma is not last), last]
 
 
-def gathered(digests: Sequence[str], proved: Sequence[Obligation]) -> Proof | None:
-    """The proof of a theorem from its lemmas' scripts, by their digests, wherever they were proved; None if one was
-    not.  `digests` are those of `lemmas_of`."""
+@dataclass(frozen=True)
+class Digests:
+    """Those of the scripts of a theorem's lemmas, for other processes.  `digests_of` alone makes them."""
+
+    lemmas: tuple[str, ...]  #: the conclusion's last
+    rules: tuple[str, ...]
+    key: InitVar[object] = None
+
+    def __post_init__(self, key: object) -> None:
+        if key is not _KEY:
+            raise TypeError("digests are made of a theorem, by digests_of")
+
+
+def digests_of(theorem: Theorem, scripts: Scripts) -> Digests:
+    """What `gathered` takes.  Raises ArgumentError for a theorem that has no conclusion, or premises."""
+    demand(not theorem.premises[0], "a proof that is gathered is for all inputs, under no premises")
+    lemmas = tuple(digest(scripts[lemma]) for lemma in lemmas_of(theorem))
+    return Digests(lemmas, tuple(dict.fromkeys(map(str, theorem.rules))), key=_KEY)
+
+
+def gathered(theorem: Digests, proved: Sequence[Obligation]) -> Proof | None:
+    """The proof of a theorem from its lemmas, wherever they were proved; None if one was not."""
     by_digest = {obligation.digest: obligation for obligation in proved}
-    if not digests or any(each not in by_digest for each in digests):
+    if any(each not in by_digest for each in theorem.lemmas):
         return None
-    return Proof(_each_once([by_digest[each] for each in digests]), key=_KEY)
+    return Proof(_each_once([by_digest[each] for each in theorem.lemmas]), theorem.rules, key=_KEY)
 
 
 def _each_once(obligations: Sequence[Obligation]) -> tuple[Obligation, ...]:

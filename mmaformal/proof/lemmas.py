@@ -93,9 +93,10 @@ class Argument(Theorem):
 
     def _look_at(self, links: Iterable[Link]) -> None:
         """The rules of the trace are lemmas, so that each lane is in its range, operation by operation."""
-        tracers = [node.tracer for link in links for nodes in (link.lanes, link.flags) for node in nodes]
-        if any(tracer is not self._tracer for tracer in tracers):
+        nodes = [node for link in links for each in (link.lanes, link.flags) for node in each]
+        if any(node.tracer is not self._tracer for node in nodes):
             raise ArgumentError("a lane is of another trace, whose rules are no lemmas here")
+        self._tracer.own(*nodes)
 
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()

@@ -43,14 +43,14 @@ class Theory(Composing):
 
     def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
-        self.theorems: dict[int, z3.BoolRef] = {}  #: by the claim's id
+        self._theorems: dict[int, z3.BoolRef] = {}  #: by the claim's id
 
     def theorem(self, statement: str, claim: z3.BoolRef) -> z3.BoolRef:
         """The claim, concluded from those proved since the last theorem, and the theorems.  Raises NotProvedError."""
         self.conclude(statement, claim)
         self.steps.clear()
-        self.inferences.clear()
-        for each in (*self.theorems.values(), claim):
+        self._inferences.clear()
+        for each in (*self._theorems.values(), claim):
             self._add_theorem(each)
         return claim
 
@@ -80,13 +80,13 @@ class Theory(Composing):
 
     def proves(self, statement: z3.BoolRef) -> bool:
         """Whether it is a theorem."""
-        return statement.get_id() in self.theorems
+        return statement.get_id() in self._theorems
 
     def _add_theorem(self, claim: z3.BoolRef) -> None:
-        self.theorems[claim.get_id()] = claim
+        self._theorems[claim.get_id()] = claim
         if self.steps.get(claim.get_id(), ((claim,), claim))[0]:  # not claimed, or under premises
             self.steps[claim.get_id()] = (), claim
-            self.inferences.append(Inference((), (claim,)))
+            self._inferences.append(Inference((), (claim,)))
 
 
 def _is_constant(term: z3.ExprRef) -> bool:

@@ -11,7 +11,7 @@ import pytest
 import z3
 
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
-from mmaformal.encodings.smt import fda, sfma
+from mmaformal.encodings.smt import sfma, stages
 from mmaformal.proof.failure import Failure, examine, named
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.asking import Asker
@@ -29,8 +29,8 @@ def solved(path: Path) -> z3.CheckSatResult:
 def test_a_refuted_lemma_is_told_with_its_line_and_its_interfaces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    align = fda.align
-    monkeypatch.setattr(fda, "align", lambda *given: align(*given) ^ 1)
+    align = stages.align
+    monkeypatch.setattr(stages, "align", lambda *given: align(*given) ^ 1)
     answer = prove_encodings(SMALL)
     assert isinstance(answer, Fails)
     failure = answer.failure

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import importlib
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,19 @@ from proofs import NOTHING, answered
 import mmaformal
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS
-from mmaformal.lanes import Lane, LaneError, Tracer
+from mmaformal.lanes import Lane, LaneError, Range, Tracer
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import (
     ArgumentError,
+    Digests,
     Inference,
     Link,
     NotProvedError,
+    Scripts,
     Theorem,
     by_rule,
     conjunction,
+    digests_of,
     direct,
     gathered,
     prove,
@@ -36,9 +39,9 @@ from mmaformal.proof.kernel import (
 )
 from mmaformal.proof.lemmas import Argument, condition, number
 from mmaformal.proof.rules import Instance, Theory, instance
-from mmaformal.solver.answers import Equal, Holds, Obligation
+from mmaformal.solver.answers import Equal, Holds, Obligation, Proof
 from mmaformal.solver.asking import Asker, cut_away, obligation, opposite, renamed, restated
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
 
 X, Y = z3.BitVecs("x y", 8)
@@ -129,6 +132,36 @@ def test_the_range_of_a_lane_is_a_premise() -> None:
                 attempt()
     with pytest.raises(ArgumentError, match="may wrap"):
         Argument(Tracer(strict=False))
+
+
+def of_another_range(tracer: Tracer) -> Lane:
+    lane = tracer.input(z3.BitVec("t", 2), np.arange(4))
+    lane.range = Range(0, 2)
+    return lane
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda tracer: Lane(tracer, "input", (), Range(0, 2), z3.BitVec("t", 2), np.arange(3)),
+        of_another_range,
+    ],
+)
+def test_the_range_of_a_lane_is_its_tracers(make: Callable[[Tracer], Lane]) -> None:
+    """Nobody has proved that of two bits it is never 3 that there are."""
+    tracer = Tracer()
+    lane = make(tracer)
+    for attempt in (lambda: about_range(Argument(tracer), lane), lambda: lane + 1, lambda: lane < 1):
+        with pytest.raises(LaneError, match="did not make"):
+            attempt()
+
+
+def test_what_may_wrap_has_no_range() -> None:
+    tracer = Tracer(strict=False)
+    lane = tracer.input(z3.BitVec("t", 64), np.arange(4)) * 3
+    tracer.strict = True  # type: ignore[misc]
+    with pytest.raises(LaneError, match="did not make"):
+        about_range(Argument(tracer), lane)
 
 
 def test_lanes_of_two_tracers_are_not_put_together() -> None:
@@ -277,6 +310,62 @@ def test_a_function_is_no_operation_of_its_name() -> None:
     assert smtlib([X * Y == Y * X])
 
 
+@pytest.mark.parametrize("make", [Theorem, lambda: Composing(Forgetful())])
+def test_a_claim_that_is_told_twice_has_one_name(make: Callable[[], Theorem]) -> None:
+    """Else its second name is the next claim's too: x - x = 0 was x = y."""
+    known, wrong = X - X == 0, X == Y
+    for whole in ([known, known, wrong], [known, known, known, wrong], [known, wrong, known]):
+        assert concluded(make(), known, known, whole)
+        with pytest.raises(NotProvedError):
+            concluded(make(), known, wrong, whole)
+
+
+def concluded(made: Theorem, known: z3.BoolRef, claim: z3.BoolRef, whole: Sequence[z3.BoolRef]) -> Proof:
+    made.derive("step", "it is known", [Link(known)])
+    made.conclude("so", claim, whole)
+    return prove(Forgetful(), made)
+
+
+V0, BOUND = z3.BitVecs("v0 bound", 8)
+
+
+def test_constants_under_a_quantifier_are_not_overlooked() -> None:
+    """x = 1 and v0 = 2 is satisfiable; it was taken for v0 = 1 and v0 = 2, since the walk did not see the second v0."""
+    asker = Forgetful()
+    for first in (V0, X):
+        with pytest.raises(ValueError, match="a quantifier"):
+            asker.satisfy("so", "not both", [z3.And(first == 1, z3.Exists([BOUND], V0 == 2))])
+    assert not asker.proved
+    with pytest.raises(ValueError, match="a quantifier"):
+        smtlib([z3.ForAll([BOUND], BOUND == BOUND)])
+    with pytest.raises(ValueError, match="a quantifier"):
+        Composing(Forgetful()).claim("so", "so", z3.Or(X + 1 != 1, z3.ForAll([BOUND], V0 != 2)), (), [X + 1])
+
+
+def test_a_constructor_is_no_constant_of_its_name() -> None:
+    """Colours called x and y are two, whatever the numbers x and y are."""
+    _, (x, y) = z3.EnumSort("colour", ["x", "y"])
+    with pytest.raises(ValueError, match="neither a constant nor a value"):
+        smtlib([z3.And(X == Y, x != y)])
+    assert smtlib([z3.And(z3.And([]), z3.Not(z3.Or([])), z3.BoolVal(True), X == Y)])
+
+
+def test_terms_of_another_context_are_not_taken_for_those_of_their_ids() -> None:
+    """An id is a term's within its context; a claim was another one's proposition."""
+    other = z3.Context()
+    known = X - X == 0
+    made, wrong = Theorem(), []
+    made.derive("step", "x - x = 0", [Link(known)])
+    while not wrong or wrong[-1].get_id() < known.get_id():
+        wrong.append(z3.Not(wrong[-1]) if wrong else z3.Bool("wrong", other))
+    with pytest.raises(ArgumentError, match="another z3 context"):
+        made.conclude("so", wrong[-1])
+    q = z3.BitVec("q", 8, other)
+    for attempt in (lambda: smtlib([q == 1]), lambda: Forgetful().satisfy("so", "so", [q != q])):
+        with pytest.raises(ValueError, match="another z3 context"):
+            attempt()
+
+
 def test_a_script_has_one_meaning_for_each_name() -> None:
     for two in (
         [z3.Bool("x"), X == 0],
@@ -303,7 +392,6 @@ def test_of_nothing_there_is_no_proof() -> None:
     for attempt in attempts:
         with pytest.raises(ArgumentError, match="nothing"):
             attempt()
-    assert gathered([], []) is None
 
 
 NO_CLAIM = z3.And([])
@@ -334,6 +422,33 @@ def test_only_the_asker_makes_an_obligation() -> None:
             obligation("p", "p", "(assert p)", Outcome(verdict, "z3", "1", 0.0))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no solver"):
         obligation("p", "p", "(assert p)", Outcome("unsat", "", "", 0.0))
+
+
+def test_an_answer_is_to_the_script_that_was_asked() -> None:
+    """Answers in another order than the questions prove nothing."""
+    scripts = [smtlib([each]) for each in (X != X, X != Y)]
+    with Portfolio(["z3"]) as portfolio:
+        outcomes = [portfolio.ask(script, {}, 10.0) for script in scripts]
+    assert [each.verdict for each in outcomes] == ["unsat", "sat"]
+    assert obligation("so", "x is x", scripts[0], outcomes[0])
+    with pytest.raises(ValueError, match="another script"):
+        obligation("so", "x is y", scripts[1], outcomes[0])
+
+
+def test_what_is_proved_has_no_subclasses() -> None:
+    for of in (Proof, Obligation):
+        with pytest.raises(TypeError, match="no subclasses"):
+            type("Mine", (of,), {"__post_init__": lambda self, key: None})
+
+
+def test_only_ways_to_infer_add_inferences() -> None:
+    made, theory = Theorem(), Theory(Forgetful())
+    with pytest.raises(AttributeError):
+        made.inferences.append(Inference((), (X == Y,)))  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        made.inferences = (Inference((), (X == Y,)),)  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        theory.theorems  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_a_proof_is_made_of_obligations() -> None:
@@ -371,6 +486,9 @@ LOW, HIGH = z3.ULT(X, 3), z3.UGT(X, 3)
          z3.And(z3.Implies(z3.And(LOW, HIGH), X == 77), z3.Implies(X == 1, X + 1 == 2))),
         (z3.Or(z3.Not(z3.And(LOW, HIGH)), X == 77), z3.Or(z3.Not(X == 1), X + 1 == 2)),
         (z3.Or(z3.Not(LOW), z3.Not(HIGH), X == 77), z3.Or(z3.Not(LOW), z3.Not(HIGH))),
+        (z3.Or(z3.Not(LOW), z3.Implies(HIGH, X == 77)), z3.Or(z3.Not(LOW), z3.Implies(X == 1, X + 1 == 2))),
+        (z3.Or(z3.Implies(LOW, Y == 1), z3.Implies(HIGH, X == 77)),
+         z3.Or(z3.Implies(LOW, X == 1), z3.Implies(X < 3, X != 4))),
     ],
 )  # fmt: skip
 def test_premises_inside_a_conclusion_are_met(nothing: z3.BoolRef, something: z3.BoolRef) -> None:
@@ -500,10 +618,30 @@ def test_the_last_obligation_is_the_last_conclusion() -> None:
         made.append(theorem)
     proof = prove(Forgetful(), *made)
     assert proof.obligations[-1].statement.endswith("it is zero")
-    first, last = answered("p", "p", "(assert p)"), answered("q", "q", "(assert q)")
-    again = gathered([first.digest, last.digest, first.digest], [first, last])
+    again = gathered(digests_of(made[0], Scripts()), proof.obligations)
     assert again is not None
-    assert again.obligations[-1] == first
+    assert again.obligations[-1].statement.endswith("it is zero")
+
+
+def test_what_is_gathered_is_a_theorem() -> None:
+    """Without its conclusion, or without its premises, it would be another one."""
+    with pytest.raises(TypeError, match="made of a theorem"):
+        Digests((NOTHING.digest,), ())
+    with pytest.raises(TypeError, match="made of a theorem"):
+        dataclasses.replace(digests_of(small_theorem(), Scripts()), lemmas=())
+    with pytest.raises(ArgumentError, match="without a conclusion"):
+        digests_of(Theorem(), Scripts())
+    made = Theorem()
+    of_nothing(made, X == Y)
+    with pytest.raises(ArgumentError, match="no premises"):
+        digests_of(made, Scripts())
+
+
+def small_theorem() -> Theorem:
+    made = Theorem()
+    made.derive("step", "x is x", [Link(X == X)])
+    made.conclude("x is x", X == X)
+    return made
 
 
 def test_other_words_are_of_the_same_evidence() -> None:

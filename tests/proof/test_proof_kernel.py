@@ -20,9 +20,12 @@ from mmaformal.proof.kernel import (
     Inference,
     Link,
     NotProvedError,
+    Rule,
+    Scripts,
     Theorem,
     by_rule,
     composition,
+    digests_of,
     direct,
     gathered,
     lemmas_of,
@@ -409,12 +412,17 @@ def test_proofs_are_put_together_with_the_last_conclusion_last() -> None:
 
 
 def test_a_proof_is_gathered_of_all_its_lemmas() -> None:
-    p, q = obligation("p"), obligation("q")
-    assert gathered([p.digest, q.digest], [q]) is None
-    assert gathered([], [p]) is None
-    proof = gathered([p.digest, q.digest, p.digest], [q, p])
+    made = Theorem()
+    made.derive("step", "a term is itself", [Link(X == X)])
+    made.conclude("so", Link(X == X))
+    made.rests_on(Rule("so", "it is so"))
+    digests, (first, last) = digests_of(made, Scripts()), prove(Forgetful(), made).obligations
+    assert gathered(digests, [last]) is None
+    assert gathered(digests, [first]) is None
+    proof = gathered(digests, [last, obligation("p"), first])
     assert proof is not None
-    assert [each.name for each in proof.obligations] == ["q", "p"]
+    assert proof.obligations == (first, last)
+    assert proof.rules == ("so: it is so",)
 
 
 def test_the_conclusion_is_the_last_lemma() -> None:
@@ -431,5 +439,8 @@ def test_a_claim_is_proved_once_and_with_its_premises() -> None:
     assert proving.claim("again", "so", z3.ULT(X, 3)) is not None
     with pytest.raises(NotProvedError, match="from all of these"):
         proving.conclude("x is smaller", z3.ULT(X, 3))
+    proving.claim(
+        "cut", "so", z3.Extract(0, 0, DOUBLE) == 0, (), [DOUBLE]
+    )  # not of any term, but of that one
     with pytest.raises(NotProvedError):
-        proving.claim("cut", "so", z3.Extract(0, 0, DOUBLE) == 0, (), [DOUBLE])
+        proving.claim("false", "so", z3.Extract(0, 0, DOUBLE) == 1, (), [DOUBLE])
