@@ -10,7 +10,6 @@ arXiv 2502.15999).  Where two numbers are added at a time (gps, sfma, the sorted
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -116,8 +115,3 @@ PROPERTY = Property(
     "the carry bits that the largest significands need hold every partial sum, and no fewer do",
     answer,
 )
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ every other claim is proved of the SMT wing (`facts/amx_claims`), and its `Holds
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 
@@ -243,14 +242,3 @@ def _operation(operation: Operation, name: str, model: Mapping[str, int]) -> Amx
     state = AmxState(x.ljust(SIZES["x"], b"\0"), y.ljust(SIZES["y"], b"\0"), z.ljust(SIZES["z"], b"\0"))
     note = f"element 0 of row 0 becomes {fmt.text(became)}, by the table {fmt.text(expected)}"
     return AmxWitness(name, operand, state, note)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.amx` is `mmaformal amx`."""
-    from mmaformal.cli import main as command
-
-    return command(["amx", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

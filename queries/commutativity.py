@@ -5,7 +5,6 @@ Where A and B have different formats, the instruction is compared with the one w
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
@@ -56,8 +55,3 @@ PROPERTY = Property(
     answer,
     about=lambda spec: (spec, relation(spec).right),
 )
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

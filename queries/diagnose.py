@@ -12,7 +12,6 @@ tells apart are one class where a proof says so; others are told as not told apa
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from pathlib import Path
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import SummaryRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
 from mmaformal.queries.orders import Ordered, ordered
@@ -43,7 +42,7 @@ _LISTED, _SHOWN = 8, 3
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(ShortRepr):
+class Diagnosis(SummaryRepr):
     """What explains a recording, and what was tried."""
 
     classes: tuple[Explanation, ...]
@@ -311,9 +310,3 @@ class _Search:
         if not self.exact and self.near:
             blocks = (Recorded.of(block, self.types, self.given.terms) for block in self.given.blocks(_ROWS))
             self.nearest = nearest_of(self.rows, blocks, self.near)
-
-
-if __name__ == "__main__":
-    from mmaformal.cli import main as command
-
-    sys.exit(command(["diagnose", *sys.argv[1:]]))

@@ -11,7 +11,6 @@ those that reproduce them, on all.  Structures that explain every element are on
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import ShortRepr, SummaryRepr, counted
 from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
@@ -59,7 +58,7 @@ class Miss(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class GemmDiagnosis(ShortRepr):
+class GemmDiagnosis(SummaryRepr):
     """What explains a product, and what was tried."""
 
     structures: tuple[Structure, ...]  #: each explains every element; no two are known to be one function
@@ -370,9 +369,3 @@ def differ(x: Codes, y: Codes, fmt: Format) -> NDArray[np.bool_]:
 
 def _nan(x: Codes, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(is_nan(x.astype(np.int64), fmt))
-
-
-if __name__ == "__main__":
-    from mmaformal.cli import main as command
-
-    sys.exit(command(["diagnose-gemm", *sys.argv[1:]]))

@@ -10,7 +10,6 @@ arithmetic.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -521,14 +520,3 @@ CLAIMS: tuple[Claim[Instruction], ...] = (
         _fails(_terms, "the last place of the smallest is lost", _correct),
     ),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.e9s12` is `mmaformal e9s12`."""
-    from mmaformal.cli import main as command
-
-    return command(["e9s12", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """How far d is from the exact sum: the tightest bound of the form n · 2^(e_max − F) + rounding.
 
-    python -m mmaformal.queries.error_bound hopper HMMA.16816.F32
+    mmaformal prove error-bound hopper HMMA.16816.F32
 
 One step of a fused algorithm rounds S = Σ (aligned terms) once, d = ρ(S), and
 
@@ -24,8 +24,6 @@ the lemmas give the bound is the last obligation.
 
 from __future__ import annotations
 
-import sys
-
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -47,7 +45,3 @@ PROPERTY = Property(
     "in each step d = ρ(S) and |S − exact| ≤ n · 2^(e_max − F), for a number n that no smaller one can replace",
     settle,
 )
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """When is d the exact sum, rounded once; and when is it exact?
 
-    python -m mmaformal.queries.exactness hopper HMMA.16816.F32
+    mmaformal prove exactness hopper HMMA.16816.F32
 
 A step of a fused algorithm rounds its exact sum once (with ρ) if alignment cuts nothing off: if no nonzero term has a
 set bit below 2^(e_max − F).  A condition on exponents alone that is enough: every nonzero term's exponent is at least
@@ -13,7 +13,6 @@ Proved is, of the numbers in the encoding, that a condition on them suffices; th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -102,7 +101,3 @@ PROPERTY = Property(
     "where alignment cuts nothing off, a step's result is its exact sum rounded once, and exact if that is one of ρ's",
     settle,
 )
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,6 @@ smaller (`smallest`).
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -495,14 +494,4 @@ class _Search(Search):
         )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.find_difference ampere hopper HMMA.16816.F32` is `mmaformal diff …`."""
-    from mmaformal.cli import main as command
-
-    return command(["diff", *(sys.argv[1:] if argv is None else argv)])
-
-
 __all__ = ["IncomparableError", "find_difference", "smtlib"]
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,7 +11,6 @@ Models that no input tells apart are proved to be one function, or told as not s
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
-from mmaformal.display import ShortRepr, Tabular, counted
+from mmaformal.display import SummaryRepr, Tabular, counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
@@ -52,7 +51,7 @@ _COMPARING, _LEAST = 0.6, 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Fingerprint(ShortRepr, Tabular):
+class Fingerprint(SummaryRepr, Tabular):
     """Inputs that tell models apart."""
 
     instructions: tuple[Instruction, ...]  #: chained to one K
@@ -80,6 +79,10 @@ class Fingerprint(ShortRepr, Tabular):
                 f"not settled: the time was up before all {counted(len(self.instructions), 'instruction')} were "
                 f"compared; {counted(n, 'input')} found until then, not known to tell all of them apart"
             )
+        if len(self.classes) == 1:
+            return (
+                f"{counted(len(self.instructions), 'instruction')}, one function: no input tells them apart"
+            )
         smallest = "fewer do not" if self.at_least >= n else f"at least {self.at_least}"
         inputs = f"{counted(n, 'input')} {'tells' if n == 1 else 'tell'}"
         return (
@@ -97,7 +100,10 @@ class Fingerprint(ShortRepr, Tabular):
             lines.append(f"input {number}: {case.text}")
         if not self.told_apart:
             return "\n".join([*lines, "give it more time: --timeout"])
-        lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
+        if not self.cases:
+            lines += [f"  {label}" for labels in self.labels for label in labels]
+        else:
+            lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
         for each in self.classes:
             if each.open:
                 lines.append(f"not told apart, nor proved the same: {each.model.text}; {each.open[0].text}")
@@ -315,14 +321,3 @@ def _smaller(specs: Sequence[DotAdd], cases: Sequence[Codes]) -> Iterator[list[C
 
         cases[place] = shrink(specs[0], cases[place], shows)
         yield list(cases)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.fingerprint fp16 fp32` is `mmaformal fingerprint fp16 fp32`."""
-    from mmaformal.cli import main as command
-
-    return command(["fingerprint", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -29,7 +29,7 @@ from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import SummaryRepr, counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.asking_units import Asked, Unit
@@ -43,7 +43,7 @@ from mmaformal.spaces.common import Types
 
 
 @dataclass(frozen=True, repr=False)
-class Identified(ShortRepr):
+class Identified(SummaryRepr):
     """What a unit was found to be, and all that it was asked."""
 
     outcome: Outcome

@@ -1,7 +1,6 @@
-"""How wide an alignment must be so that no bit is ever lost: TensorGauge, Table I.
+"""How wide an alignment must be so that no bit is ever lost: TensorGauge, Table I (tools/docs/lossless_table.py).
 
-    python -m mmaformal.queries.lossless_width hopper HMMA.16816.F32
-    python -m mmaformal.queries.lossless_width            # the table
+    mmaformal prove lossless-width hopper HMMA.16816.F32
 
 Terms are aligned to the largest exponent e_max and F fractional bits are kept.  Nothing is lost of any input if and
 only if F is at least
@@ -16,21 +15,17 @@ terms with which one fewer is not.  The *data path* has two integer bits more, s
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
-import click
 import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.run import run_both
-from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, execute
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable import fda, fdrda, gdfs
 from mmaformal.encodings.smt.blocks import (
@@ -47,7 +42,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.explain import number_text
 from mmaformal.facts.registry import facts_of
-from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32
+from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
@@ -56,10 +51,6 @@ from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
-
-#: What Table I calls FP8 (E5M3): the format that holds both e5m2 and e4m3.  No unit has codes of it.
-e5m3 = Format("e5m3", 9, exponent_bits=5, fraction_bits=3, bias=15, specials=Specials.IEEE, dtype=None)
 
 INTEGER_BITS = 2  #: of a product's significand
 
@@ -226,40 +217,6 @@ def loses_at(width: Width, F: int) -> bool:
     return bool(z3.is_true(z3.simplify(loses(width.top, width.low, F, codes))))
 
 
-# ---- Table I ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """Widths of a data path, without carries: proved, and as the paper has them (None: it does not have the format)."""
-
-    fmt: Format
-    separated: Width
-    fused: Width  #: with an fp32 c
-    paper: tuple[int, int] | None  #: separated, fused
-
-    @property
-    def agrees(self) -> tuple[bool, bool] | None:
-        ours = self.separated.data_path, self.fused.data_path
-        return None if self.paper is None else (ours[0] == self.paper[0], ours[1] == self.paper[1])
-
-
-TABLE_I: tuple[tuple[Format, tuple[int, int] | None], ...] = (
-    (bf16, (522, 522)),
-    (fp16, (80, 178)),
-    (e5m3, (66, 164)),
-    (e5m2, None),
-    (e4m3, None),
-    (e2m1, (6, 132)),
-)
-
-
-def table(proving: Composing) -> Iterator[Row]:
-    """Table I again, every width proved and tight.  Raises NotProvedError."""
-    for fmt, paper in TABLE_I:
-        yield Row(fmt, prove(proving, fmt, fmt, None), prove(proving, fmt, fmt, fp32), paper)
-
-
 # ---- the property ----------------------------------------------------------------------------------------------------
 
 
@@ -347,26 +304,3 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
 PROPERTY = Property(
     "lossless-width", "no step loses a bit of its terms before it rounds their sum once", settle
 )
-
-
-@click.command(help="Table I: bits of the data path, without carries.")
-@options.timeout(600.0)
-def command(timeout: float) -> int:
-    with Relay() as portfolio:
-        proving = Composing(Asker(portfolio, timeout))
-        print("format   SDA  paper   FDA  paper    (bits of the data path, without carries)")
-        for row in table(proving):
-            paper = row.paper or ("–", "–")
-            widths = row.separated.data_path, row.fused.data_path
-            print(f"{row.fmt!s:6} {widths[0]:5} {paper[0]:>6} {widths[1]:5} {paper[1]:>6}", flush=True)
-    return SETTLED
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The property for an instruction, or without arguments Table I."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    return PROPERTY.main(arguments) if arguments else execute(command, arguments, "lossless_width")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -29,6 +29,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.analysis.operands import KINDS, operands_of, scales_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit, weights
 from mmaformal.architectures import Architecture
@@ -46,7 +47,6 @@ from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.find_difference import comparable
 from mmaformal.queries.product_bound import of_instruction
-from mmaformal.queries.unit_table import KINDS, operands_of, scales_of
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
@@ -200,12 +200,14 @@ def max_difference(
     seed: int = 0,
     prove: bool = False,
     timeout: float = 600.0,
+    progress: Callable[[str], None] | None = None,
 ) -> Apart:
     """The largest difference of results, relative to σ: a bound, and the largest that a search found.
 
     x, y, instruction, where: as `find_difference` takes them; the bound is that of all inputs.  `seconds` at most for
     the search, which ends with the best found until then; a kernel that numba compiles, once on a machine, is compiled
-    to its end all the same.  With `prove`, `timeout` seconds more for each of the two bounds.
+    to its end all the same.  With `prove`, `timeout` seconds more for each of the two bounds.  progress: told what is
+    being done.
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
@@ -216,7 +218,11 @@ def max_difference(
     if left.spec == right.spec:
         return Apart(Fraction(0), Fraction(0), 0.0, None, random=0.0)
     bound = units[0].factor(left.k) + units[1].factor(right.k)
+    say = progress or (lambda _: None)
+    if prove:
+        say("proving the bounds")
     proof = _proved(left, right, bound, timeout) if prove else None
+    say("searching; the first time, kernels are compiled")
     allowed, rng = Allowed(left, as_constraints(where)), np.random.default_rng(seed)
     deadline = time.monotonic() + checked_timeout(seconds)
     bests = ((True, best) for best in _search(left, right, units, rng, allowed))
@@ -224,7 +230,7 @@ def max_difference(
     (searched, best), _ = last_within(seconds * _SEARCHING, bests, nothing)
     random = None
     with Deadline(max(deadline - time.monotonic(), 0)):
-        random = _random(left, right, rng)
+        random = _random(left, right, np.random.default_rng([seed, 1]))  # however far the search came
     if best is None:
         return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)

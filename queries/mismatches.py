@@ -13,10 +13,9 @@ is seen.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
-from mmaformal.display import ShortRepr, counted, minimality_lines
+from mmaformal.display import ShortRepr, SummaryRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.chance import Some, beyond_chance
@@ -95,7 +94,7 @@ class Group(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Mismatches(ShortRepr):
+class Mismatches(SummaryRepr):
     """Where a model and a recording differ."""
 
     recording: Recording
@@ -565,14 +564,3 @@ def _seen(
     same_sign = (x ^ y) & d.sign_mask == 0
     yield "one unit in the last place", same_sign & (np.abs(x - y) == 1 << d.ignored_low_bits)
     yield "more than one unit in the last place", np.ones(len(x), np.bool_)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.mismatches FILE` is `mmaformal mismatches FILE`."""
-    from mmaformal.cli import main as command
-
-    return command(["mismatches", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Does d grow with c?  c ≤ c' ⇒ d ≤ d', all else the same.  And with one product?  a·b ≤ a'·b' ⇒ d ≤ d'.
 
-    python -m mmaformal.queries.monotonicity ampere HMMA.16816.F32
+    mmaformal prove monotonicity-in-c ampere HMMA.16816.F32
 
 Multi-term adders break it: a larger c may raise e_max, and then every product loses bits that it had before.  That is
 at most one unit of the finer grid for each product, while c itself gained at least 2^(F − M) of them (M the fraction
@@ -17,7 +17,6 @@ A NaN is neither above nor below anything.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 import z3
@@ -76,8 +75,3 @@ def settle_product(instruction: Instruction, asker: Asker) -> Answer:
 
 ADDEND = Property("monotonicity-in-c", "c ≤ c' ⇒ d ≤ d', all else the same", settle_addend)
 PRODUCT = Property("monotonicity-in-a-product", "a·b ≤ a'·b' ⇒ d ≤ d', all else the same", settle_product)
-
-main = ADDEND.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 from mmaformal.facts.narrow_range import prove_theorem_3_1, prove_theorem_4_1
@@ -63,14 +62,3 @@ def of_theorem(number: str, portfolio: Portfolio, timeout: float = 60.0) -> Answ
         return Holds(question, proving.proof(), asker.elapsed)
 
     return asker.within(question, settle)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.narrow_range` is `mmaformal narrow-range`."""
-    from mmaformal.cli import main as command
-
-    return command(["narrow-range", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,6 @@ scales, and blocks of products change places together with their scales.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
@@ -84,8 +83,3 @@ ACROSS = Property(
     "the order of all products does not matter",
     settle_across,
 )
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

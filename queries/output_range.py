@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -192,8 +191,3 @@ EVERY_NUMBER = Property(
     answer_every_number,
 )
 PROPERTY = NO_NAN
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,7 +15,6 @@ groups take their exponents from the scales: those of products stay where c's go
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
@@ -116,8 +115,3 @@ PROPERTY = Property(
     "finite and above the least normal number",
     answer,
 )
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

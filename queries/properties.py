@@ -69,8 +69,10 @@ PROPERTIES = Properties({each.name: each for each in _ALL})
 def property_named(name: str) -> Property:
     """A property by its name, in any case and with `_` for `-`.
 
-    Raises ValueError for a name that there is not; the message has the nearest ones.
+    Raises ValueError for a name that there is not; the message has the nearest ones.  TypeError for what is no name.
     """
+    if not isinstance(name, str):
+        raise TypeError(f'the property comes first, by its name: prove("sign-symmetry", …), not {name!r}')
     spelled = name.strip().lower().replace("_", "-").replace(" ", "-")
     if spelled in PROPERTIES:
         return PROPERTIES[spelled]

@@ -1,12 +1,11 @@
 """What every property is: a name, a statement about all inputs, and a function that settles it for an instruction.
 
-A file of this folder that states a property has a `PROPERTY` and ends with `main = PROPERTY.main`; `properties` lists
-them all.  An answer is `Holds` with a proof, `Fails` with a witness that both encodings reproduce, or `Unknown`.
+A file of this folder that states a property has a `PROPERTY`; `properties` lists them all.  An answer is `Holds` with
+a proof, `Fails` with a witness that both encodings reproduce, or `Unknown`.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,9 +79,3 @@ class Property(ShortRepr):
             check_order(given.spec)
             answer = replace(answer, proof=by_rule(_RENUMBERED, answer.proof))
         return with_failure(answer, asker)
-
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """`python -m mmaformal.queries.order_independence …` is `mmaformal prove order-independence …`."""
-        from mmaformal.cli import main as command
-
-        return command(["prove", self.name, *(sys.argv[1:] if argv is None else argv)])

@@ -5,28 +5,20 @@
     print(prove_encodings(hopper["HMMA.16816.F32"]))
 
 The executable wing is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are linked to
-those of the SMT wing stage by stage (`facts/*/equal.py`), by lemmas over fresh constants (`lemmas`).  docs/proofs.md
-has the argument.  Where it fails, an input is looked for on which the wings differ or an operation wraps; it is
-re-run in both wings before anyone sees it.
+those of the SMT wing stage by stage (`proof/simulation`, `facts/*/equal.py`), by lemmas over fresh constants
+(`lemmas`).  docs/proofs.md has the argument.  Where it fails, an input is looked for on which the wings differ or an
+operation wraps; it is re-run in both wings before anyone sees it.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 
-import click
-
 from mmaformal.algorithms import DotAdd
-from mmaformal.architectures import ARCHITECTURES, Architecture
-from mmaformal.cli import options
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, execute
 from mmaformal.facts.equality import question_of, settle
 from mmaformal.instruction import Instruction
-from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
+from mmaformal.solver.answers import Answer, Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Relay
@@ -72,43 +64,3 @@ def prove_encodings(
     """
     with Prover(backends) as prover:
         return prover.prove(instruction, timeout)
-
-
-# ---- looking for an input ----------------------------------------------------------------------------------------
-
-
-@click.command(help=(__doc__ or "").splitlines()[0])
-@options.arch(required=False)
-@options.name(required=False)
-@options.timeout(600.0, "for each instruction")
-@options.smtlib
-def command(arch: Architecture | None, name: str | None, timeout: float, smtlib: Path | None) -> int:
-    architectures = [arch] if arch else list(ARCHITECTURES.values())
-    instructions = [arch[name]] if arch and name else [i for each in architectures for i in each]
-    status = SETTLED
-    start = time.monotonic()
-    with Prover() as prover:
-        for instruction in instructions:
-            answer = prover.prove(instruction, timeout)
-            if len(instructions) == 1:
-                print(answer)
-            else:
-                print(f"{type(answer).__name__:8} {instruction.label}  ({answer.seconds:.1f} s)", flush=True)
-            if smtlib and isinstance(answer, Holds):
-                answer.proof.write_smtlib(smtlib)
-            status = max(status, {Holds: SETTLED, Fails: REFUTED, Unknown: UNKNOWN}[type(answer)])
-    noun = "instruction" if len(instructions) == 1 else "instructions"
-    print(f"{len(instructions)} {noun} in {time.monotonic() - start:.0f} s", file=sys.stderr)
-    return status
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.prove_encodings hopper HMMA.16816.F32`; without an instruction, all of them.
-
-    Returns 0 if every answer is `Holds`, 1 if one is `Fails`, 3 if one is `Unknown`.
-    """
-    return execute(command, sys.argv[1:] if argv is None else argv, "prove_encodings")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Is d the exact sum, rounded once?  Correctly, to ρ of it; or at least faithfully, to one of its two neighbours?
 
-    python -m mmaformal.queries.rounding hopper HMMA.16816.F32
+    mmaformal prove correct-rounding hopper HMMA.16816.F32
 
 Both are asked of the whole instruction, for all inputs that are numbers, and correct rounding also of each step of a
 chain on its own.  ρ is the instruction's last rounding, and its neighbours those of ρ's own grid (RZ-E8M13 has 13
@@ -13,7 +13,6 @@ the proof.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -122,8 +121,3 @@ STEP = Property(
     "each step's result is its exact c + Σ a·b, rounded once with ρ",
     _settle_step,
 )
-
-main = CORRECT.main
-
-if __name__ == "__main__":
-    sys.exit(main())

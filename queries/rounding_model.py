@@ -9,7 +9,6 @@ command.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -100,14 +99,3 @@ def _reached(fmt: Format, subnormals: bool) -> tuple[str, ...]:
         if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, Fraction(0)):
             raise WitnessError(f"{arithmetic} does not round {above} and {g_min} down")
     return tuple(notes)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.rounding_model` is `mmaformal roundoff`."""
-    from mmaformal.cli import main as command
-
-    return command(["roundoff", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

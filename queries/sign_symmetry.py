@@ -6,7 +6,6 @@ a zero result is left open, since a sum of exactly zero is +0 for either sign, a
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from mmaformal.algorithms import DotAdd
@@ -59,8 +58,3 @@ def answer(instruction: Instruction, asker: Asker) -> Answer:
 
 
 PROPERTY = Property("sign-symmetry", "d(−a, b, −c) = −d(a, b, c), the signs of zeros and NaNs aside", answer)
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

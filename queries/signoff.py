@@ -9,7 +9,6 @@ scales) and d (`mmaformal.hardware.module`).
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -381,9 +380,3 @@ class _Smallest(Search):
 
     def find_licences(self) -> Licences:
         return Licences(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")
-
-
-if __name__ == "__main__":
-    from mmaformal.cli import main as command
-
-    sys.exit(command(["signoff", *sys.argv[1:]]))

@@ -35,8 +35,9 @@ ORDERS: tuple[Merging, ...] = ("sequential", "pairwise", "halves")
 
 #: More structures than these that explain every element are counted, and not compared.
 MOST = 64
-#: Seconds for proving that two steps are equal; random cases that are tried before.
-_EACH, _CASES = 30.0, 2000
+#: Seconds for proving that two steps are equal, and that two are which round one exact sum (`facts.one_code`: half a
+#: minute alone); random cases that are tried before.
+_EACH, _ONE_SUM, _CASES = 30.0, 150.0, 2000
 
 _NANS = (
     "which NaN: steps that give the same number for the same inputs, or both a NaN, and a NaN wherever c is one, give "
@@ -203,7 +204,8 @@ def steps_equal(x: DotAdd, y: DotAdd, asker: Asker) -> tuple[str, Proof] | None:
         )
     if _differ_somewhere(x, y) or asker.left <= 0:
         return None
-    answer = find_difference(as_instruction(x), as_instruction(y), timeout=min(asker.left, _EACH))
+    limit = _ONE_SUM if all(facts_of(spec).rounds_exactly(spec) for spec in (x, y)) else _EACH
+    answer = find_difference(as_instruction(x), as_instruction(y), timeout=min(asker.left, limit))
     return ("the same additions, of steps proved equal", answer.proof) if isinstance(answer, Equal) else None
 
 

@@ -9,7 +9,6 @@ as IEEE 754 has it, −0 + +0 = +0.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, replace
 
 from mmaformal.algorithms import DotAdd
@@ -171,8 +170,3 @@ def _about(spec: DotAdd) -> tuple[DotAdd, DotAdd]:
 PROPERTY = Property(
     "zero-padding", "an extra zero product, ±0 times a finite number, changes nothing", answer, about=_about
 )
-
-main = PROPERTY.main
-
-if __name__ == "__main__":
-    sys.exit(main())

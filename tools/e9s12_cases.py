@@ -91,7 +91,7 @@ def expected(
                 if field:
                     fraction |= 1 << M
                 else:
-                    field = 1
+                    field = np.int64(1)
                 sign = -1 if (code >> (M + bits)) & 1 else 1
                 if halves == 1:
                     m[side, k, 0], e[side, k, 0] = sign * (fraction << (11 - M)), field - bias
@@ -119,7 +119,7 @@ def expected(
         field, fraction = np.int64((c[row] >> 23) & 255), np.int64(c[row] & 0x7FFFFF)
         if field:
             fraction |= 1 << 23
-        put(acc, -fraction if c[row] >> 31 else fraction, max(field, 1) - 150 + LOW)
+        put(acc, -fraction if c[row] >> 31 else fraction, max(int(field), 1) - 150 + LOW)
         code = rounded(acc)
         out[row] = (np.uint32(0x80000000) if negative else 0) if code < 0 else code
 
@@ -185,16 +185,16 @@ def cases(rng: np.random.Generator, i: Instruction, kind: str, n: int) -> tuple[
         c = numbers(rng, i.c_format, (n,), 0, 3)
     elif kind == "extreme c":
         edge = rng.choice(np.array([0, 1, 2, 3, 20, 40, 60, 127, 160, 200, 252, 253, 254]), n)
-        c = c & 0x807FFFFF | (edge.astype(np.uint32) << 23)
+        c = (c & 0x807FFFFF | (edge.astype(np.uint32) << 23)).astype(np.uint32)
         if rng.random() < 0.5:
             a[:, 1:] = 0
     else:
         large = numbers(rng, fmt, (n, K), top - 2, top)
-        zero = rng.random((n, K)) < 0.6
-        a = np.where(zero, rng.integers(0, 2, (n, K)) * sign, numbers(rng, fmt, (n, K), 0, half)).astype(
+        as_zero = rng.random((n, K)) < 0.6
+        a = np.where(as_zero, rng.integers(0, 2, (n, K)) * sign, numbers(rng, fmt, (n, K), 0, half)).astype(
             np.uint32
         )
-        b = np.where(zero, large, numbers(rng, fmt, (n, K), 0, half)).astype(np.uint32)
+        b = np.where(as_zero, large, numbers(rng, fmt, (n, K), 0, half)).astype(np.uint32)
     return a, b, c
 
 
@@ -223,10 +223,10 @@ def main(rows: int, seed: int, batch: int) -> None:
                 tally[0] += batch
                 done += batch
         click.echo(f"{done:,} cases, {wrong} differences, {time.time() - start:.0f} s", err=True)
-    for (name, kind), (n, cut, whole) in counts.items():
+    for (name, kind), (n, by_rule, whole) in counts.items():
         exactly = name.endswith("FP16") or kind == "one product"
         beside = f", {whole} from the exact sum" if exactly else ""
-        click.echo(f"{name:12} {kind:28} {n:>9,}  {cut} from the rule{beside}")
+        click.echo(f"{name:12} {kind:28} {n:>9,}  {by_rule} from the rule{beside}")
     click.echo(f"{done:,} cases, {wrong} differences, {time.time() - start:.0f} s")
 
 

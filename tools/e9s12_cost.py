@@ -53,7 +53,7 @@ def narrow(x: z3.ExprRef) -> int:
     if z3.is_app_of(x, z3.Z3_OP_ZERO_EXT):
         return narrow(x.arg(0))
     assert isinstance(x, z3.BitVecRef)
-    return x.size()
+    return int(x.size())
 
 
 def rows() -> list[tuple[str, DotAdd]]:

@@ -28,6 +28,8 @@ def measured(path: Path) -> Measured:
     report = check_file(path)
     if not isinstance(report, CheckReport) or report.mismatches:
         raise ValueError(str(report))
+    if report.recording.gpu is None:
+        raise ValueError(f"{path} names no device")
     rows = report.recording.load()
     last = int(np.flatnonzero((rows.a != 0).any(axis=0) | (rows.b != 0).any(axis=0)).max())
     return {

@@ -1,4 +1,4 @@
-"""Run mypy and import-linter on the package as it is imported (docs/design.md, "Packaging")."""
+"""Run mypy and import-linter on the package as it is imported (docs/design.md, "Packaging"), mypy on tools too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _CONFIG = str(ROOT / "pyproject.toml")
 
 
 def main() -> int:
-    mypy = [sys.executable, "-m", "mypy", "--config-file", _CONFIG, "-p", "mmaformal", *sys.argv[1:]]
+    tools = [word for path in sorted((ROOT / "tools").rglob("*.py")) for word in ("-m", path.stem)]
+    mypy = [sys.executable, "-m", "mypy", "--config-file", _CONFIG, "-p", "mmaformal", *tools, *sys.argv[1:]]
     linter = str(Path(sys.executable).with_name("lint-imports"))
     imports = [linter, "--config", _CONFIG, "--no-cache", "--no-logo"]
     return max(subprocess.run(each, cwd=ROOT, check=False).returncode for each in (mypy, imports))

@@ -28,8 +28,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # where it is imported from elsewhere, by a test
-
 from mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +36,8 @@ ENCODINGS = ROOT / "encodings"
 #: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
 _USED = (
     *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
-    *("mmaformal/lanes.py", "mmaformal/proof", "mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
+    *("mmaformal/lanes.py", "mmaformal/stages.py", "mmaformal/proof"),
+    *("mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
     *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("mmaformal/facts/*/equal.py")),
     *(
         f"mmaformal/cases/{name}.py"
@@ -202,7 +201,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("instruction", nargs="*", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.within:
-        _prove_here(args.within, *args.instruction, args.timeout, args.evidence)
+        arch, name = args.instruction
+        _prove_here(args.within, arch, name, args.timeout, args.evidence)
         return 0
 
     from mmaformal.solver.evidence import default_path

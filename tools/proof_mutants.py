@@ -16,6 +16,8 @@ _ANSWERS = "mmaformal/solver/answers.py"
 _ASKING = "mmaformal/solver/asking.py"
 _SCRIPT = "mmaformal/solver/script.py"
 _RULES = "mmaformal/proof/rules.py"
+_TERMS = "mmaformal/solver/terms.py"
+_TRACES = "mmaformal/lanes.py"
 _CHAINS = "mmaformal/facts/chains.py"
 
 
@@ -238,8 +240,8 @@ MUTANTS = (
     Mutant(
         _KERNEL,
         "a proof is gathered of some of its lemmas",
-        "    if not digests or any(each not in by_digest for each in digests):\n        return None\n",
-        "    digests = [each for each in digests if each in by_digest]\n",
+        "    if any(each not in by_digest for each in theorem.lemmas):\n        return None\n",
+        "    theorem = Digests(tuple(each for each in theorem.lemmas if each in by_digest), theorem.rules, key=_KEY)\n",
         _GATHERED,
     ),
     Mutant(
@@ -280,14 +282,14 @@ MUTANTS = (
     Mutant(
         _CLAIMS,
         "a claim's premises are forgotten",
-        "            self.inferences.append(Inference(using, (claim,)))\n",
-        "            self.inferences.append(Inference((), (claim,)))\n",
+        "            self._inferences.append(Inference(using, (claim,)))\n",
+        "            self._inferences.append(Inference((), (claim,)))\n",
         _ONCE,
     ),
     Mutant(
         _CLAIMS,
         "a claim is noted, not proved",
-        "            self._infer(name, statement, [Link(claim)], [Link(each) for each in using], cut)\n",
+        "            self._prove_some_way(name, statement, claim, using, hint)\n",
         "",
         _ONE,
     ),
@@ -315,7 +317,7 @@ MUTANTS = (
     Mutant(
         _LINKS,
         "lanes of another trace are as good",
-        "        if any(tracer is not self._tracer for tracer in tracers):\n",
+        "        if any(node.tracer is not self._tracer for node in nodes):\n",
         "        if False:\n",
         _LANES,
     ),
@@ -417,6 +419,7 @@ MUTANTS = (
         "    if not theorems:\n",
         "    if False:\n",
         holes("test_of_nothing_there_is_no_proof"),
+        "proofs of nothing are not put together either",
     ),
     Mutant(
         _ANSWERS,
@@ -501,5 +504,105 @@ MUTANTS = (
         """        raise RuleError(f"a theorem has no premises: claim what follows if {what} as an implication")\n""",
         "        return super().assume(what, link)\n",
         ruled("test_a_theorem_has_no_premises"),
+    ),
+    Mutant(
+        _KERNEL,
+        "a claim that is told twice has two names",
+        "        if claim.get_id() not in self._of:  # one that is told twice has one name\n",
+        "        if True:\n",
+        holes("test_a_claim_that_is_told_twice_has_one_name"),
+    ),
+    Mutant(
+        _KERNEL,
+        "a claim of another context is taken for that of its number",
+        "        demand(claim.ctx is z3.main_ctx(), ",
+        "        demand(True, ",
+        holes("test_terms_of_another_context_are_not_taken_for_those_of_their_ids"),
+    ),
+    Mutant(
+        _TERMS,
+        "a question may be of another context",
+        "    if any(root.ctx is not z3.main_ctx() for root in roots):\n",
+        "    if False:\n",
+        holes("test_terms_of_another_context_are_not_taken_for_those_of_their_ids"),
+    ),
+    Mutant(
+        _TERMS,
+        "what is under a quantifier is overlooked",
+        '    if kind != z3.Z3_APP_AST:\n        raise ValueError("a quantifier in a claim")\n',
+        "    if kind != z3.Z3_APP_AST:\n        return []\n",
+        holes("test_constants_under_a_quantifier_are_not_overlooked"),
+    ),
+    Mutant(
+        _SCRIPT,
+        "a constructor is a constant of its name",
+        "    if kind not in _VALUES:  # a constructor, which may be called as a constant is\n"
+        '        raise ValueError(f"neither a constant nor a value: {name}")\n'
+        "    return _VALUES[kind], False\n",
+        "    return _VALUES.get(kind, name), False\n",
+        holes("test_a_constructor_is_no_constant_of_its_name"),
+    ),
+    Mutant(
+        _KERNEL,
+        "what is given inside an alternative is overlooked",
+        "each.arg(0) if z3.is_not(each) else _about(each)",
+        "each.arg(0) if z3.is_not(each) else z3.BoolVal(True)",
+        holes("test_premises_inside_a_conclusion_are_met"),
+    ),
+    Mutant(
+        _LINKS,
+        "a lane has the range that anybody says",
+        "        self._tracer.own(*nodes)\n",
+        "        pass\n",
+        holes("test_the_range_of_a_lane_is_its_tracers"),
+    ),
+    Mutant(
+        _TRACES,
+        "lanes are computed of any lanes",
+        "            if self.strict and isinstance(node, Lane) and not self._has_made(node):\n",
+        "            if False:\n",
+        holes("test_the_range_of_a_lane_is_its_tracers"),
+    ),
+    Mutant(
+        _TRACES,
+        "lanes that may wrap have ranges",
+        "        if self.strict:\n            self._made[lane]",
+        "        if True:\n            self._made[lane]",
+        holes("test_what_may_wrap_has_no_range"),
+    ),
+    Mutant(
+        _ASKING,
+        "an answer is to any script",
+        '    if outcome.asked not in ("", digest(script)):\n',
+        "    if False:\n",
+        holes("test_an_answer_is_to_the_script_that_was_asked"),
+    ),
+    Mutant(
+        _KERNEL,
+        "anybody makes the digests of a theorem",
+        "        if key is not _KEY:\n",
+        "        if False:\n",
+        holes("test_what_is_gathered_is_a_theorem"),
+    ),
+    Mutant(
+        _KERNEL,
+        "what is gathered may have premises",
+        "    demand(not theorem.premises[0], ",
+        "    demand(True, ",
+        holes("test_what_is_gathered_is_a_theorem"),
+    ),
+    Mutant(
+        _ANSWERS,
+        "a subclass of a proof is one",
+        '        raise TypeError("proofs have no subclasses, which anybody could make")\n',
+        "        pass\n",
+        holes("test_what_is_proved_has_no_subclasses"),
+    ),
+    Mutant(
+        _ANSWERS,
+        "a subclass of an obligation is one",
+        '        raise TypeError("obligations have no subclasses, which anybody could make")\n',
+        "        pass\n",
+        holes("test_what_is_proved_has_no_subclasses"),
     ),
 )

@@ -77,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _WITNESS,
         "c does not count in the significand bits and exponents",
-        "counted.append(of_c)",
+        "measured.append(of_c)",
         "pass",
         _SIZES,
     ),

@@ -33,7 +33,6 @@ from types import ModuleType
 from typing import NotRequired, TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))  # where it is imported from elsewhere, by a test
 
 #: where sources stand in the package as it is installed
 PLACES = {"mmaformal": "mmaformal", "encodings": "mmaformal/encodings", "queries": "mmaformal/queries"}

@@ -102,11 +102,13 @@ def amx(
         raise UsageError(
             f"{', '.join(claims)} says nothing of {', '.join(names)}; of {', '.join(_ONLY[claims[0]])} it does"
         )
-    with options.remembering(evidence, no_cache), AmxProver(solvers or None, memory) as prover:
+    with options.remembering(evidence, no_cache) as store, AmxProver(solvers or None, memory) as prover:
         return settle(
             prover,
             wanted,
             timeout,
+            asked=("amx", *solvers),
+            store=store if evidence is None else None,
             widths=(6, 15),
             verbose=verbose,
             as_json=as_json,

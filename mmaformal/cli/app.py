@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from mmaformal import __version__
 from mmaformal.cli.amx import amx
 from mmaformal.cli.bound import bound
 from mmaformal.cli.check import check
@@ -33,6 +32,7 @@ from mmaformal.cli.training import training
 from mmaformal.cli.unit_study import unit_study
 from mmaformal.cli.verify import verify
 from mmaformal.cli.verilog import verilog
+from mmaformal.version import __version__
 
 #: What help says of each command, in a line that 80 columns hold; a docstring has the rest.
 GROUPS: dict[str, tuple[tuple[click.Command, str], ...]] = {
@@ -98,7 +98,9 @@ def app(context: click.Context) -> None:
     mmaformal help diff
     """
     if context.invoked_subcommand is None:
-        raise UsageError(f"which COMMAND? There are {', '.join(app.commands)}; `mmaformal --help` says more")
+        raise UsageError(
+            "which COMMAND? `mmaformal --help` lists them; `mmaformal help COMMAND` tells of one"
+        )
 
 
 for _group, _commands in GROUPS.items():

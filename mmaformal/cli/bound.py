@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.algorithms import Emulated
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, Recalled, kind
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
 
 
 @click.command()
@@ -74,11 +79,6 @@ def bound(
 
     Exit status: 0 Holds, 3 Unknown, 2 wrong use.
     """
-    from mmaformal.queries import product_bound, program_bound
-    from mmaformal.solver.answers import Holds
-    from mmaformal.solver.asking import watching
-    from mmaformal.solver.portfolio import Relay
-
     instruction = options.instruction_of(arch, name, changes, None)
     of_program = isinstance(instruction.parameters, Emulated)
     if of_program and (promote_every or within is not None):
@@ -89,25 +89,42 @@ def bound(
         raise UsageError(f"{instruction.label} is no program, so it cuts no words")
     if within is not None:
         promote_every = _promotion(instruction, K or instruction.k, within, promote_every)
-    with (
-        options.remembering(evidence, no_cache),
-        Relay(solvers or None, memory) as portfolio,
-        Status() as status,
-        watching(status.show),
-    ):
-        try:
-            if of_program:
-                answer = program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
-            else:
-                answer = product_bound.of_instruction(
-                    instruction, portfolio, K, promote_every=promote_every, timeout=timeout
-                )
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-    if smtlib is not None:
+    with options.remembering(evidence, no_cache) as store:
+
+        def ask() -> Answer:
+            return _asked(instruction, K, promote_every, least, timeout, memory, solvers)
+
+        words = f"K={K}", f"promote={promote_every}", f"least={least}", *solvers
+        kept = store if evidence is None and smtlib is None else None
+        answer = Question("bound", (instruction,), *words).ask(kept, timeout, ask)
+    if smtlib is not None and not isinstance(answer, Recalled):
         answer.write_smtlib(smtlib)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    return answered(text, SETTLED if isinstance(answer, Holds) else UNKNOWN)
+    return answered(text, SETTLED if kind(answer) == "holds" else UNKNOWN)
+
+
+def _asked(
+    instruction: Instruction,
+    K: int | None,
+    promote_every: int | None,
+    least: int | None,
+    timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+) -> Answer:
+    from mmaformal.queries import product_bound, program_bound
+    from mmaformal.solver.asking import watching
+    from mmaformal.solver.portfolio import Relay
+
+    with Relay(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
+        try:
+            if isinstance(instruction.parameters, Emulated):
+                return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
+            return product_bound.of_instruction(
+                instruction, portfolio, K, promote_every=promote_every, timeout=timeout
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
 def _promotion(instruction: Instruction, K: int, within: float, promote_every: int | None) -> int | None:

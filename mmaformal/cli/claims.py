@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mmaformal.cli.recall import brief, kind
+from mmaformal.cli.recall import Question, Recalled, brief, kind, seconds
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
+    from mmaformal.solver.evidence import EvidenceStore
 
 
 class Prover(Protocol):
@@ -26,6 +28,8 @@ def settle(
     wanted: Iterable[tuple[str, str]],
     timeout: float,
     *,
+    asked: tuple[str, ...],
+    store: EvidenceStore | None,
     widths: tuple[int, int],
     verbose: bool,
     as_json: bool,
@@ -34,37 +38,40 @@ def settle(
 ) -> int:
     """Settle and print (claim, instruction) pairs as they are done; the exit status of all.
 
-    widths: of an instruction's name and a claim's, in a line.
+    asked: what the questions have in common, and store: where their answers are kept (`recall`).  widths: of an
+    instruction's name and a claim's, in a line.
     """
-    from mmaformal.solver.answers import Fails, Holds
     from mmaformal.solver.asking import watching
 
-    found: list[tuple[dict[str, str], Answer]] = []
-    for claim, name in wanted:
+    def ask(claim: str, name: str) -> Answer:
         with Status() as status, watching(status.show):
-            answer = prover.prove(claim, name, timeout)
+            return prover.prove(claim, name, timeout)
+
+    found: list[tuple[dict[str, str], Answer | Recalled]] = []
+    for claim, name in wanted:
+        question = Question("claim", (), *asked, claim, name)
+        answer = question.ask(None if smtlib is not None else store, timeout, partial(ask, claim, name))
         found.append(({"instruction": name, "claim": claim}, answer))
         if not as_json and table is None:
             answered(_text(f"{name:{widths[0]}} {claim:{widths[1]}}", answer, verbose), SETTLED)
-        if smtlib is not None:
+        if smtlib is not None and not isinstance(answer, Recalled):
             answer.write_smtlib(smtlib / f"{name}-{claim}")
     if table is not None:
         tabulated(table, [{**what, **row(answer)} for what, answer in found], SETTLED)
     elif as_json:
         answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
-    answers = [answer for _, answer in found]
-    if any(isinstance(answer, Fails) for answer in answers):
-        return REFUTED
-    return SETTLED if all(isinstance(answer, Holds) for answer in answers) else UNKNOWN
+    kinds = {kind(answer) for _, answer in found}
+    return REFUTED if "fails" in kinds else UNKNOWN if "unknown" in kinds else SETTLED
 
 
-def row(answer: Answer) -> dict[str, object]:
+def row(answer: Answer | Recalled) -> dict[str, object]:
     """Returns what a table says of an answer: what it is, what it found, and how long that took."""
-    return {"answer": kind(answer), "found": brief(answer), "seconds": round(answer.seconds, 1)}
+    return {"answer": kind(answer), "found": brief(answer), "seconds": round(seconds(answer), 1)}
 
 
-def _text(what: str, answer: Answer, verbose: bool) -> str:
+def _text(what: str, answer: Answer | Recalled, verbose: bool) -> str:
     """A line where it holds, unless all is to be told."""
-    word = {"Holds": "proved", "Fails": "REFUTED"}.get(type(answer).__name__, "UNKNOWN")
-    line = f"{word:8} {what} {answer.seconds:7.1f} s  {answer.evidence.summary}"
+    word = {"holds": "proved", "fails": "REFUTED"}.get(kind(answer), "UNKNOWN")
+    how = f"(on {answer.date[:10]})" if isinstance(answer, Recalled) else answer.evidence.summary
+    line = f"{word:8} {what} {seconds(answer):7.1f} s  {how}"
     return line if word == "proved" and not verbose else f"{line}\n{told(answer, verbose)}"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from mmaformal.architectures import Architecture
+from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
+
+if TYPE_CHECKING:
+    from mmaformal.queries.diagnose import Diagnosis
 
 
 @click.command()
@@ -35,6 +41,7 @@ from mmaformal.cli.terminal import Status
     type=options.SECONDS,
     hidden=True,
 )
+@options.evidence
 @options.json
 def diagnose(
     files: tuple[Path, ...],
@@ -44,6 +51,8 @@ def diagnose(
     jobs: int | None,
     timeout: float,
     orders: float | None,
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
 ) -> int:
     """Find which arithmetic gave the rows of each FILE (.npz), told nothing but their types.
@@ -59,13 +68,16 @@ def diagnose(
     from mmaformal.queries.diagnose import diagnose as diagnosis
     from mmaformal.recordings.read import read
 
-    found = []
-    for path in files:
+    # what an explanation is known as depends on all the models there are, those of `--model` too
+    every = tuple(i for each in ARCHITECTURES.values() for i in each)
+    given = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}", *only]
+
+    def ask(path: Path) -> Diagnosis:
         with Status() as status:
             recording = read(
                 path, architecture=arch.name if arch else None, instruction=instruction, modelled=False
             )
-            answer = diagnosis(
+            return diagnosis(
                 recording,
                 only=only or None,
                 timeout=timeout,
@@ -73,11 +85,22 @@ def diagnose(
                 jobs=jobs or processors(),
                 progress=status.show,
             )
+
+    found = []
+    for path in files:
+        with options.remembering(evidence, no_cache) as store:
+            question = Question("diagnose", every, f"--orders {orders}", *given, *contents([path]))
+            answer = question.ask(
+                store if evidence is None else None,
+                timeout,
+                partial(ask, path),
+                whole=lambda answer: answer.complete,
+                improvable=True,
+            )
         found.append((path, answer))
         if not as_json:
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
-    missed = [answer for _, answer in found if not answer]
-    code = SETTLED if not missed else REFUTED if all(answer.complete for answer in missed) else UNKNOWN
-    if as_json:
-        return answered(json.dumps([{"file": str(p), **a.to_json()} for p, a in found], indent=2), code)
-    return code
+    told = [{"file": str(path), **answer.to_json()} for path, answer in found]
+    missed = [each for each in told if not each["explained"]]
+    code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN
+    return answered(json.dumps(told, indent=2), code) if as_json else code

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from mmaformal.architectures import Architecture
+from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.queries.diagnose_gemm import GemmDiagnosis
 
 
 @click.command("diagnose-gemm")
@@ -44,33 +50,61 @@ def diagnose_gemm(
     from mmaformal.queries.diagnose_gemm import diagnose_gemm as diagnose
     from mmaformal.recordings.products import read_product
 
-    found, instructions = [], None if arch is None else list(arch)
+    instructions = None if arch is None else list(arch)
+    tried = tuple(i for each in ARCHITECTURES.values() for i in each)
+    found = []
     for path in files:
-        with options.remembering(evidence, no_cache), Status() as status:
-            recorded = read_product(path)
 
-            def show(done: int, of: int, last: Instruction, name: str = path.name) -> None:
-                status.show(f"{name}: {done} of {of} instructions, {last.label} the last")
+        def ask(path: Path = path) -> _Diagnosed:
+            with Status() as status:
+                recorded = read_product(path)
 
-            answer = diagnose(
-                recorded.A,
-                recorded.B,
-                recorded.D,
-                a_format=recorded.a_format,
-                b_format=recorded.b_format,
-                d_format=recorded.d_format,
-                instructions=instructions,
-                timeout=timeout,
-                progress=show,
+                def show(done: int, of: int, last: Instruction) -> None:
+                    status.show(f"{path.name}: {done} of {of} instructions, {last.label} the last")
+
+                answer = diagnose(
+                    recorded.A,
+                    recorded.B,
+                    recorded.D,
+                    a_format=recorded.a_format,
+                    b_format=recorded.b_format,
+                    d_format=recorded.d_format,
+                    instructions=instructions,
+                    timeout=timeout,
+                    progress=show,
+                )
+            return _Diagnosed(path, recorded.origin, answer)
+
+        with options.remembering(evidence, no_cache) as store:
+            words = f"--arch {arch.name if arch else None}", str(path), *contents([path])
+            answer = Question("diagnose-gemm", tried, *words).ask(
+                store if evidence is None else None,
+                timeout,
+                ask,
+                whole=lambda found: found.answer.complete,
+                improvable=True,
             )
-        found.append((path, answer))
+        found.append(answer.to_json())
         if not as_json:
-            answered(_text(path, recorded.origin, str(answer)), SETTLED)
-    missed = [answer for _, answer in found if not answer]
-    code = SETTLED if not missed else REFUTED if all(answer.complete for answer in missed) else UNKNOWN
-    if as_json:
-        return answered(json.dumps([{"file": str(p), **a.to_json()} for p, a in found], indent=2), code)
-    return code
+            answered(str(answer), SETTLED)
+    missed = [each for each in found if not each["explained"]]
+    code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN
+    return answered(json.dumps(found, indent=2), code) if as_json else code
+
+
+@dataclass(frozen=True)
+class _Diagnosed:
+    """The diagnosis of a file."""
+
+    path: Path
+    origin: str
+    answer: GemmDiagnosis
+
+    def __str__(self) -> str:
+        return _text(self.path, self.origin, str(self.answer))
+
+    def to_json(self) -> dict[str, object]:
+        return {"file": str(self.path), **self.answer.to_json()}
 
 
 def _text(path: Path, origin: str, answer: str) -> str:

@@ -78,7 +78,7 @@ def diff(
 ) -> int:
     """Find the smallest input on which two instructions differ, or prove that there is none.
 
-    INSTRUCTION is a SASS, PTX or MFMA name; a second one is that of the second ARCH, if it has another there.
+    INSTRUCTION is a SASS, PTX or MFMA name, or a type (fp8); a second one is the second ARCH's, if it has another.
     --k is about both, --replace about the second.
 
     \b

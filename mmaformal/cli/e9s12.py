@@ -77,11 +77,13 @@ def e9s12(
     ]
     if not wanted:
         raise UsageError(f"{', '.join(claims)} says nothing of {', '.join(names)}")
-    with options.remembering(evidence, no_cache), E9s12Prover(solvers or None, memory) as prover:
+    with options.remembering(evidence, no_cache) as store, E9s12Prover(solvers or None, memory) as prover:
         return settle(
             prover,
             wanted,
             timeout,
+            asked=("e9s12", *solvers),
+            store=store if evidence is None else None,
             widths=(11, 20),
             verbose=verbose,
             as_json=as_json,

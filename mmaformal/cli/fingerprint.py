@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
+
+if TYPE_CHECKING:
+    from mmaformal.queries.fingerprint import Fingerprint
 
 
 @click.command()
@@ -48,6 +53,7 @@ from mmaformal.cli.terminal import Status
 )
 @options.model
 @options.timeout(120.0)
+@options.evidence
 @options.json
 @options.table
 def fingerprint(
@@ -58,6 +64,8 @@ def fingerprint(
     out: Path | None,
     on: tuple[str, str] | None,
     timeout: float,
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
     table: str | None,
 ) -> int:
@@ -84,8 +92,20 @@ def fingerprint(
     try:
         chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
         given = [read(path, modelled=False) for path in recordings]  # what cannot be read is told at once
-        with Status() as status:
-            found = find(chosen, timeout=timeout, progress=status.show)
+        with options.remembering(evidence, no_cache) as store:
+
+            def ask() -> Fingerprint:
+                with Status() as status:
+                    return find(chosen, timeout=timeout, progress=status.show)
+
+            # only what is printed is kept of an answer: what goes on from it asks afresh
+            kept = store if evidence is None and out is None and table is None and not given else None
+            found = Question("fingerprint", tuple(chosen)).ask(
+                kept, timeout, ask, whole=lambda answer: answer.complete
+            )
+        if isinstance(found, Recalled):
+            told = json.dumps({**found.to_json(), "named": {}}, indent=2)
+            return answered(told if as_json else str(found), SETTLED)
         if not found.told_apart:  # no program, and nothing is named
             return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), UNKNOWN)
         if out is not None and on is not None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, kind
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
 
 
 @click.command()
@@ -49,34 +54,51 @@ def less_accurate(
 
     Exit status: 0 an answer, 3 if it is not settled, 2 wrong use.
     """
-    from mmaformal.queries.less_accurate import DRAWN, how_often, nearest_product
-    from mmaformal.queries.less_accurate import less_accurate as query
-    from mmaformal.solver.answers import Unknown
-    from mmaformal.solver.asking import watching
-
     one = _emulation(x)
     if never == (y is not None):
         raise UsageError("two emulations are compared; of one, --never says where nothing is nearer")
     if table is not None and random is None:
         raise UsageError("--csv and --latex print the table of --random N; without it there is none")
-    with options.remembering(evidence, no_cache), Status() as status, watching(status.show):
+    other = None if y is None else _emulation(y)
+    if other is not None and random is not None:
+        return _often(one, other, random, as_json, table)
+    with options.remembering(evidence, no_cache) as store:
+
+        def ask() -> Answer:
+            return _asked(one, other, products, timeout)
+
+        question = Question("less-accurate", (one, *([] if other is None else [other])), f"{products}")
+        answer = question.ask(store if evidence is None else None, timeout, ask)
+    text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
+    return answered(text, UNKNOWN if kind(answer) == "unknown" else SETTLED)
+
+
+def _asked(one: Instruction, other: Instruction | None, products: int, timeout: float) -> Answer:
+    from mmaformal.queries.less_accurate import less_accurate as query
+    from mmaformal.queries.less_accurate import nearest_product
+    from mmaformal.solver.asking import watching
+
+    with Status() as status, watching(status.show):
         try:
-            if y is None:
-                answer = nearest_product(one, timeout=timeout)
-            elif random is None:
-                answer = query(one, _emulation(y), products=products, timeout=timeout, progress=status.show)
-            else:
-                found = [how_often(one, _emulation(y), drawn, random) for drawn in DRAWN]
-                rows = [each.to_json() for each in found]
-                if table is not None:
-                    return tabulated(table, rows, SETTLED)
-                return answered(
-                    json.dumps(rows, indent=2) if as_json else "\n".join(map(str, found)), SETTLED
-                )
+            if other is None:
+                return nearest_product(one, timeout=timeout)
+            return query(one, other, products=products, timeout=timeout, progress=status.show)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
-    return answered(text, UNKNOWN if isinstance(answer, Unknown) else SETTLED)
+
+
+def _often(one: Instruction, other: Instruction, rows: int, as_json: bool, table: str | None) -> int:
+    from mmaformal.queries.less_accurate import DRAWN, how_often
+
+    with Status():
+        try:
+            found = [how_often(one, other, drawn, rows) for drawn in DRAWN]
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    told = [each.to_json() for each in found]
+    if table is not None:
+        return tabulated(table, told, SETTLED)
+    return answered(json.dumps(told, indent=2) if as_json else "\n".join(map(str, found)), SETTLED)
 
 
 def _emulation(name: str) -> Instruction:

@@ -64,7 +64,8 @@ def list_(
         try:
             shown = [i for i in matching(wanted) if kind is None or takes(i, kind)]
         except UnknownInstructionError as error:
-            raise UsageError(f"{ARCHITECTURES.not_found(wanted)}; and {error}") from None
+            said = ARCHITECTURES.not_found(wanted)
+            raise UsageError(said if "; there are" not in said else str(error)) from None
         text = partial(matching_table, shown)
     if not shown:
         raise UsageError(f"none of these instructions takes {kind}")

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
+from mmaformal.cli.terminal import Status, told
+from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.queries.max_difference import Apart
+
+#: Seconds for the search, where none are given.
+_SEARCHED = 20.0
 
 
 @click.command()
@@ -57,21 +67,50 @@ def max_difference(
     Exit status: 0 an answer, 3 if the bound was to be proved and is not or the time was up before any input was tried,
     2 wrong use.
     """
-    from mmaformal.queries.find_difference import IncomparableError
-    from mmaformal.queries.max_difference import max_difference as query
-    from mmaformal.solver.answers import Unknown
-
     left = options.instruction_of(x, name, (), chain)
     right = options.instruction_of(y, other or name, changes, chain)
-    with options.remembering(evidence, no_cache):
-        try:
-            found = query(
-                left, right, where=where, seconds=timeout or 20.0, prove=proving, timeout=timeout or 600.0
+    with options.remembering(evidence, no_cache) as store:
+
+        def ask() -> Apart:
+            return _asked(left, right, where, proving, timeout)
+
+        question = Question("max-difference", (left, right), *where, *(["--prove"] if proving else []))
+        kept = store if evidence is None else None
+        found = question.ask(kept, timeout or _SEARCHED, ask, whole=_is_whole, improvable=True)
+    text = json.dumps(found.to_json(), indent=2) if as_json else told(found, verbose)
+    return answered(text, SETTLED if isinstance(found, Recalled) or _is_answer(found) else UNKNOWN)
+
+
+def _asked(
+    left: Instruction, right: Instruction, where: tuple[str, ...], proving: bool, timeout: float | None
+) -> Apart:
+    from mmaformal.queries.find_difference import IncomparableError
+    from mmaformal.queries.max_difference import max_difference as query
+
+    try:
+        with Status() as status:
+            return query(
+                left,
+                right,
+                where=where,
+                seconds=timeout or _SEARCHED,
+                prove=proving,
+                timeout=timeout or 600.0,
+                progress=status.show,
             )
-        except IncomparableError as error:
-            raise UsageError(options.made_comparable(left, right) or str(error)) from None
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-    text = json.dumps(found.to_json(), indent=2) if as_json else found.verbose() if verbose else str(found)
-    settled = found.searched and not isinstance(found.proof, Unknown)
-    return answered(text, SETTLED if settled else UNKNOWN)
+    except IncomparableError as error:
+        raise UsageError(options.made_comparable(left, right) or str(error)) from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _is_answer(found: Apart) -> bool:
+    """Whether inputs were searched, and the bound proved if it was to be."""
+    from mmaformal.solver.answers import Unknown
+
+    return found.searched and not isinstance(found.proof, Unknown)
+
+
+def _is_whole(found: Apart) -> bool:
+    """Whether nothing of the answer is missing for want of time."""
+    return _is_answer(found) and (found.random is not None or found.witness is None)

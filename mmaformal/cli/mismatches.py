@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from mmaformal.architectures import Architecture
+from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
 from mmaformal.cli.terminal import Status
+
+if TYPE_CHECKING:
+    from mmaformal.queries.mismatches import Mismatches
 
 
 @click.command()
@@ -27,6 +32,7 @@ from mmaformal.cli.terminal import Status
 @options.replace
 @options.model
 @options.timeout(120.0, "for everything")
+@options.evidence
 @options.json
 @click.option(
     "--cuda",
@@ -43,6 +49,8 @@ def mismatches(
     instruction: str | None,
     changes: tuple[options.Change, ...],
     timeout: float,
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
     cuda: Path | None,
     c_file: Path | None,
@@ -55,10 +63,38 @@ def mismatches(
 
     Exit status: 0 if no row is wrong, 1 if some are, 2 if the file could not be read or has no model.
     """
+
+    def ask() -> Mismatches:
+        return _asked(file, arch, instruction, changes, timeout)
+
+    # the tables' instructions are tried too, those of `--model` among them
+    every = tuple(i for each in ARCHITECTURES.values() for i in each)
+    words = [f"--arch {arch.name if arch else None}", f"--instruction {instruction}"]
+    words += [f"--replace {name}={value!r}" for name, value in changes]
+    with options.remembering(evidence, no_cache) as store:
+        kept = store if evidence is None and cuda is None and c_file is None else None
+        found = Question("mismatches", every, *words, str(file), *contents([file])).ask(
+            kept, timeout, ask, whole=lambda found: found.complete, improvable=True
+        )
+    told = found.to_json()
+    code = answered(
+        json.dumps(told, indent=2) if as_json else str(found), REFUTED if told["groups"] else SETTLED
+    )
+    if not isinstance(found, Recalled):
+        _write(found, cuda, c_file)
+    return code
+
+
+def _asked(
+    file: Path,
+    arch: Architecture | None,
+    instruction: str | None,
+    changes: tuple[options.Change, ...],
+    timeout: float,
+) -> Mismatches:
     from mmaformal.queries.mismatches import explain_mismatches
     from mmaformal.recordings.check import NotModelledError
     from mmaformal.recordings.read import read
-    from mmaformal.solver.answers import Different
 
     with Status() as status:
         recording = read(file, architecture=arch.name if arch else None, instruction=instruction)
@@ -69,11 +105,15 @@ def mismatches(
             except (TypeError, ValueError) as error:
                 raise UsageError(str(error)) from None
         try:
-            found = explain_mismatches(recording, model, timeout=timeout, progress=status.show)
+            return explain_mismatches(recording, model, timeout=timeout, progress=status.show)
         except NotModelledError as error:
             raise UsageError(f"{error}: `mmaformal diagnose` needs no model") from None
-    text = json.dumps(found.to_json(), indent=2) if as_json else str(found)
-    code = answered(text, REFUTED if found else SETTLED)
+
+
+def _write(found: Mismatches, cuda: Path | None, c_file: Path | None) -> None:
+    """Write the first smallest input as programs."""
+    from mmaformal.solver.answers import Different
+
     witness = next((g.answer.witness for g in found.groups if isinstance(g.answer, Different)), None)
     for out, kind in ((cuda, "CUDA"), (c_file, "C")):
         if out is not None and witness is not None:
@@ -83,4 +123,3 @@ def mismatches(
                 raise UsageError(str(error)) from None
         elif out is not None:
             click.echo(f"mmaformal: no smallest input, so no {kind} program was written", err=True)
-    return code

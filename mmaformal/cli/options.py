@@ -17,7 +17,7 @@ from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, Conversion, paramet
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.architectures import products as devices
 from mmaformal.architectures.base import is_type_word
-from mmaformal.cli.running import UsageError
+from mmaformal.cli.running import UsageError, usage
 from mmaformal.instruction import Instruction
 from mmaformal.solver.portfolio import BACKENDS
 
@@ -52,7 +52,7 @@ class ArchitectureName(Kind):
         if isinstance(value, Architecture):
             return value
         if ARCHITECTURES.canonical(value.partition("@")[0]) is None:
-            raise UsageError(ARCHITECTURES.not_found(value), ctx)
+            raise UsageError(_instead_of_architecture(value, ctx) or ARCHITECTURES.not_found(value), ctx)
         if value.endswith("@"):
             raise UsageError(f"{value!r} names no revision; `mmaformal list` shows those there are", ctx)
         return ARCHITECTURES[value]
@@ -70,6 +70,13 @@ class ArchitectureName(Kind):
                 f"{a.name}@{r}": x.summary for a in ARCHITECTURES.values() for r, x in a.revisions.items()
             }
         return _starting(names, incomplete)
+
+
+def _instead_of_architecture(value: str, ctx: click.Context | None) -> str | None:
+    """The message where an instruction or a type stands in an architecture's place; None for other names."""
+    if ctx is None or not (is_type_word(value) or any(value in each for each in ARCHITECTURES.values())):
+        return None
+    return f"{value} is no ARCH, but an INSTRUCTION: `{usage(ctx)}`"
 
 
 class _InstructionName(Kind):
@@ -379,9 +386,13 @@ def instruction_of(
 
     Raises UnknownInstructionError; UsageError for changes that make no sense of it.
     """
-    instruction = architecture.meant(name)
     if is_type_word(name) and name not in architecture:
-        click.echo(f"mmaformal: {name} of {architecture.name} is {instruction.name}", err=True)
+        instruction = architecture.plainest(name)
+        others = len(architecture.of_types(name)) - 1
+        more = f" (`mmaformal list {architecture.name} {name}` has {others} more)" if others else ""
+        click.echo(f"mmaformal: {name} of {architecture.name} is {instruction.name}{more}", err=True)
+    else:
+        instruction = architecture[name]
     if changes:
         told = ", ".join(f"{key}={parameter_text(value)}" for key, value in changes)
         try:

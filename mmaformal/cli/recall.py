@@ -2,7 +2,8 @@
 
 An answer is kept as what was printed of it, in a file of the user's cache folder, beside the store of evidence.  It is
 given again only if the source of this package is the same to the letter, what was left open then had as much time as
-it has now, and every obligation that it rests on is still in the store of evidence, which nothing contradicts.
+it has now, and every obligation that it rests on is still in the store of evidence, which nothing contradicts.  Files
+are part of a question by their names and contents.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
@@ -33,6 +34,15 @@ FOLDER, MOST = "answers", 1000
 
 #: Whether answers are kept and given again at all; tests ask afresh.
 enabled = True
+
+
+class Told(Protocol):
+    """An answer that can be kept, or a search's finding; `str` is its text, and `verbose()`, if it has one, all."""
+
+    def to_json(self) -> dict[str, object]: ...
+
+
+Asked = TypeVar("Asked", bound=Told)
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,11 @@ class Recalled:
         return {**self.json, "asked": self.date}
 
     def _dated(self, text: str) -> str:
-        """Seconds are those of the day on which it was asked."""
-        return re.sub(r"\((\d+\.\d s)\)$", rf"(\1 on {self.date[:10]})", text, count=1, flags=re.MULTILINE)
+        """Seconds are those of the day on which it was asked; an answer without seconds has the day alone."""
+        day = self.date[:10]
+        dated, count = re.subn(r"\((\d+\.\d s)\)$", rf"(\1 on {day})", text, count=1, flags=re.MULTILINE)
+        first, newline, rest = text.partition("\n")
+        return dated if count else f"{first}  (on {day}){newline}{rest}"
 
 
 def kind(answer: Answer | Recalled) -> str:
@@ -65,11 +78,16 @@ def kind(answer: Answer | Recalled) -> str:
     return str(answer.json["answer"] if isinstance(answer, Recalled) else type(answer).__name__.lower())
 
 
-def brief(answer: Answer | Recalled) -> str:
+def seconds(answer: Answer | Recalled) -> float:
+    """How long it took, on the day on which it was asked."""
+    return float(str(answer.json["seconds"])) if isinstance(answer, Recalled) else answer.seconds
+
+
+def brief(answer: Told | Recalled) -> str:
     """What it found, in a line: numbers, a witness, or why it is not settled."""
     if isinstance(answer, Recalled):
         return answer.brief
-    if numbers := ", ".join(number.text for number in answer.numbers):
+    if numbers := ", ".join(number.text for number in getattr(answer, "numbers", ())):
         return numbers
     summary = getattr(getattr(answer, "witness", None), "summary", None)
     return str(summary or getattr(answer, "why", ""))
@@ -86,35 +104,50 @@ class Question:
             self.key = ""
 
     def ask(
-        self, store: EvidenceStore | None, timeout: float, work: Callable[[], Answer]
-    ) -> Answer | Recalled:
-        """The answer of before, if it still stands, or that of `work`, which is kept."""
-        known = self.recall(store, timeout)
+        self,
+        store: EvidenceStore | None,
+        timeout: float,
+        work: Callable[[], Asked],
+        *,
+        whole: Callable[[Asked], object] | None = None,
+        improvable: bool = False,
+    ) -> Asked | Recalled:
+        """The answer of before, if it still stands, or that of `work`, which is kept.
+
+        whole: whether an answer is one to keep (default: any but Unknown).  improvable: more time may find more, so an
+        answer that had less does not stand.
+        """
+        known = self.recall(store, timeout, improvable)
         if known is not None:
             return known
         answer = work()
-        self.remember(store, answer, timeout)
+        if whole is None or whole(answer):
+            self.remember(store, answer, timeout)
         return answer
 
-    def recall(self, store: EvidenceStore | None, timeout: float) -> Recalled | None:
+    def recall(
+        self, store: EvidenceStore | None, timeout: float, improvable: bool = False
+    ) -> Recalled | None:
         """The answer of before, if it still stands."""
         path = self._path(store)
         if path is None or store is None:
             return None
         try:
             found = Recalled(**json.loads(path.read_text(encoding="utf-8")))
-            rests_on, stands = _obligations(found.json), _is_settled(found.text) or found.timeout >= timeout
+            settled = _is_settled(found.text) and not improvable
+            rests_on, stands = _obligations(found.json), settled or found.timeout >= timeout
         except (OSError, ValueError, TypeError, KeyError):
             return None
         return found if stands and _are_proved(rests_on, store) else None
 
-    def remember(self, store: EvidenceStore | None, answer: Answer, timeout: float) -> None:
+    def remember(self, store: EvidenceStore | None, answer: Told, timeout: float) -> None:
         """Keep an answer, unless it is Unknown or cannot be written."""
         told, path = answer.to_json(), self._path(store)
-        if path is None or told["answer"] == "unknown":
+        if path is None or told.get("answer") == "unknown":
             return
         date = datetime.now(UTC).isoformat(timespec="seconds")
-        texts = {"text": str(answer), "whole": answer.verbose(), "brief": brief(answer)}
+        verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
+        texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
         record = {**texts, "json": told, "timeout": timeout, "date": date}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +174,8 @@ def _obligations(told: object) -> Iterator[str]:
     if isinstance(told, dict):
         if "sha256" in told:
             yield told["sha256"]
+        if isinstance(listed := told.get("obligations"), list):
+            yield from (each for each in listed if isinstance(each, str))
         for value in told.values():
             yield from _obligations(value)
     elif isinstance(told, list):
@@ -163,6 +198,16 @@ def _make_room(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def contents(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Files, and those of folders, by their names and digests, as words of a question; what cannot be read has none."""
+    words = []
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            with contextlib.suppress(OSError):
+                words.append(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}")
+    return tuple(words)
+
+
 def source_files() -> list[Path]:
     """Every source file of this package, wherever it is installed."""
     roots = {Path(__file__).parents[1]}
@@ -181,4 +226,4 @@ def source() -> str:
     return read.hexdigest()
 
 
-__all__ = ["Question", "Recalled", "brief", "kind", "source", "source_files"]
+__all__ = ["Question", "Recalled", "Told", "brief", "contents", "kind", "seconds", "source", "source_files"]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.cli import options
 from mmaformal.cli.claims import row
+from mmaformal.cli.recall import Question, Recalled, kind
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Answer
 
 
 @click.command()
@@ -47,31 +53,33 @@ def roundoff(
     """
     from mmaformal.formats import FORMATS
     from mmaformal.queries.rounding_model import NAMES, of_format
-    from mmaformal.solver.answers import Holds
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import Relay
 
     if unknown := [name for name in formats if name not in NAMES]:
         raise UsageError(f"nothing is rounded to a format {unknown[0]!r}; there are {', '.join(NAMES)}")
-    answers = {}
-    with options.remembering(evidence, no_cache), Relay(solvers or None, memory) as portfolio:
-        for name in formats or NAMES:
+    subnormals, nearest = not no_subnormals, not toward_zero
+    answers: dict[str, Answer | Recalled] = {}
+    with options.remembering(evidence, no_cache) as store, Relay(solvers or None, memory) as portfolio:
+
+        def ask(name: str) -> Answer:
             with Status() as status, watching(status.show):
-                answer = of_format(
-                    FORMATS[name],
-                    portfolio,
-                    subnormals=not no_subnormals,
-                    nearest=not toward_zero,
-                    timeout=timeout,
+                return of_format(
+                    FORMATS[name], portfolio, subnormals=subnormals, nearest=nearest, timeout=timeout
                 )
+
+        kept = store if evidence is None and smtlib is None else None
+        for name in formats or NAMES:
+            words = name, f"subnormals={subnormals}", f"nearest={nearest}", *solvers
+            answer = Question("roundoff", (), *words).ask(kept, timeout, partial(ask, name))
             answers[name] = answer
             if not as_json and table is None:
                 answered(told(answer, verbose), SETTLED)
-            if smtlib is not None:
+            if smtlib is not None and not isinstance(answer, Recalled):
                 answer.write_smtlib(smtlib / name)
     if table is not None:
         tabulated(table, [{"format": name, **row(answer)} for name, answer in answers.items()], SETTLED)
     elif as_json:
         found = [{"format": name} | answer.to_json() for name, answer in answers.items()]
         answered(json.dumps(found, indent=2), SETTLED)
-    return SETTLED if all(isinstance(answer, Holds) for answer in answers.values()) else UNKNOWN
+    return SETTLED if all(kind(answer) == "holds" for answer in answers.values()) else UNKNOWN

@@ -77,7 +77,7 @@ class Commands(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             near = get_close_matches(name.lower(), self.commands, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.commands)}"
+            hint = f"did you mean {near[0]}?" if near else f"`{ctx.command_path} --help` lists the commands"
             raise UsageError(f"no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -141,12 +141,21 @@ def tabulated(table: str, rows: Sequence[Mapping[str, object]], status: int) -> 
     return answered(TABLES[table](rows).removesuffix("\n"), status)
 
 
+def usage(context: click.Context) -> str:
+    """How a command is called, but for its options."""
+    pieces = context.command.collect_usage_pieces(context)
+    return " ".join([context.command_path, *(each for each in pieces if each != "[OPTIONS]")])
+
+
 def _words(error: click.ClickException) -> str:
     """Click's message in one line, with where to read on."""
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     if isinstance(error, UsageError) or context is None:
         return message
+    argument = isinstance(getattr(error, "param", None), click.Argument)
+    if argument or "unexpected extra argument" in message:
+        message = f"{message}: `{usage(context)}`"
     return f"{message[:1].lower()}{message[1:]} (`{context.command_path} --help` says more)"
 
 

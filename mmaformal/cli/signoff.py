@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmaformal.cli import options
+from mmaformal.cli.recall import Question, contents, kind
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status
+from mmaformal.cli.terminal import Status, told
+from mmaformal.instruction import Instruction
+
+if TYPE_CHECKING:
+    from mmaformal.solver.answers import Fails, Holds, Unknown
+    from mmaformal.solver.evidence import EvidenceStore
+
+#: What a design reads of files that are not named: its content is not all that there is of it.
+_READS_MORE = (b"`include", b"$readmem", b"$fopen")
+
+_STATUS = {"holds": SETTLED, "fails": REFUTED, "unknown": UNKNOWN}
 
 
 def _parameters(words: tuple[str, ...]) -> dict[str, int]:
@@ -44,6 +60,7 @@ def _parameters(words: tuple[str, ...]) -> dict[str, int]:
     help="Only run the design on the rows of a recording (Verilator, else Icarus), and compare; repeatable.",
 )
 @options.timeout(600.0, "in all")
+@options.evidence
 @options.json
 def signoff(
     files: tuple[Path, ...],
@@ -54,6 +71,8 @@ def signoff(
     parameters: tuple[str, ...],
     recordings: tuple[Path, ...],
     timeout: float,
+    evidence: Path | None,
+    no_cache: bool,
     as_json: bool,
 ) -> int:
     """Prove that a combinational DESIGN computes a model, for all inputs; or show the smallest input where it does not.
@@ -64,39 +83,92 @@ def signoff(
     """
     from mmaformal.architectures import ARCHITECTURES
     from mmaformal.hardware.module import HardwareError
-    from mmaformal.queries.signoff import on_recording
-    from mmaformal.queries.signoff import signoff as sign
     from mmaformal.recordings.archive import RecordingError
-    from mmaformal.solver.answers import Fails, Holds
 
     instruction = options.instruction_of(ARCHITECTURES[against[0]], against[1], changes, None)
-    given = _parameters(parameters)
+    design = _Design(files, top, defines, _parameters(parameters))
     try:
         if recordings:
-            runs = [
-                on_recording(
-                    files, instruction, path, top=top, defines=defines, parameters=given, timeout=timeout
-                )
-                for path in recordings
-            ]
-            code = SETTLED if all(run.wrong == 0 for run in runs) else REFUTED
-            said = (
-                json.dumps([run.to_json() for run in runs], indent=2)
-                if as_json
-                else "\n".join(map(str, runs))
-            )
-            return answered(said, code)
+            return _simulated(design, instruction, recordings, timeout, as_json)
+        with options.remembering(evidence, no_cache) as store:
+            return _signed(design, instruction, store if evidence is None else None, timeout, as_json)
+    except (HardwareError, RecordingError) as error:
+        raise UsageError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class _Design:
+    files: tuple[Path, ...]
+    top: str | None
+    defines: tuple[str, ...]
+    parameters: dict[str, int]
+
+    @property
+    def words(self) -> list[str] | None:
+        """All that an answer about it depends on; None where it reads files that are not named."""
+        for path in self.files:
+            with contextlib.suppress(OSError):
+                if any(each in path.read_bytes() for each in _READS_MORE):
+                    return None
+        given = [f"-G {name}={value}" for name, value in sorted(self.parameters.items())]
+        return [
+            f"--top {self.top}",
+            *(f"-D {each}" for each in self.defines),
+            *given,
+            *contents(self.files),
+            _program("yosys"),
+        ]
+
+
+def _program(name: str) -> str:
+    """A program on the PATH, as it is installed now."""
+    found = shutil.which(name)
+    if found is None:
+        return f"no {name}"
+    state = Path(found).stat()
+    return f"{found} {state.st_size} {state.st_mtime_ns}"
+
+
+def _signed(
+    design: _Design, instruction: Instruction, store: EvidenceStore | None, timeout: float, as_json: bool
+) -> int:
+    from mmaformal.queries.signoff import signoff as sign
+
+    def ask() -> Holds | Fails | Unknown:
         with Status() as status:
-            answer = sign(
-                files,
+            return sign(
+                design.files,
                 instruction,
-                top=top,
-                defines=defines,
-                parameters=given,
+                top=design.top,
+                defines=design.defines,
+                parameters=design.parameters,
                 timeout=timeout,
                 progress=status.show,
             )
-    except (HardwareError, RecordingError) as error:
-        raise UsageError(str(error)) from None
-    code = SETTLED if isinstance(answer, Holds) else REFUTED if isinstance(answer, Fails) else UNKNOWN
-    return answered(json.dumps(answer.to_json(), indent=2) if as_json else str(answer), code)
+
+    words = design.words
+    question = Question("signoff", (instruction,), *(words or ()))
+    answer = question.ask(store if words is not None else None, timeout, ask)
+    text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
+    return answered(text, _STATUS[kind(answer)])
+
+
+def _simulated(
+    design: _Design, instruction: Instruction, recordings: Sequence[Path], timeout: float, as_json: bool
+) -> int:
+    from mmaformal.queries.signoff import on_recording
+
+    runs = [
+        on_recording(
+            design.files,
+            instruction,
+            path,
+            top=design.top,
+            defines=design.defines,
+            parameters=design.parameters,
+            timeout=timeout,
+        )
+        for path in recordings
+    ]
+    said = json.dumps([run.to_json() for run in runs], indent=2) if as_json else "\n".join(map(str, runs))
+    return answered(said, SETTLED if all(run.wrong == 0 for run in runs) else REFUTED)

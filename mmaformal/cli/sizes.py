@@ -35,8 +35,11 @@ def _numbers(_: click.Context, param: click.Parameter, value: str | None) -> tup
 def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
     """The organisations that are named, and the instructions: `ARCH INSTRUCTION`, or a datapath spelled out."""
     organisations, others = [], []
-    for each in kinds:
-        if each in KIND_NAMES:
+    left = iter(kinds)
+    for each in left:
+        if ARCHITECTURES.canonical(each.partition("@")[0]) is not None:  # its instruction is the next word
+            others.append(instruction_meant(f"{each} {next(left, '')}"))
+        elif each in KIND_NAMES:
             organisations.append(each)
         elif " " in each.strip().partition("(")[0]:
             others.append(instruction_meant(each))

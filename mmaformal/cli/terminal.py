@@ -11,13 +11,12 @@ import shutil
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from mmaformal.cli.recall import Recalled
     from mmaformal.solver.answers import Answer
 
 #: Seconds before there is anything to say of what is being done.
@@ -37,7 +36,13 @@ _STYLES = (
 )
 
 
-def told(answer: Answer | Recalled, verbose: bool) -> str:
+class Readable(Protocol):
+    """A text that comes in two lengths."""
+
+    def verbose(self) -> str: ...
+
+
+def told(answer: Readable, verbose: bool) -> str:
     """An answer for a person; with `verbose`, all that was proved for it."""
     return answer.verbose() if verbose else str(answer)
 

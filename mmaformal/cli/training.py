@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
 #: Known here, so that completion need not import torch.
@@ -44,6 +44,7 @@ NETWORK_NAMES = ("transformer", "convolutional")
 )
 @click.option("--no-plot", is_flag=True, help="Draw no figures, which need matplotlib.")
 @options.json
+@options.table
 def training(
     out: Path,
     parts: tuple[str, ...],
@@ -53,6 +54,7 @@ def training(
     cluster: str | None,
     no_plot: bool,
     as_json: bool,
+    table: str | None,
 ) -> int:
     """Train small networks on accumulators of chosen widths, group sizes and orders, and on units of the registry.
 
@@ -70,7 +72,7 @@ def training(
         if not no_plot:
             matplotlib_pyplot()
     except ImportError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(f"{error}; 'mmaformal[training]' has all that training needs") from None
     from mmaformal.solver import pool
 
     chosen = networks or NETWORK_NAMES
@@ -96,6 +98,8 @@ def training(
         if not no_plot:
             status.show("drawing")
             figures.draw(whole, out)
+    if table is not None:
+        return tabulated(table, report.rows(whole), SETTLED)
     if as_json:
         rows = [vars(results[job]) for job in wanted]
         return answered(json.dumps({"results": rows}, indent=2), SETTLED)

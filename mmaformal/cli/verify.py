@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Unpack
 
@@ -9,11 +10,12 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import UsageError
+from mmaformal.cli.recall import Question, Recalled
+from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 from mmaformal.solver.portfolio import BACKENDS
 
 if TYPE_CHECKING:
-    from mmaformal.queries.verify import Limits
+    from mmaformal.cli.verification import Limits
 
 
 @click.command()
@@ -81,12 +83,41 @@ def verify(
         assert arch is not None
         instructions = [options.instruction_of(arch, name)] if name else list(arch)
 
-    from mmaformal.queries.verify import Request, run
-    from mmaformal.solver.evidence import EvidenceError
+    from mmaformal.cli.verification import Request, Verified, run
+    from mmaformal.solver.evidence import EvidenceError, EvidenceStore
+
+    question = Question("verify", tuple(instructions))
+    plain = cluster is None and limits["confirm"] is None and not (limits["evidence"] or limits["smtlib"])
+    if plain and not limits["no_cache"] and (known := _known(question, limits["timeout"])) is not None:
+        return _told_again(known, limits["as_json"], limits["table"])
+
+    def keep(found: Verified, store: EvidenceStore) -> None:
+        if plain and not limits["no_cache"]:
+            question.remember(store, found, limits["timeout"])
 
     try:
-        return run(Request(instructions, cluster=cluster, **limits))
+        return run(Request(instructions, cluster=cluster, **limits), keep)
     except EvidenceError as error:
         if limits["evidence"] is not None:
             raise
         raise EvidenceError(f"{error} (--evidence FILE records elsewhere, --no-cache nowhere)") from None
+
+
+def _known(question: Question, timeout: float) -> Recalled | None:
+    """What was proved before; None where nothing can be remembered, which the run says itself."""
+    from mmaformal.solver.evidence import EvidenceError, EvidenceStore, default_path
+
+    try:
+        with EvidenceStore(default_path()) as store:
+            return question.recall(store, timeout)
+    except EvidenceError:
+        return None
+
+
+def _told_again(known: Recalled, as_json: bool, table: str | None) -> int:
+    """What was proved before: only that is kept."""
+    from mmaformal.cli.verification import rows
+
+    if table is not None:
+        return tabulated(table, rows(known.to_json()), SETTLED)
+    return answered(json.dumps(known.to_json(), indent=2) if as_json else str(known), SETTLED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +28,25 @@ from mmaformal import (
     replay,
     sapphire_rapids,
 )
+from mmaformal.architectures.datapaths import mul_add
 from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.facts.pfma import last_addition
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay
+from mmaformal.queries import structure_classes
 from mmaformal.queries.diagnose_gemm import LANES, chained_ones
 from mmaformal.queries.structure_classes import ORDERS, StructureClasses, additions, same_but_for_nans
 from mmaformal.recorder.library import Call, factors
 from mmaformal.recordings.products import read_product
+from mmaformal.solver.answers import Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.evidence import EvidenceStore, recording
 
 AMX = sapphire_rapids["TDPBF16PS"]
 HMMA = hopper["HMMA.16816.F32.BF16"]
 DMMA = ampere["DMMA.884"]
 FMA = cdna1["v_mfma_f32_32x32x1f32"]
 TYPES = {"a_format": "bf16", "b_format": "bf16"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _proved_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with EvidenceStore(tmp_path_factory.mktemp("gemm") / "evidence.db") as store, recording(store):
-        yield
 
 
 FILES = sorted((SHARED / "gemm").glob("emr_torch_bf16_*.npz"))
@@ -171,6 +166,42 @@ def test_units_of_ieee_fma_are_one_answer_by_its_plain_name() -> None:
     (same,) = [each for each in found.same if each.structure.instruction != structure.instruction]
     assert same.proof is not None
     assert {same.structure.instruction, structure.instruction} == set(units)
+
+
+@pytest.mark.slow
+def test_exact_products_that_are_added_are_an_fma() -> None:
+    """A product of two fp16 numbers is exact in fp32, so that rounding it first changes nothing."""
+    a, b = factors(Call(fp16, (6, 24, 6)), np.random.default_rng(0))
+    units = [mul_add(k=1, a="fp16"), apple_amx["fma16.F32"]]
+    d = replay(a, b, Structure(units[0], 8))
+    types = {"a_format": "fp16", "b_format": "fp16", "d_format": "fp32"}
+    found = diagnose_gemm(a, b, d, instructions=units, **types)
+    (structure,) = found.structures
+    others = [each for each in found.same if each.structure.instruction != structure.instruction]
+    assert others
+    assert all(each.proof is not None for each in others)
+
+
+def test_more_time_is_given_where_one_exact_sum_is_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def asked(x: Instruction, y: Instruction, timeout: float) -> Unknown:
+        limits.append(timeout)
+        return Unknown("", "", (), 0.0)
+
+    monkeypatch.setattr(structure_classes, "find_difference", asked)
+    fma, exact, rounded = (
+        i.spec
+        for i in (
+            apple_amx["fma16.F32"],
+            *(mul_add(k=1, a="fp16", product=x) for x in ("IEEE-FP32", "RNE-E8M10")),
+        )
+    )
+    with Relay() as portfolio:
+        for other in (exact, rounded):
+            monkeypatch.setattr(structure_classes, "_differ_somewhere", lambda *_: False)
+            assert structure_classes.steps_equal(fma, other, Asker(portfolio, 1000)) is None
+    assert limits == [150, 30]
 
 
 @pytest.mark.parametrize(

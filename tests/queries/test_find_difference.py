@@ -58,6 +58,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes as Case
 from mmaformal.cases.inputs import symbolic_inputs, zeros
 from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.smt import stages
 from mmaformal.facts.fda.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -723,7 +724,7 @@ def _off_by_one(align: Callable[..., z3.BitVecRef]) -> Callable[..., z3.BitVecRe
 
 def test_a_wing_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = SMALL["one product"].models
-    monkeypatch.setattr(smt_fda, "align", _off_by_one(smt_fda.align))
+    monkeypatch.setattr(stages, "align", _off_by_one(stages.align))
     with pytest.raises(WitnessError, match=r"an encoding is wrong|encodings disagree"):
         find_difference(x, y, backends="z3")
 

@@ -229,6 +229,13 @@ def test_the_command_names_a_file_and_writes_a_program(
     assert json.loads(capsys.readouterr().out)["terms"] == 32
 
 
+def test_no_input_tells_one_function_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["fingerprint", "bf16", "fp32", "--arch", "armv8_6"]) == 0
+    said, *labels = capsys.readouterr().out.splitlines()
+    assert said == f"{len(labels)} instructions, one function: no input tells them apart"
+    assert any(label.startswith("  armv8_6 BFDOT") for label in labels)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -8,8 +8,10 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import program_table
 import pytest
 import z3
+from program_table import KINDS, measure, table
 
 from mmaformal import emulation
 from mmaformal.algorithms import DotAdd, Emulated, Part, Rounding
@@ -22,12 +24,12 @@ from mmaformal.facts.emulated.words import Cut
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
-from mmaformal.queries import program_bound, program_table, unit_table
+from mmaformal.queries import program_bound
 from mmaformal.queries.program_bound import prove_program_bound
-from mmaformal.queries.program_table import KINDS, measure, table
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.statistics import sample
 from mmaformal.witness import WitnessError
 
 VOLTA = "volta HMMA.884.F32.F32"
@@ -382,7 +384,7 @@ def test_zeros_that_a_product_is_padded_with_count() -> None:
     a, b = (
         rng.standard_normal(shape).astype(np.float32) * np.float32(2.0**-12) for shape in ((9, 5), (5, 9))
     )
-    d = np.asarray(unit_table.sample(i, a, b, None).errors)
+    d = np.asarray(sample(i, a, b, None).errors)
     assert (np.abs(d) <= program.bound(a, b)).all()
     with pytest.raises(ValueError, match="no products"):
         program.bound(np.zeros((2, 0), np.float32), np.zeros((0, 2), np.float32))

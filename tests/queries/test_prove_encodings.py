@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmaformal import cdna1, cdna3, volta
-from mmaformal.encodings.executable import blocks, fda, limbs
+from mmaformal.encodings.executable import blocks, limbs, stages
 from mmaformal.encodings.smt import blocks as smt
 from mmaformal.facts.equality import argue
 from mmaformal.formats import e2m1
@@ -170,7 +170,7 @@ def test_a_wing_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.Mo
     def encode(x: blocks.Rounded, rho: Any) -> Any:
         return right(x, rho) ^ 1 if isinstance(x.sign, np.ndarray) else right(x, rho)
 
-    monkeypatch.setattr(fda, "encode", encode)
+    monkeypatch.setattr(stages, "encode", encode)
     with pytest.raises(LaneError, match="not what NumPy computes"):
         argue(SMALL.spec)
 

@@ -35,6 +35,7 @@ from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import smt_result, values
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.smt import stages
 from mmaformal.facts import both_encodings, orders, settling
 from mmaformal.facts.laws import Laws
 from mmaformal.facts.settling import _Smallest as Breaks
@@ -533,7 +534,7 @@ def test_what_was_proved_of_other_encodings_is_proved_again(monkeypatch: pytest.
         return len(asked)
 
     assert (again(), again()) == (1, 1)
-    monkeypatch.setattr(smt_fda, "align", lambda *_: None)
+    monkeypatch.setattr(stages, "align", lambda *_: None)
     assert (again(), again()) == (2, 2)
 
 

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
+import counts
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def _loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("counts", ROOT / "tools" / "counts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-counts = _loaded()
 
 
 def page(body: str, *phrases: str) -> str:

@@ -9,24 +9,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import kernel_mutants
+import mutate
+import proof_mutants
 import pytest
+import search_mutants
+import tested
 import z3
 from hypothesis import given
 from hypothesis import strategies as st
+from mutants import MUTANTS
 
 from mmaformal import ARCHITECTURES
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.facts.registry import found
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import kernel_mutants  # noqa: E402 - tools, not of the package
-import mutate  # noqa: E402
-import proof_mutants  # noqa: E402
-import search_mutants  # noqa: E402
-import tested  # noqa: E402
-from mutants import MUTANTS  # noqa: E402
 
 
 def test_every_mutant_can_be_made(tmp_path: Path) -> None:

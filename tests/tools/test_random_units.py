@@ -19,7 +19,7 @@ from proofs import some_proof
 
 from mmaformal import Different, ampere, cdna2, cdna3, find_difference
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.executable import fda
+from mmaformal.encodings.executable import stages
 from mmaformal.formats import fp16, fp32
 from mmaformal.queries.constraints import finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.exactness import Exactness
@@ -44,8 +44,8 @@ def test_answers_about_random_units_are_right() -> None:
 
 
 def test_a_wrong_number_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    align = fda.align
-    monkeypatch.setattr(fda, "align", lambda *given: align(*given) & ~1)
+    align = stages.align
+    monkeypatch.setattr(stages, "align", lambda *given: align(*given) & ~1)
     found = [
         random_units.wrong_values(unit, random_cases.cases(unit.spec, random.Random(number), 40))
         for number, unit in itertools.islice(random_units.units(100), QUICK)
@@ -83,8 +83,8 @@ def test_a_property_that_does_not_hold_is_attacked_with_success(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     if name == "commutativity":
-        multiply = fda.multiply
-        monkeypatch.setattr(fda, "multiply", lambda x, y, *more: multiply(x, x, *more))
+        multiply = stages.multiply
+        monkeypatch.setattr(stages, "multiply", lambda x, y, *more: multiply(x, x, *more))
     assert attack(name, NOT_SO[name], random.Random(0), 3000)
 
 

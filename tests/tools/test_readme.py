@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 import pytest
+import who_agrees
+from open_questions import Question, overflow_bound, questions
 
 from mmaformal import ARCHITECTURES, Different, Instruction, check, find_difference
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import both_results
 from mmaformal.cli import app
-from mmaformal.queries import compare_architectures
-from mmaformal.queries.open_questions import Question, overflow_bound, questions
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -46,7 +46,7 @@ def equal_groups() -> list[tuple[str, list[str]]]:
 
 
 def inputs_of(i: Instruction, text: str) -> tuple[list[int], list[int], int]:
-    """The codes of `x·y + x·y [k=2] + c`, as `compare_architectures.inputs_text` writes them."""
+    """The codes of `x·y + x·y [k=2] + c`, as `who_agrees.inputs_text` writes them."""
     a, b, c = [0] * i.k, [0] * i.k, 0
     for part in text.split(" + "):
         factors = [x.strip("()") for x in part.partition(" [k=")[0].split("·")]
@@ -72,7 +72,7 @@ def test_the_table_of_differences(name: str, sides: list[list[str]], inputs: str
     ["HMMA.884.", "HMMA.1684.", pytest.param("HMMA", marks=pytest.mark.slow)],
 )
 def test_the_command_prints_the_table(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare_architectures.main([prefix, "--timeout", "1500"]) == 0
+    assert who_agrees.main([prefix, "--timeout", "1500"]) == 0
     head, rule, *rows = capsys.readouterr().out.splitlines()
     printed = [line for line in AGREE.splitlines() if line.startswith(f"| {prefix}")]
     assert rows == printed != []
@@ -132,6 +132,13 @@ def test_it_is_short() -> None:
 def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([\w./-]+\.[a-z0-9]+)(?:#[^)]*)?\)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_are_there(path: Path) -> None:
+    rooms = "benchmarks|encodings|examples|mmaformal|queries|tests|tools"
+    for name in re.findall(rf"(?<![\w/])(?:{rooms})/[\w/]+\.py\b", path.read_text()):
+        assert (ROOT / name).exists(), name
 
 
 def test_every_document_is_in_the_index() -> None:

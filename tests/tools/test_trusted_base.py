@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import trusted_base as base  # noqa: E402 - a tool, not of the package
+import trusted_base as base
 
 AGAIN = "run `python tools/trusted_base.py --write`"
 

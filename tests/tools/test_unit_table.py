@@ -7,16 +7,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import unit_table
+from unit_table import Row, main, measure, rows, table
 
 from mmaformal import Instruction, cdna2, cdna3, hopper, rtx_blackwell
+from mmaformal.analysis import operands
 from mmaformal.analysis.units import Stage, Unit
-from mmaformal.queries import unit_table
-from mmaformal.queries.unit_table import Row, main, measure, rows, table
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit_table, "SIDE", 16)
+    monkeypatch.setattr(operands, "SIDE", 16)
 
 
 SOME = [

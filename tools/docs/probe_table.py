@@ -1,6 +1,6 @@
 """What the probes read of every model of the registry, beside its parameters: docs/probes.md.
 
-    python -m mmaformal.queries.probe_table --out docs/probes.md
+    python tools/docs/probe_table.py --out docs/probes.md
 
 The probes are told nothing but types and K.  Each parameter is `read`, when what was read is what the model has;
 `bounded`, when the types reach no farther and what was read is true; `not told`, when the types cannot tell; `WRONG`
@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 import click
+from property_table import distinct
 
 from mmaformal.algorithms import (
     AccE9s12,
@@ -52,7 +53,6 @@ from mmaformal.probes.modes import MODES
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.sums import Sum
 from mmaformal.probes.tree import Node, Tree, flat
-from mmaformal.queries.property_table import distinct
 
 READ, BOUNDED, NOT_TOLD, WRONG = "read", "bounded", "not told", "WRONG"
 
@@ -445,7 +445,7 @@ def _alike(found: list[tuple[str, str]]) -> Iterator[str]:
 
 _HEAD = """# What the probes read of every model
 
-Made by `python -m mmaformal.queries.probe_table --out docs/probes.md`; a test compares it with what is read.
+Made by `python tools/docs/probe_table.py --out docs/probes.md`; a test compares it with what is read.
 
 Each of the {specs} specifications of the registry was probed as a black box: the probes (`mmaformal/probes/`)
 know types and K and ask for results. Then each of its parameters was compared with what was read: **{read}** are read

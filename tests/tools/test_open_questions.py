@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmaformal.queries.open_questions import infinities, nvfp4_width, overflow_bound
+from open_questions import infinities, nvfp4_width, overflow_bound
 
 PAGE = Path(__file__).parents[2] / "docs" / "open-questions.md"
 

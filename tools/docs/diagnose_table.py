@@ -1,6 +1,6 @@
 """Every recording diagnosed: which model is named first, and how many explain every row of it.
 
-python -m mmaformal.queries.diagnose_table ../shared/recordings       # the table of docs/hardware.md
+python tools/docs/diagnose_table.py ../shared/recordings       # the table of docs/hardware.md
 """
 
 from __future__ import annotations

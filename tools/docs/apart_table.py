@@ -1,6 +1,6 @@
 """How far apart HMMA instructions are: docs/max-difference.md, and a table of docs/who-agrees.md.
 
-python -m mmaformal.queries.apart_table --seconds 20 --out docs/max-difference.md
+python tools/docs/apart_table.py --seconds 20 --out docs/max-difference.md
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ TEXT = """\
 the least normal number), in units of 2^-24. *At most*: from the bounds of both ([unit-bounds.md](unit-bounds.md);
 `--prove` proves them); *found*: the most that a search came upon, and in ulps of d; *random*: the most of 1,024 results
 of normally distributed numbers, c too. Every pair of functions that HMMA instructions are, chained to equally many
-products; named after the first architecture that has them. Made by `python -m mmaformal.queries.apart_table`.
+products; named after the first architecture that has them. Made by `python tools/docs/apart_table.py`.
 
 The bounds of both are added, as if each could be off in its own direction, by as much as it can, on one input. Where
 both cut toward zero they cannot, which is part of the gap.

@@ -1,6 +1,6 @@
 """Every model of the registry as a black box: how many inputs are chosen until it is identified.
 
-python -m mmaformal.queries.identify_table "fp16"       # the tables of docs/identify.md, by the beginning of types
+python tools/docs/identify_table.py "fp16"       # the tables of docs/identify.md, by the beginning of types
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The points on which sources differ (docs/semantics.md §9), each with the input that settles it on hardware.
 
-python -m mmaformal.queries.open_questions > docs/open-questions.md
+python tools/docs/open_questions.py > docs/open-questions.md
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import click
+from who_agrees import inputs_text
 
 from mmaformal.algorithms import Fda
 from mmaformal.architectures import ARCHITECTURES
@@ -18,7 +19,6 @@ from mmaformal.cli.running import SETTLED, answered, execute
 from mmaformal.display import ShortRepr
 from mmaformal.explain import code_text
 from mmaformal.instruction import Instruction
-from mmaformal.queries.compare_architectures import inputs_text
 from mmaformal.queries.constraints import Constraint, finite
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different
@@ -86,7 +86,7 @@ _HEAD = """\
 
 Points on which published sources differ (docs/semantics.md §9). For each, the smallest input found on which the two
 readings give different results: run it on the hardware named, and the question is settled. Inputs not listed are +0;
-products are at position 0 unless `[k=…]` says otherwise. Made by `python -m mmaformal.queries.open_questions`; do not
+products are at position 0 unless `[k=…]` says otherwise. Made by `python tools/docs/open_questions.py`; do not
 edit.
 
 | point | instruction | the other reading | input `Σ a·b + c` | default gives | the other gives |

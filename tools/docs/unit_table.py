@@ -1,6 +1,6 @@
 """Bounds of whole products on units against what units do: docs/unit-bounds.md.
 
-    python -m mmaformal.queries.unit_table --elements 600000 --rows unit-bounds.jsonl --out docs/unit-bounds.md
+    python tools/docs/unit_table.py --elements 600000 --rows unit-bounds.jsonl --out docs/unit-bounds.md
 
 Of every instruction that computes something of its own: its constants (`analysis/units`), and how near the bound the
 errors of many results come, of operands of several kinds; and of the input that loses most in one step, which
@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import Fda, Fdrda, Gdfs
+from mmaformal.analysis import operands
+from mmaformal.analysis.operands import KINDS, Operands, operands_of, scales_of
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
@@ -30,14 +32,8 @@ from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.facts.fdrda import reaching as reaching_down
 from mmaformal.facts.reaching import reach
-from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.statistics import sample
-
-Operands = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
-
-#: Rows and columns of the products of matrices that are made.
-SIDE = 256
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,13 +73,13 @@ def measure(instruction: Instruction, elements: int) -> Row:
     """The bound against at least so many finite results, if half of those that are tried are finite."""
     unit, rng = Unit.of(instruction), np.random.default_rng(1)
     results, nearest = 0, 0.0
-    for _ in range(2 * max(elements // (SIDE * SIDE * len(KINDS)), 1)):
+    for _ in range(2 * max(elements // (operands.SIDE**2 * len(KINDS)), 1)):
         for kind in KINDS:
             if results >= elements:
                 break
-            operands = operands_of(unit, kind, rng)
-            scales = scales_of(instruction, operands[0].shape[1], rng)
-            count, most = _compare(unit, operands, scales)
+            made = operands_of(unit, kind, rng)
+            scales = scales_of(instruction, made[0].shape[1], rng)
+            count, most = _compare(unit, made, scales)
             results, nearest = results + count, max(nearest, most)
     stage = unit.stages[0]
     return Row(
@@ -100,77 +96,15 @@ def measure(instruction: Instruction, elements: int) -> Row:
     )
 
 
-def _compare(
-    unit: Unit, operands: Operands, scales: dict[str, NDArray[np.unsignedinteger]]
-) -> tuple[int, float]:
+def _compare(unit: Unit, made: Operands, scales: dict[str, NDArray[np.unsignedinteger]]) -> tuple[int, float]:
     """How many results are finite, and the largest of their errors over its bound."""
-    A, B, C = operands
+    A, B, C = made
     scale_a, scale_b = scales.get("scale_a"), scales.get("scale_b")
     errors: Floats = sample(unit.instruction, A, B, C, scale_a=scale_a, scale_b=scale_b).errors
     told = np.isfinite(errors)
     with np.errstate(all="ignore"):
         ratios = np.abs(errors[told]) / unit.bound(A, B, C, scale_a=scale_a, scale_b=scale_b)[told]
     return int(told.sum()), float(np.max(ratios, initial=0.0))
-
-
-# ---- operands ----------------------------------------------------------------------------------------------
-
-#: Spreads of exponents, whether all signs are one, and how far all products but one are below that one; and any codes.
-KINDS: dict[str, tuple[int, bool, bool] | None] = {
-    "any": None,
-    "equal exponents": (1, False, False),
-    "few exponents": (4, False, False),
-    "one sign": (2, True, False),
-    "one product far above": (3, False, True),
-    "one product far above, one sign": (3, True, True),
-}
-
-
-def operands_of(unit: Unit, kind: str, rng: np.random.Generator, products: int | None = None) -> Operands:
-    """A, B and C of a kind, of so many products: those of one instruction, or of four in a chain."""
-    i = unit.instruction
-    chained = i.c_format == i.d_format and kind == "one sign"
-    k = products or i.k * (4 if chained else 1)
-    shapes = (SIDE, k), (k, SIDE), (SIDE, SIDE)
-    how = KINDS[kind]
-    if how is None:
-        any_: list[NDArray[np.unsignedinteger]] = [
-            rng.integers(0, f.codes, shape, np.uint64).astype(f.word)
-            for f, shape in zip((i.a_format, i.b_format, i.c_format), shapes, strict=True)
-        ]
-        return any_[0], any_[1], any_[2]
-    spread, one_sign, above = how
-    far = unit.stages[0].F if above else 0
-    A = _codes(i.a_format, shapes[0], rng, spread, one_sign=one_sign, below=far // 2)
-    B = _codes(i.b_format, shapes[1], rng, spread, one_sign=one_sign, below=far - far // 2)
-    C = _codes(i.c_format, shapes[2], rng, spread, one_sign=one_sign, below=far)
-    if above:
-        A[:, :1] = _codes(i.a_format, (SIDE, 1), rng, 1, one_sign=one_sign, below=0)
-        B[:1, :] = _codes(i.b_format, (1, SIDE), rng, 1, one_sign=one_sign, below=0)
-    return A, B, C
-
-
-def _codes(
-    fmt: Format, shape: tuple[int, int], rng: np.random.Generator, spread: int, *, one_sign: bool, below: int
-) -> NDArray[np.unsignedinteger]:
-    """Numbers of exponents from -`below` on, or the least that the format has."""
-    least = max(fmt.bias - below, 0)
-    field = np.minimum(rng.integers(least, least + spread, shape), fmt.bias + fmt.max_exponent)
-    fraction = rng.integers(0, 1 << fmt.fraction_bits, shape)
-    sign = np.zeros(shape, np.int64) if one_sign else rng.integers(0, 2, shape)
-    code = ((sign << fmt.exponent_bits | field) << fmt.fraction_bits | fraction) << fmt.ignored_low_bits
-    found: NDArray[np.unsignedinteger] = code.astype(np.uint64).astype(fmt.word)
-    return found
-
-
-def scales_of(i: Instruction, k: int, rng: np.random.Generator) -> dict[str, NDArray[np.unsignedinteger]]:
-    fmt = i.spec.scale_format
-    if fmt is None:
-        return {}
-    blocks = -(-k // i.spec.scale_block)
-    near = fmt.bias << fmt.fraction_bits
-    shapes = {"scale_a": (SIDE, blocks), "scale_b": (blocks, SIDE)}
-    return {name: rng.integers(near - 4, near + 5, shape).astype(fmt.word) for name, shape in shapes.items()}
 
 
 def _nearest_made(unit: Unit) -> float | None:
@@ -228,7 +162,7 @@ def table(found: Sequence[Row]) -> str:
         "",
         "What a product on an instruction is off at most (`mmaformal/analysis/units.py`; [narrow-range.md]"
         "(narrow-range.md)), and how near errors came.",
-        "Made by `python -m mmaformal.queries.unit_table`.",
+        "Made by `python tools/docs/unit_table.py`.",
         "",
         f"{len(found)} instructions that differ, {total:,} finite results: **{sum(row.nearest > 1 for row in found)} "
         f"exceed their bounds**; the nearest is {most:.3f} of it, of the inputs that lose most in one step "

@@ -1,4 +1,4 @@
-"""`mmaformal verify`: prove that both encodings agree, instruction after instruction, on all cores or a cluster."""
+"""The work of `mmaformal verify`: prove both encodings equal, instruction by instruction, on all cores or a cluster."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from mmaformal.display import TABLES
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN
+from mmaformal.display import TABLES, ShortRepr, counted
 
 if TYPE_CHECKING:
     from mmaformal.campaign import Campaign
     from mmaformal.instruction import Instruction
     from mmaformal.solver.answers import Answer
     from mmaformal.solver.evidence import EvidenceStore
-
-_PROVED, _REFUTED, _UNKNOWN = 0, 1, 3
 
 #: How often in a row workers may be lost without anything being settled in between.
 _ATTEMPTS = 3
@@ -79,12 +78,24 @@ class _Told(TypedDict):
     contradictions: list[str]
     seconds: float
     evidence: str
-    unconfirmed: NotRequired[list[dict[str, str]]]
-    answers: NotRequired[list[dict[str, object]]]
 
 
-def run(args: Request) -> int:
-    """Verify what is asked for, printing as it goes; returns the exit code.
+@dataclass(frozen=True, repr=False)
+class Verified(ShortRepr):
+    """What was told of instructions that were all proved."""
+
+    text: str
+    told: dict[str, object]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, object]:
+        return self.told
+
+
+def run(args: Request, keep: Callable[[Verified, EvidenceStore], None] | None = None) -> int:
+    """Verify what is asked for, printing as it goes; returns the exit code.  Where all is proved, `keep` is given it.
 
     Raises ValueError for wrong use, EvidenceError, NoSolverError, WitnessError.
     """
@@ -109,7 +120,7 @@ def run(args: Request) -> int:
         finally:
             if args.smtlib:
                 write_smtlib(campaign, args.smtlib)
-        return _report(campaign, store, args, progress)
+        return _report(campaign, store, args, progress, keep)
 
 
 def _cores() -> int:
@@ -159,6 +170,7 @@ class _Progress:
         self.start = self.told = time.monotonic()
         self.interrupted = False
         self.said: set[int] = set()  # ids of the goals that were told
+        self.lines: list[str] = []  # of those that are proved
 
     def __enter__(self) -> _Progress:
         return self
@@ -200,13 +212,16 @@ class _Progress:
                 continue
             self.said.add(id(goal))
             answer = campaign.answer(goal, goal.instructions[0])
+            also = f" and {len(goal.instructions) - 1} more" if len(goal.instructions) > 1 else ""
+            cost = f"{len(goal.claims or ())} obligations, {answer.seconds:.1f} s of solving"
+            line = f"proved   {goal.label}{also}  ({cost})"
+            if isinstance(answer, Holds):
+                self.lines.append(line)
             if self.silent:
                 continue
             self._clear()
-            also = f" and {len(goal.instructions) - 1} more" if len(goal.instructions) > 1 else ""
-            cost = f"{len(goal.claims or ())} obligations, {answer.seconds:.1f} s of solving"
             if isinstance(answer, Holds):
-                print(f"proved   {goal.label}{also}  ({cost})", flush=True)
+                print(line, flush=True)
             else:
                 word = "REFUTED" if isinstance(answer, Fails) else "UNKNOWN"
                 print(f"{word:8} {goal.label}{also}\n{answer}", flush=True)
@@ -233,7 +248,13 @@ def _confirmed(campaign: Campaign) -> str:
     return f"{text}, {verdicts.count('unknown')} not settled" if "unknown" in verdicts else text
 
 
-def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _Progress) -> int:
+def _report(
+    campaign: Campaign,
+    store: EvidenceStore,
+    args: Request,
+    progress: _Progress,
+    keep: Callable[[Verified, EvidenceStore], None] | None,
+) -> int:
     from mmaformal.solver.answers import Fails, Holds
 
     answers = list(campaign.answers())
@@ -269,23 +290,29 @@ def _report(campaign: Campaign, store: EvidenceStore, args: Request, progress: _
         for sha256, confirmation in unconfirmed.items()
     ]
     said += [f"CONTRADICTION  {why}" for why in campaign.contradicted.values()]
+    summary = _summary(told, args.confirm is not None)
+    whole: dict[str, object] = {
+        **told,
+        "unconfirmed": [
+            {"sha256": sha256, "verdict": confirmation.verdict, "why": confirmation.why}
+            for sha256, confirmation in unconfirmed.items()
+        ],
+        "answers": [_as_json(i, answer) for i, answer in answers],
+    }
+    if keep is not None and len(proved) == of and not said:
+        keep(Verified("\n".join([*progress.lines, summary]), whole), store)
     if args.table is not None:
         for line in said:
             progress.note(line)
-        print(TABLES[args.table]([_row(i, answer) for i, answer in answers]), end="", flush=True)
+        print(TABLES[args.table](rows(whole)), end="", flush=True)
     elif args.as_json:
-        told["unconfirmed"] = [
-            {"sha256": sha256, "verdict": confirmation.verdict, "why": confirmation.why}
-            for sha256, confirmation in unconfirmed.items()
-        ]
-        told["answers"] = [_as_json(i, answer) for i, answer in answers]
-        print(json.dumps(told, indent=2), flush=True)
+        print(json.dumps(whole, indent=2), flush=True)
     else:
-        print("\n".join([*said, _summary(told, args.confirm is not None)]), flush=True)
+        print("\n".join([*said, summary]), flush=True)
     if refuted:
-        return _REFUTED
+        return REFUTED
     settled = len(proved) == of and (args.confirm is None or len(confirmed) == len(campaign.claims))
-    return _PROVED if settled else _UNKNOWN
+    return SETTLED if settled else UNKNOWN
 
 
 def _by(campaign: Campaign, confirmed: Sequence[str]) -> dict[str, int]:
@@ -300,7 +327,7 @@ def _by(campaign: Campaign, confirmed: Sequence[str]) -> dict[str, int]:
 
 
 def _summary(told: _Told, confirm: bool) -> str:
-    parts = [f"{told['instructions']} instructions: {told['proved']} proved"]
+    parts = [f"{counted(told['instructions'], 'instruction')}: {told['proved']} proved"]
     parts += [f"{told[what]} {what}" for what in ("refuted", "unknown") if told[what]]
     tail = f"; {told['obligations']} obligations, {told['known']} of them known, {told['seconds']:.0f} s"
     if confirm:
@@ -309,15 +336,18 @@ def _summary(told: _Told, confirm: bool) -> str:
     return ", ".join(parts) + tail
 
 
-def _row(instruction: Instruction, answer: Answer) -> dict[str, object]:
-    """A line of the table: what was found of one instruction."""
-    return {
-        "architecture": instruction.architecture,
-        "instruction": instruction.name,
-        "answer": type(answer).__name__.lower(),
-        "obligations": len(answer.evidence.obligations),
-        "seconds": round(answer.seconds, 1),
-    }
+def rows(told: Mapping[str, object]) -> list[dict[str, object]]:
+    """The lines of the table: what was found of each instruction, from all that is told as JSON."""
+    answers = told["answers"]
+    assert isinstance(answers, list)
+    return [
+        {
+            **{name: each[name] for name in ("architecture", "instruction", "answer")},
+            "obligations": len(each["obligations"]),
+            "seconds": round(each["seconds"], 1),
+        }
+        for each in answers
+    ]
 
 
 def _as_json(instruction: Instruction, answer: Answer) -> dict[str, object]:
@@ -361,14 +391,3 @@ def _write(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8", newline="\n")
     draft.replace(path)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m mmaformal.queries.verify hopper HMMA.16816.F32` is `mmaformal verify …`."""
-    from mmaformal.cli import main as command
-
-    return command(["verify", *(sys.argv[1:] if argv is None else argv)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

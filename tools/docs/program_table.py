@@ -1,6 +1,6 @@
 """Bounds of programs over instructions against what programs do: a table of docs/emulation.md.
 
-    python -m mmaformal.queries.program_table --elements 100000 --out programs.md
+    python tools/docs/program_table.py --elements 100000 --out programs.md
 
 Of each program: its constants (`analysis/programs`) for one program and for a longer product, and how near the bound
 the errors of many results come.  Operands are made so that sums cut much (one product far above the others) and words

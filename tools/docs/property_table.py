@@ -1,6 +1,6 @@
 """Every property of every instruction, as a table: docs/properties.md.
 
-    python -m mmaformal.queries.property_table --cache properties.jsonl --out docs/properties.md
+    python tools/docs/property_table.py --cache properties.jsonl --out docs/properties.md
 
 Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
 as they come, so that a run that was stopped goes on where it was; an answer in the cache stands until the property's
@@ -167,7 +167,7 @@ def markdown(known: dict[str, Kept], properties: Sequence[Property]) -> str:
     lines = [
         "# Properties",
         "",
-        "Made by `python -m mmaformal.queries.property_table`; do not edit. Each property of each instruction, at its",
+        "Made by `python tools/docs/property_table.py`; do not edit. Each property of each instruction, at its",
         "full K: ✓ holds, with a proof for all inputs; ✗ fails, with a witness that both encodings reproduce (of",
         "every-number, a code and the proof that nothing gives it); ? not settled in the time given; a blank is not",
         "run. `mmaformal prove PROPERTY ARCH INSTRUCTION` gives proof or witness.",
