@@ -19,6 +19,7 @@ from mmaformal.architectures import (
 )
 from mmaformal.extras import how_to_install
 from mmaformal.instruction import Instruction
+from mmaformal.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
     from mmaformal.structures import Structure, replay
     from mmaformal.witness import Witness
-
-__version__ = "0.1.0"
 
 volta = ARCHITECTURES["volta"]
 turing = ARCHITECTURES["turing"]

@@ -30,7 +30,7 @@ from mmaformal.facts.equality import argue, find_witness, question_of
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
-from mmaformal.proof.kernel import ArgumentError, Scripts, demand, gathered, lemmas_of, name_of
+from mmaformal.proof.kernel import ArgumentError, Digests, Scripts, digests_of, gathered, lemmas_of, name_of
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker, obligation, restated
 from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
@@ -90,16 +90,16 @@ class _Failure(ShortRepr):
     final: bool
 
 
-def _build(spec: DotAdd) -> list[Claim] | _Failure:
+def _build(spec: DotAdd) -> tuple[list[Claim], Digests] | _Failure:
     with _OneAtATime():
         try:
             argument = argue(spec)
-            demand(not argument.premises[0], "both encodings are equal for all inputs, under no premises")
-            lemmas = lemmas_of(argument)
+            lemmas, digests = lemmas_of(argument), digests_of(argument, _scripts)
         except (LaneError, ArgumentError) as error:
             return _Failure(str(error), isinstance(error, NoArgumentError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
-        return [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
+        claims = [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
+        return claims, digests
 
 
 def _search(instruction: Instruction, timeout: float, memory: int) -> CaseWitness | None:
@@ -117,6 +117,7 @@ class Goal(ShortRepr):
     instructions: list[Instruction]
     #: of its lemmas, once the argument is built: by digest, the name and the statement that they have in it
     claims: dict[str, tuple[str, str]] | None = None
+    digests: Digests | None = None  #: of the theorem that they are the lemmas of
     open: set[str] = field(default_factory=set)  #: those not settled yet
     why: str | None = None  #: why there is no proof
     searched: bool = False  #: whether an input was looked for that shows it
@@ -190,7 +191,7 @@ class Campaign:
             if sha256 in self.outcomes and self.outcomes[sha256].verdict == "unsat"
         )
         question, seconds = question_of(instruction), sum(o.seconds for o in proved)
-        proof = gathered(tuple(goal.claims or ()), proved) if goal.why is None else None
+        proof = gathered(goal.digests, proved) if goal.why is None and goal.digests is not None else None
         if proof is not None:
             return Holds(question, proof, seconds)
         if goal.witness is not None:
@@ -290,9 +291,10 @@ class Campaign:
         if isinstance(result, _Failure):
             self._fail(goal, result.why, result.final)
             return
-        assert isinstance(result, list)
+        assert isinstance(result, tuple)
+        built, digests = result
         claims: dict[str, Claim] = {}
-        for claim in result:  # each where it comes last, as the conclusion does
+        for claim in built:  # each where it comes last, as the conclusion does
             claims.pop(claim.digest, None)
             claims[claim.digest] = claim
         new = [sha256 for sha256 in claims if sha256 not in self.claims]
@@ -312,6 +314,7 @@ class Campaign:
             if goal not in self._goals_of[sha256]:
                 self._goals_of[sha256].append(goal)
         goal.open = {sha256 for sha256 in claims if sha256 not in self.outcomes}
+        goal.digests = digests
         goal.claims = {sha256: (claim.name, claim.statement) for sha256, claim in claims.items()}
         for sha256 in claims:
             if sha256 in self.outcomes:

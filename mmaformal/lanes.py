@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import z3
@@ -442,9 +442,30 @@ class Tracer:
     """
 
     def __init__(self, strict: bool = True) -> None:
-        self.strict = strict
+        self.strict: Final = strict
         self.rules: dict[tuple[object, ...], Rule] = {}
         self.violations: list[z3.BoolRef] = []
+        self._made: dict[Lane, tuple[Range, z3.BitVecRef]] = {}
+
+    def _lane(
+        self,
+        op: str,
+        operands: tuple[Node, ...],
+        range_: Range,
+        term: z3.BitVecRef,
+        sample: Sample,
+        beneath: frozenset[Lane] = frozenset(),
+        frames: tuple[FrameType, ...] = (),
+    ) -> Lane:
+        """A lane that this tracer made, and knows that it did."""
+        lane = Lane(self, op, operands, range_, term, sample, beneath, frames)
+        if self.strict:
+            self._made[lane] = lane.range, lane.term
+        return lane
+
+    def _has_made(self, lane: Lane) -> bool:
+        range_, term = self._made.get(lane, (None, None))
+        return range_ == lane.range and term is lane.term
 
     def input(self, term: z3.BitVecRef, sample: Sample) -> Lane:
         """A lane that holds a code: unsigned, or the signed 64-bit number; the sample are values that it takes.
@@ -454,7 +475,7 @@ class Tracer:
         if term.size() > BITS:
             raise LaneError(f"{term} has {term.size()} bits: a lane has {BITS}")
         range_ = INT64 if term.size() == BITS else Range(0, (1 << term.size()) - 1)
-        return Lane(self, "input", (), range_, term, sample)
+        return self._lane("input", (), range_, term, sample)
 
     def lift(self, x: Lane | int, frames: Sequence[FrameType] = ()) -> Lane:
         if isinstance(x, Lane):
@@ -466,13 +487,16 @@ class Tracer:
         if not range_.inside(INT64):
             raise LaneError(f"{_place(frames)}: {_power_text(x)} is outside 64 bits")
         term = z3.BitVecVal(range_.low, range_.bits)
-        return Lane(self, "constant", (), range_, term, np.array(range_.low, np.int64))
+        return self._lane("constant", (), range_, term, np.array(range_.low, np.int64))
 
     def own(self, *nodes: Node) -> None:
-        """Raises LaneError for a lane or flag of another tracer: its rules are not here."""
+        """Raises LaneError for a lane or flag of another tracer, and a lane of a range that no tracer gave: its rules
+        are not here."""
         for node in nodes:
             if node.tracer is not self:
                 raise LaneError(f"{_place(_frames())}: lanes of two tracers in one operation")
+            if self.strict and isinstance(node, Lane) and not self._has_made(node):
+                raise LaneError(f"{_place(_frames())}: a lane that its tracer did not make, or another range")
 
     def flag(self, value: bool) -> Flag:
         return Flag(self, "constant", (), z3.BoolVal(value), np.array(value), value)
@@ -511,7 +535,7 @@ class Tracer:
                 self._violated(message, z3.Not(z3.And(exact)), frames)
                 out = INT64
         term = z3.BitVecVal(out.low, out.bits) if out.low == out.high else _narrow(op, x, y, out)
-        lane = Lane(self, op, (x, y), out, term, sample, frames=frames)
+        lane = self._lane(op, (x, y), out, term, sample, frames=frames)
         self._rule(lane, leaves, order, frames)
         return lane
 
@@ -541,16 +565,7 @@ class Tracer:
         if out.low == out.high:
             term = z3.BitVecVal(out.low, out.bits)
         sample = np.where(flag.sample, x.sample, y.sample)
-        lane = Lane(
-            self,
-            "select",
-            operands=(flag, x, y),
-            range_=out,
-            term=term,
-            sample=sample,
-            beneath=beneath,
-            frames=frames,
-        )
+        lane = self._lane("select", (flag, x, y), out, term, sample, beneath, frames)
         if used or maximum:
             leaves = [*leaves, *_lanes_of(flag)]
             given = {id(leaf) for leaf in leaves}

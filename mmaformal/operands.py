@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
-from mmaformal.instruction import Instruction, Operand, kind_of, read_operand
+from mmaformal.instruction import Instruction, Operand, check_meant, kind_of, read_operand
 
 Codes = NDArray[Any]
 #: an array, numbers or lists of them, or a tensor of torch, which need not be there
@@ -90,10 +90,14 @@ class Operands(ShortRepr):
         scale_a: Matrix | None,
         scale_b: Matrix | None,
     ) -> Operands:
-        """Read and put in shape.  Raises ValueError for shapes that do not fit, TypeError as `as_operand`."""
+        """Read and put in shape.
+
+        Raises ValueError for shapes that do not fit, and as `check_meant`; TypeError as `as_operand`.
+        """
         i.check_scales(scale_a is not None, scale_b is not None)
         given = {"A": A, "B": B, "C": C, "scale_a": scale_a, "scale_b": scale_b}
         read = {name: as_operand(x, i.format_of(name), name) for name, x in given.items() if x is not None}
+        check_meant(read)
         kind = ("torch " if is_tensor(A) else "") + kind_of(read)
         a, b = read["A"].codes, read["B"].codes
         if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-min(b.ndim, 2)]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, plain_parameter
 from mmaformal.brief import products_text
-from mmaformal.display import html_folded, html_text, html_title, short_text
+from mmaformal.display import counted, html_folded, html_text, html_title, short_text
 from mmaformal.explain import (
     code_text,
     exact_dot_add,
@@ -57,14 +57,14 @@ def full_size(
     """`case_size`; then, to settle ties, the exponents of the products' factors, and the minus signs."""
     of_a, of_b = [_measure(x, spec.a_format) for x in a], [_measure(x, spec.b_format) for x in b]
     active = [pair for pair in zip(of_a, of_b, strict=True) if not _product_is_zero(*pair)]
-    counted = [each for pair in active for each in pair]
-    factors = sum(each.exponent for each in counted)
+    measured = [each for pair in active for each in pair]
+    factors = sum(each.exponent for each in measured)
     of_c = _measure(c, spec.c_format)
     if not of_c.zero:
-        counted.append(of_c)
+        measured.append(of_c)
     if spec.scale_format is not None:
-        counted += [_measure(x, spec.scale_format) for x in (*scale_a, *scale_b)]
-    bits, exponents = sum(each.bits for each in counted), sum(each.exponent for each in counted)
+        measured += [_measure(x, spec.scale_format) for x in (*scale_a, *scale_b)]
+    bits, exponents = sum(each.bits for each in measured), sum(each.exponent for each in measured)
     signs = sum(each.sign for each in (*of_a, *of_b, of_c))
     return len(active), int(not of_c.zero), bits, exponents, factors, signs
 
@@ -310,7 +310,7 @@ class Witness:
         spec = self.x.spec
         shown = [k for k in range(spec.k) if not _plain_zero(a[k], spec.a_format, b[k], spec.b_format)]
         hidden = spec.k - len(shown)
-        lines = ["inputs" + (f"  ({hidden} products +0·+0 not shown)" if hidden else "")]
+        lines = ["inputs" + (f"  ({counted(hidden, 'product')} +0·+0 not shown)" if hidden else "")]
         lines += input_lines(spec, a, b, c, scale_a, scale_b, shown=shown, width=10, whole=whole)
         exact = exact_dot_add(spec, a, b, c, scale_a, scale_b)
         if exact is not None:

@@ -56,12 +56,13 @@ from mmaformal.algorithms import (
     Wfma,
 )
 from mmaformal.analysis.rounding import Floats
+from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.facts.fdrda.bounds import losses_of
-from mmaformal.facts.fused_steps import fused_step, one_step
+from mmaformal.facts.fused_steps import fused_step
 from mmaformal.facts.lowered.error_bound import Inner
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction

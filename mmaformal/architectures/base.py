@@ -224,6 +224,26 @@ class Architecture(Tabular):
             f"{name} means {len(shown)} functions of {self.name}: {', '.join(shown[:4])}{more}; name one of them"
         )
 
+    def plainest(self, word: str) -> Instruction:
+        """The instruction that a person most likely means by a type, of those that take it (`of_types`).
+
+        The unit's own arithmetic before what is lowered to another type's, a and b of one type, e4m3 before e5m2, the
+        widest c, the most products; the first in the table of those.  Raises UnknownInstructionError if there is none.
+        """
+        found = self.of_types(word)
+        if not found:
+            return self.meant(word)
+        return min(
+            found,
+            key=lambda i: (
+                i.algorithm == "lowered",
+                i.a_format != i.b_format,
+                i.a_format.name,
+                -i.c_format.storage_bits,
+                -i.k,
+            ),
+        )
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None
 
@@ -381,10 +401,16 @@ class ArchitectureTable(Mapping[str, Architecture], Tabular):
         """That there is no such architecture, which there are, and which was meant; one line."""
         base = name.strip().partition("@")[0]
         if (why := products.why_not_modelled(base)) is not None:
-            return f"no model of {base}: {why}; there are {', '.join(self._builders)}"
-        near = difflib.get_close_matches(base.lower(), [*self._builders, *self._unlisted], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return f"no architecture {base!r}; there are {', '.join(self._builders)}{hint}"
+            return f"no model of {base}: {why} (`mmaformal list --devices` has what is)"
+        devices = {name.lower(): name for each in products.PRODUCTS for name in each.names}
+        names = {name: name for name in [*self._builders, *self._unlisted]}
+        near = [
+            *difflib.get_close_matches(base.lower(), names, n=1),
+            *difflib.get_close_matches(base.lower(), devices, n=1),
+        ]
+        if near:
+            return f"no architecture {base!r}; did you mean {(names | devices)[near[0]]}?"
+        return f"no architecture {base!r}; there are {', '.join(self._builders)}"
 
     def __repr__(self) -> str:
         return f"<{counted(len(self), 'architecture')}: {', '.join(self)}>"

@@ -116,9 +116,9 @@ def check_samples(symbolic: object, numbers: object) -> None:
 
 
 def _parts(x: object) -> Iterator[ExecutableLane]:
-    """The lanes and flags of a trace, in order."""
+    """The lanes and flags of a trace's steps, in order."""
     if is_dataclass(x):
-        x = tuple(getattr(x, field.name) for field in fields(x))
+        x = tuple(getattr(x, field.name) for field in fields(x) if field.compare)
     if isinstance(x, (tuple, list)):
         for part in x:
             yield from _parts(part)

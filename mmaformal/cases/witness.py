@@ -10,7 +10,7 @@ from itertools import groupby
 from mmaformal.algorithms import DotAdd
 from mmaformal.brief import products_text
 from mmaformal.cases.inputs import Codes
-from mmaformal.display import HtmlText, ShortRepr, minimality_lines, short_text
+from mmaformal.display import HtmlText, ShortRepr, counted, minimality_lines, short_text
 from mmaformal.explain import code_text, input_lines, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -118,7 +118,7 @@ def inputs_text(spec: DotAdd, codes: Codes, whole: bool = False) -> list[str]:
     """The inputs, equal ones on one line, but for products of two codes 0; c, then the scales, come last."""
     shown = [k for k in range(spec.k) if codes.a[k] or codes.b[k]]
     hidden = spec.k - len(shown)
-    lines = ["inputs" + (f"  ({hidden} products of the codes 0 not shown)" if hidden else "")]
+    lines = ["inputs" + (f"  ({counted(hidden, 'product')} of the codes 0 not shown)" if hidden else "")]
     a, b, c, *scales = codes.a, codes.b, codes.c, codes.scale_a, codes.scale_b
     return [*lines, *input_lines(spec, a, b, c, *scales, shown=shown, width=14, whole=whole)]
 

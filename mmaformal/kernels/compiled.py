@@ -55,9 +55,9 @@ from mmaformal.encodings.executable import (
     fdrda,
     gps,
     limbs,
-    muladd,
     oddsum,
     pfma,
+    stages,
 )
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
@@ -306,7 +306,7 @@ _OWN = (
     pfma.first_nan,
 )
 
-for _module in (blocks, limbs, dpa_e9s12, acc_e9s12, fdrda, efda, gps, muladd, pfma, oddsum):
+for _module in (blocks, limbs, stages, dpa_e9s12, acc_e9s12, fdrda, efda, gps, pfma, oddsum):
     for _function in vars(_module).values():
         if (
             isinstance(_function, FunctionType)

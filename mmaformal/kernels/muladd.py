@@ -6,12 +6,12 @@ import numpy as np
 
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Muladd
 from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan
-from mmaformal.encodings.executable.muladd import rounded_product
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
 from mmaformal.kernels.ieee import BLOCK, check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.kernels.rows.muladd import rounded_product
 from mmaformal.kernels.wfma import widened
 
 
@@ -60,7 +60,7 @@ def run_stages(
             code = np.int64(d[i, j])
             for k in range(start, stop):
                 x, y = np.int64(a[i, k]), np.int64(b[j // width, k, j % width])
-                code = ieee_add(code, rounded_product(of, pi, x, y).result, rho, nan).result
+                code = ieee_add(code, rounded_product(of, pi, x, y), rho, nan).result
             d[i, j] = code
 
 

@@ -20,7 +20,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal import __version__
 from mmaformal.display import ShortRepr
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32, fp64
 from mmaformal.recorder.program import RecorderError
@@ -28,6 +27,7 @@ from mmaformal.recorder.rows import check_seed
 from mmaformal.recordings.layouts.npz import Column, write_archive
 from mmaformal.recordings.products import RecordedProduct, read_product
 from mmaformal.recordings.write import replacing
+from mmaformal.version import __version__
 
 Words = NDArray[Any]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from mmaformal import __version__
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import ShortRepr
@@ -22,6 +21,7 @@ from mmaformal.recordings.layouts import layout_of, saver
 from mmaformal.recordings.read import Recording
 from mmaformal.recordings.schema import meta_of
 from mmaformal.recordings.write import replacing
+from mmaformal.version import __version__
 
 
 def record(

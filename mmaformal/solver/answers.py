@@ -71,6 +71,9 @@ class Obligation:
     whole: bool = field(default=True, compare=False)
     key: InitVar[object] = None
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("obligations have no subclasses, which anybody could make")
+
     def __post_init__(self, key: object) -> None:
         if key is not _KEYS["mmaformal.solver.asking"]:
             raise TypeError(
@@ -181,6 +184,9 @@ class Proof(Obligations):
 
     rules: tuple[str, ...] = ()  #: what was inferred by more than propositional logic, each a sentence
     key: InitVar[object] = None
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("proofs have no subclasses, which anybody could make")
 
     def __post_init__(self, key: object) -> None:
         if key is not _KEYS["mmaformal.proof.kernel"]:

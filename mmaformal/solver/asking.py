@@ -66,10 +66,15 @@ _KEY = made_by(__name__)
 
 
 def obligation(name: str, statement: str, script: str, outcome: Outcome, whole: bool = True) -> Obligation:
-    """What a solver's answer to a script proves.  Raises ValueError where the answer is not `unsat`, or nobody's."""
+    """What a solver's answer to a script proves.
+
+    Raises ValueError where the answer is not `unsat`, or nobody's, or to another script.
+    """
     outcome.check()
     if outcome.verdict != "unsat":
         raise ValueError(f"{outcome.verdict} proves nothing: {statement}")
+    if outcome.asked not in ("", digest(script)):
+        raise ValueError(f"the answer is to another script: {statement}")
     return Obligation(
         name,
         statement,

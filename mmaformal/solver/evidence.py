@@ -122,7 +122,14 @@ class Record(ShortRepr):
 
     @property
     def outcome(self) -> Outcome:
-        return Outcome(self.verdict, self.solver, self.version, self.seconds, memory=self.memory)  # type: ignore[arg-type]
+        return Outcome(
+            self.verdict,  # type: ignore[arg-type]
+            self.solver,
+            self.version,
+            self.seconds,
+            memory=self.memory,
+            asked=self.sha256,
+        )
 
 
 class EvidenceStore:

@@ -12,16 +12,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio, Relay
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
+
+_T = TypeVar("_T")
 
 _own = threading.local()
 _all: list[Portfolio] = []
@@ -54,11 +56,25 @@ def lost_workers() -> tuple[type[BaseException], ...]:
 # ---- this machine ----------------------------------------------------------------------------------------------
 
 
+class _Processes(ProcessPoolExecutor):
+    """Processes that Ctrl-C passes by from the start: one that is still importing would print a traceback."""
+
+    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
+        """As the base class, which starts processes here; they inherit what is blocked."""
+        if not hasattr(signal, "pthread_sigmask"):  # as on Windows
+            return super().submit(fn, *args, **kwargs)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @contextmanager
 def processes(jobs: int) -> Iterator[Executor]:
     """So many worker processes; leaving the block ends them, and their solvers, whatever they are at."""
     before = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin)
+    executor = _Processes(jobs, multiprocessing.get_context("spawn"), _begin)
     try:
         yield executor
     finally:

@@ -26,7 +26,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal, NotRequired, TypedDict, get_args
+from typing import IO, Literal, NotRequired, Self, TypedDict, get_args
 
 from mmaformal.display import ShortRepr
 from mmaformal.solver.deadline import shielded
@@ -72,6 +72,7 @@ class Outcome(ShortRepr):
     model: Mapping[str, int] = field(default_factory=dict)
     why: str = ""
     memory: int = 0  #: the most that the solver's process held meanwhile, in bytes; 0 if not known
+    asked: str = ""  #: SHA-256 of the script that it answers; empty for what no script was asked for
 
     def __post_init__(self) -> None:
         self.check()
@@ -212,7 +213,7 @@ class Portfolio:
         self._workers: dict[str, _Worker] = {}
         self._asked = 0
 
-    def __enter__(self) -> Portfolio:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -309,6 +310,7 @@ class Portfolio:
                     time.monotonic() - start,
                     reply.get("model", {}),
                     memory=reply["memory"],
+                    asked=sha256(script.encode()).hexdigest(),
                 )
         finally:
             self._stop(racing.values())

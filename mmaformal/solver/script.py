@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 import z3
-from z3 import z3core
 
-from mmaformal.solver.terms import REAL, Handle, is_constant, name_of, operands_first, size_of
+from mmaformal.solver import terms
+from mmaformal.solver.terms import REAL, Context, Handle, is_constant, name_of, operands_first, size_of
 
 _CORE = {"=": "=", "distinct": "distinct", "if": "ite", "=>": "=>", "and": "and", "or": "or", "not": "not"}
 _UNARY = ("bvnot", "bvneg", "extract", "zero_extend", "sign_extend", "repeat", "rotate_left", "rotate_right")
@@ -39,6 +39,14 @@ _OPERATIONS = (
 
 #: z3 lets these take any number of operands, SMT-LIB 2.6 two.
 _FOLDED = frozenset((*_BINARY, *_DIVISIONS.values()))
+
+#: Those of no operands; a conjunction of nothing is true.
+_VALUES = {
+    z3.Z3_OP_TRUE: "true",
+    z3.Z3_OP_FALSE: "false",
+    z3.Z3_OP_AND: "true",
+    z3.Z3_OP_OR: "false",
+}
 
 #: What these names mean is fixed.
 _RESERVED = frozenset(
@@ -76,7 +84,7 @@ _END = "(check-sat)\n"
 
 def _lines(assertions: Sequence[z3.BoolRef], prefix: str) -> tuple[str, str, str, str]:
     """The declarations, the definitions, what is asserted, and of which logic it is."""
-    context, sorts, heads = z3.main_ctx().ref(), _Sorts(), _Heads()
+    context, sorts, heads = terms.main_context(), _Sorts(), _Heads()
     nodes, uses = operands_first(assertions)
     said: dict[int, str] = {}
     declared: list[str] = []
@@ -118,7 +126,7 @@ class _Sorts:
         self._said: dict[int | None, str] = {None: "Bool", REAL: "Real"}
         self._met: set[int | None] = set()
 
-    def __getitem__(self, of: tuple[z3.ContextObj, Handle]) -> str:
+    def __getitem__(self, of: tuple[Context, Handle]) -> str:
         size = size_of(*of)
         self._met.add(size)
         return self._said.get(size) or self._said.setdefault(size, f"(_ BitVec {size})")
@@ -139,35 +147,35 @@ class _Heads:
     def __init__(self) -> None:
         self._said: dict[int, str] = {}
 
-    def __getitem__(self, of: tuple[z3.ContextObj, Handle]) -> str:
+    def __getitem__(self, of: tuple[Context, Handle]) -> str:
         """Raises ValueError for what is not of the logic QF_BV."""
         context, handle = of
-        declaration = z3core.Z3_get_app_decl(context, handle)
-        number = z3core.Z3_get_func_decl_id(context, declaration)
+        declaration = terms.app_decl(context, handle)
+        number = terms.decl_id(context, declaration)
         if number not in self._said:
             name = name_of(context, handle)
-            kind = z3core.Z3_get_decl_kind(context, declaration)
+            kind = terms.decl_kind(context, declaration)
             if name not in _NAMES or not any(kind in each for each in _OPERATIONS):
                 raise ValueError(f"not an operation of QF_BV: {name}")
             head = _NAMES[name]
-            count = z3core.Z3_get_decl_num_parameters(context, declaration)
-            parameters = [
-                str(z3core.Z3_get_decl_int_parameter(context, declaration, i)) for i in range(count)
-            ]
+            count = terms.decl_num_parameters(context, declaration)
+            parameters = [str(terms.decl_int_parameter(context, declaration, i)) for i in range(count)]
             self._said[number] = f"(_ {head} {' '.join(parameters)})" if parameters else head
         return self._said[number]
 
 
-def _say_leaf(context: z3.ContextObj, handle: Handle) -> tuple[str, bool]:
+def _say_leaf(context: Context, handle: Handle) -> tuple[str, bool]:
     """The text of a number or a name, and whether it is an uninterpreted constant."""
-    if z3core.Z3_get_ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
-        if size_of(context, handle) == REAL:
-            return _say_real(z3core.Z3_get_numeral_string(context, handle)), False
-        return f"(_ bv{z3core.Z3_get_numeral_string(context, handle)} {size_of(context, handle)})", False
+    if terms.ast_kind(context, handle) == z3.Z3_NUMERAL_AST:
+        number, size = terms.numeral_string(context, handle).decode(), size_of(context, handle)
+        return (_say_real(number) if size == REAL else f"(_ bv{number} {size})"), False
     name = name_of(context, handle)
     if is_constant(context, handle):
         return (name if _SIMPLE.fullmatch(name) else f"|{name}|"), True
-    return {"and": "true", "or": "false"}.get(name, name), False  # true, false
+    kind = terms.decl_kind(context, terms.app_decl(context, handle))
+    if kind not in _VALUES:  # a constructor, which may be called as a constant is
+        raise ValueError(f"neither a constant nor a value: {name}")
+    return _VALUES[kind], False
 
 
 def _say_real(numeral: str) -> str:

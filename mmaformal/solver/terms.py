@@ -1,21 +1,58 @@
 """z3 terms, walked by their handles: the objects that z3's Python makes of each operand cost more than the walk.
 
-A handle is good as long as the term is that it was reached from.
+A handle is good as long as the term is that it was reached from.  Of a good handle these functions of z3's library
+raise nothing; so they are called as they are: asking after each call whether there was an error takes as long as the
+call, and an object for each handle longer.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import z3
 from z3 import z3core
+from z3.z3 import _to_expr_ref
 
 #: In place of a number of bits: the sort of real numbers.
 REAL = 0
 
-Handle: TypeAlias = z3.Ast  #: of the C interface
+Handle: TypeAlias = int  #: of the C interface, as are those of a declaration, a sort and a symbol
+Context: TypeAlias = ctypes.c_void_p
+
+
+def _function(name: str, result: Any, *numbers: Any) -> Callable[..., Any]:
+    """A function of z3's library, of a context, a handle and numbers."""
+    (own,) = getattr(z3core, name).__defaults__  # what z3 calls before it asks for an error
+    address = ctypes.cast(own.f, ctypes.c_void_p).value
+    assert address is not None
+    return ctypes.CFUNCTYPE(result, Context, ctypes.c_void_p, *numbers)(address)
+
+
+ast_kind = _function("Z3_get_ast_kind", ctypes.c_uint)
+ast_id = _function("Z3_get_ast_id", ctypes.c_uint)
+app_arg = _function("Z3_get_app_arg", ctypes.c_void_p, ctypes.c_uint)
+app_num_args = _function("Z3_get_app_num_args", ctypes.c_uint)
+app_decl = _function("Z3_get_app_decl", ctypes.c_void_p)
+decl_id = _function("Z3_get_func_decl_id", ctypes.c_uint)
+decl_kind = _function("Z3_get_decl_kind", ctypes.c_uint)
+decl_name = _function("Z3_get_decl_name", ctypes.c_void_p)
+decl_num_parameters = _function("Z3_get_decl_num_parameters", ctypes.c_uint)
+decl_int_parameter = _function("Z3_get_decl_int_parameter", ctypes.c_int, ctypes.c_uint)
+numeral_string = _function("Z3_get_numeral_string", ctypes.c_char_p)
+symbol_int = _function("Z3_get_symbol_int", ctypes.c_int)
+symbol_kind = _function("Z3_get_symbol_kind", ctypes.c_uint)
+symbol_string = _function("Z3_get_symbol_string", ctypes.c_char_p)
+sort_of = _function("Z3_get_sort", ctypes.c_void_p)
+sort_kind = _function("Z3_get_sort_kind", ctypes.c_uint)
+sort_size = _function("Z3_get_bv_sort_size", ctypes.c_uint)
+
+
+def main_context() -> Context:
+    """z3's context, as the functions above take it."""
+    return ctypes.c_void_p(z3.main_ctx().ref().value)
 
 
 class Node(NamedTuple):
@@ -27,13 +64,19 @@ class Node(NamedTuple):
 
 
 def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int]]:
-    """Every term once, its operands before it and from left to right; and how often each is used, by id."""
+    """Every term once, its operands before it and from left to right; and how often each is used, by id.
+
+    Raises ValueError for a quantifier, whose constants a walk does not see, and for terms of another z3 context, where
+    ids are of other terms.
+    """
+    if any(root.ctx is not z3.main_ctx() for root in roots):
+        raise ValueError("a term of another z3 context")
     uses: Counter[int] = Counter()
     order: list[Node] = []
     done: set[int] = set()
-    context = z3.main_ctx().ref()
+    context = main_context()
     stack: list[tuple[int, Handle, tuple[int, ...] | None]] = [
-        (root.get_id(), root.as_ast(), None) for root in reversed(roots)
+        (root.get_id(), root.as_ast().value, None) for root in reversed(roots)
     ]
     while stack:
         number, handle, ready = stack.pop()
@@ -49,19 +92,20 @@ def operands_first(roots: Sequence[z3.ExprRef]) -> tuple[list[Node], Counter[int
     return order, uses
 
 
-def _operands(context: z3.ContextObj, handle: Handle) -> list[tuple[int, Handle]]:
-    """(id, handle) of each operand."""
-    if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
+def _operands(context: Context, handle: Handle) -> list[tuple[int, Handle]]:
+    """(id, handle) of each operand.  Raises ValueError for a quantifier, and what it binds."""
+    kind = ast_kind(context, handle)
+    if kind == z3.Z3_NUMERAL_AST:
         return []
-    found = [
-        z3core.Z3_get_app_arg(context, handle, i) for i in range(z3core.Z3_get_app_num_args(context, handle))
-    ]
-    return [(z3core.Z3_get_ast_id(context, each), each) for each in found]
+    if kind != z3.Z3_APP_AST:
+        raise ValueError("a quantifier in a claim")
+    found = [app_arg(context, handle, i) for i in range(app_num_args(context, handle))]
+    return [(ast_id(context, each), each) for each in found]
 
 
 def constants_of(term: z3.ExprRef) -> list[z3.ExprRef]:
     """The uninterpreted constants of a term, in the order in which they first occur."""
-    context = z3.main_ctx().ref()
+    context = main_context()
     nodes, _ = operands_first([term])
     return [
         z3.Const(_symbol(context, each.handle), _sort(context, each.handle))
@@ -89,34 +133,39 @@ def apart(wanted: Sequence[z3.ExprRef], terms: Sequence[z3.ExprRef]) -> list[z3.
     return found
 
 
-def is_constant(context: z3.ContextObj, handle: Handle) -> bool:
+def expression(node: Node) -> z3.ExprRef:
+    """The term as z3's Python has it."""
+    found: z3.ExprRef = _to_expr_ref(z3.Ast.from_buffer_copy(ctypes.c_void_p(node.handle)), z3.main_ctx())
+    return found
+
+
+def is_constant(context: Context, handle: Handle) -> bool:
     """Whether a term without operands is an uninterpreted constant."""
-    if z3core.Z3_get_ast_kind(context, handle) != z3.Z3_APP_AST:
+    if ast_kind(context, handle) != z3.Z3_APP_AST:
         return False
-    declaration = z3core.Z3_get_app_decl(context, handle)
-    return bool(z3core.Z3_get_decl_kind(context, declaration) == z3.Z3_OP_UNINTERPRETED)
+    return bool(decl_kind(context, app_decl(context, handle)) == z3.Z3_OP_UNINTERPRETED)
 
 
-def name_of(context: z3.ContextObj, handle: Handle) -> str:
+def name_of(context: Context, handle: Handle) -> str:
     """The name of a term's operation, or of a constant."""
     symbol = _symbol(context, handle)
     return symbol if isinstance(symbol, str) else f"k!{symbol}"
 
 
-def _symbol(context: z3.ContextObj, handle: Handle) -> str | int:
+def _symbol(context: Context, handle: Handle) -> str | int:
     """What z3 calls an operation or a constant: two constants of one name are two if one is a number's."""
-    symbol = z3core.Z3_get_decl_name(context, z3core.Z3_get_app_decl(context, handle))
-    if z3core.Z3_get_symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
-        return int(z3core.Z3_get_symbol_int(context, symbol))
-    return str(z3core.Z3_get_symbol_string(context, symbol))
+    symbol = decl_name(context, app_decl(context, handle))
+    if symbol_kind(context, symbol) == z3.Z3_INT_SYMBOL:
+        return int(symbol_int(context, symbol))
+    return str(symbol_string(context, symbol).decode())
 
 
-def size_of(context: z3.ContextObj, handle: Handle) -> int | None:
+def size_of(context: Context, handle: Handle) -> int | None:
     """The bits of a bit-vector; None for a Bool, `REAL` for a real number.  Raises ValueError for anything else."""
-    sort = z3core.Z3_get_sort(context, handle)
-    kind = z3core.Z3_get_sort_kind(context, sort)
+    sort = sort_of(context, handle)
+    kind = sort_kind(context, sort)
     if kind == z3.Z3_BV_SORT:
-        return int(z3core.Z3_get_bv_sort_size(context, sort))
+        return int(sort_size(context, sort))
     if kind == z3.Z3_BOOL_SORT:
         return None
     if kind == z3.Z3_REAL_SORT:
@@ -124,7 +173,7 @@ def size_of(context: z3.ContextObj, handle: Handle) -> int | None:
     raise ValueError("neither a bit-vector nor a Bool nor a real number")
 
 
-def _sort(context: z3.ContextObj, handle: Handle) -> z3.SortRef:
+def _sort(context: Context, handle: Handle) -> z3.SortRef:
     size = size_of(context, handle)
     if size == REAL:
         return z3.RealSort()

@@ -118,6 +118,31 @@ class Report:
         return np.array([[apart(x, y) for y in weights] for x in weights])
 
 
+def rows(report: Report) -> list[dict[str, object]]:
+    """Returns a dict of plain values for each network and setting; what is not known is None."""
+    return [
+        {
+            "network": network,
+            "part": p.setting.part,
+            "curve": p.setting.curve,
+            "x": p.setting.x,
+            "seeds": len(p.accuracies),
+            "accuracy": p.mean,
+            "accuracy_spread": p.spread,
+            "accuracy_from_fp32": mean_and_spread(p.differences)[0],
+            "apart": _mean(p.apart),
+            "apart_from_widest": _mean(p.apart_from_widest),
+        }
+        for network in report.networks
+        for p in report.points[network]
+    ]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    mean = float(np.mean(values))
+    return None if np.isnan(mean) else mean
+
+
 # ---- tables ------------------------------------------------------------------------------------------------------
 
 

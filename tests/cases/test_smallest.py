@@ -19,7 +19,7 @@ from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.questions import multisets
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.shrink import size
-from mmaformal.encodings.smt import blocks, fda
+from mmaformal.encodings.smt import blocks, stages
 from mmaformal.facts import laws
 from mmaformal.facts.laws import Laws
 from mmaformal.facts.settling import _Smallest as Smallest
@@ -161,7 +161,7 @@ def test_a_zero_product_of_gps_is_not_any_zero_product(solvers: Relay) -> None:
 def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     """One product that is not commutative, has a sign of its own, or is zero with an exponent of its own."""
     spec = ampere["HMMA.1688.F32"].spec.replace(k=2, L=2)
-    multiply = fda.multiply
+    multiply = stages.multiply
     one = z3.BitVecVal(1, 1)
 
     def left(x: Any, a: Any, b: Any, *_: Any) -> Any:
@@ -175,11 +175,11 @@ def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyP
         return x._replace(exponent=exponent)
 
     for change, law in ((left, "exchange"), (sign, "signs"), (zero, "zeros")):
-        monkeypatch.setattr(fda, "multiply", lambda *args, change=change: change(multiply(*args), *args))
+        monkeypatch.setattr(stages, "multiply", lambda *args, change=change: change(multiply(*args), *args))
         laws.forget()
         with Relay() as solvers:
             assert not getattr(Laws(Asker(solvers, 60)), law)(spec), law
-        monkeypatch.setattr(fda, "multiply", multiply)
+        monkeypatch.setattr(stages, "multiply", multiply)
         laws.forget()
         with Relay() as solvers:
             assert getattr(Laws(Asker(solvers, 60)), law)(spec), law

@@ -7,12 +7,28 @@ import json
 import numpy as np
 import pytest
 
-from mmaformal import ARCHITECTURES, Equal, ada, ampere, cli, find_difference, hopper, matmul, prove, volta
+from mmaformal import (
+    ARCHITECTURES,
+    Equal,
+    Instruction,
+    Unknown,
+    ada,
+    ampere,
+    blackwell,
+    cli,
+    find_difference,
+    fingerprint,
+    hopper,
+    matmul,
+    prove,
+    volta,
+)
 from mmaformal.architectures import Architecture, UnknownArchitectureError, UnknownInstructionError
 from mmaformal.architectures.base import takes
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.architectures.models import known
 from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS, architecture_of
+from mmaformal.queries import find_difference as find_difference_module
 
 #: what drivers, compilers and people write, and what it is
 WRITTEN = {
@@ -109,15 +125,74 @@ def test_a_type_that_one_function_takes_is_that_function() -> None:
 
 def test_commands_take_devices_and_types(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "diff", "t4", "v100", "fp16+fp16")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "HMMA.1688.F16" in err
+    assert (status, err.count("\n")) == (2, 3)  # what was taken for the types, and that K is another
+    assert "--k 8 chains both" in err.splitlines()[2]
     status, out, err = run(capsys, "diff", "v100", "Tesla V100-SXM2-16GB", "fp16+fp16")
     assert status == 0
     assert out.startswith("Equal: volta HMMA.884.F16.F16")
     assert err == "mmaformal: fp16+fp16 of volta is HMMA.884.F16.F16\n" * 2
-    status, out, err = run(capsys, "diff", "h100", "b200", "fp8")
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "fp8 means 16 functions of hopper" in err
+
+
+def test_a_type_of_many_functions_is_the_plainest_of_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def worked_out(x: Instruction, y: Instruction, **_: object) -> Unknown:
+        asked.append((x.label, y.label))
+        return Unknown("q", "not asked", (), 0.0)
+
+    monkeypatch.setattr(find_difference_module, "find_difference", worked_out)
+    err = run(capsys, "diff", "h100", "b200", "fp8")[2]
+    assert err.splitlines() == [
+        "mmaformal: fp8 of hopper is QGMMA.64x8x32.F32.E4M3.E4M3 (`mmaformal list hopper fp8` has 15 more)",
+        "mmaformal: fp8 of blackwell is UTCQMMA.F32.E4M3.E4M3 (`mmaformal list blackwell fp8` has 15 more)",
+    ]
+    run(capsys, "diff", "a100", "h100", "fp16")
+    run(capsys, "diff", "MI300X", "mi300a", "fp8")
+    assert asked == [
+        ("hopper QGMMA.64x8x32.F32.E4M3.E4M3", "blackwell UTCQMMA.F32.E4M3.E4M3"),
+        ("ampere HMMA.16816.F32", "hopper HMMA.16816.F32"),
+        ("cdna3 v_mfma_f32_16x16x32_fp8_fp8",) * 2,
+    ]
+    assert run(capsys, "diff", "v100", "h100", "bf16")[0] == 2
+    with pytest.raises(UnknownInstructionError, match="bf16"):
+        volta.plainest("bf16")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "list MI350X",
+            "no model of MI350X: CDNA4 (gfx950) is not modelled (`mmaformal list --devices` has what is)",
+        ),
+        ("list 4090", "no architecture '4090'; did you mean RTX 4090?"),
+        ("list HMMB", "no instruction on any architecture is called 'HMMB' or starts so; "),
+        (
+            "diff a100 HMMA.16816.F32 h100",
+            "HMMA.16816.F32 is no ARCH, but an INSTRUCTION: `mmaformal diff ARCH ARCH ",
+        ),
+        ("show fp8", "fp8 is no ARCH, but an INSTRUCTION: `mmaformal show ARCH "),
+        (
+            "diff a100 h100",
+            "missing argument 'INSTRUCTION': `mmaformal diff ARCH ARCH INSTRUCTION [INSTRUCTION]`",
+        ),
+        (
+            "less-accurate a b c",
+            "got unexpected extra argument (c): `mmaformal less-accurate EMULATION [EMULATION]`",
+        ),
+        ("", "which COMMAND? `mmaformal --help` lists them"),
+        ("xyzzy", "no command 'xyzzy'; `mmaformal --help` lists the commands"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_of_a_screen(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, *words.split())
+    assert (status, out) == (2, "")
+    assert err.startswith(f"mmaformal: {said}")
+    assert len(err) <= 160
 
 
 def test_list_takes_devices_and_types(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,6 +220,25 @@ def test_functions_take_names() -> None:
     a, b = np.ones((2, 16), np.float16), np.ones((16, 3), np.float16)
     same = matmul(a, b, instruction=hopper["HMMA.16816.F32"])
     assert np.array_equal(matmul(a, b, instruction="h100 HMMA.16816.F32"), same)
+
+
+def test_python_ints_that_are_meant_for_numbers_are_refused() -> None:
+    i = hopper["HMMA.16816.F32"]
+    ones = [[1] * 16] * 16
+    with pytest.raises(ValueError, match=r"for the number write 1\.0"):
+        matmul(ones, ones, instruction=i)
+    assert matmul([[1.0] * 16], [[1.0]] * 16, instruction=i).item() == 16
+    assert matmul(np.array(ones, np.uint16), np.array(ones, np.uint16), instruction=i).dtype == np.uint32
+
+
+def test_a_property_and_an_instruction_in_the_wrong_order_are_told() -> None:
+    with pytest.raises(TypeError, match="the property comes first"):
+        prove(hopper["HMMA.16816.F32"], "order-independence")  # type: ignore[arg-type]
+
+
+def test_what_is_shown_at_a_prompt_is_what_was_found() -> None:
+    found = fingerprint([hopper["HMMA.16816.F32"], blackwell["HMMA.16816.F32"]])
+    assert repr(found) == "<Fingerprint: 2 instructions, one function: no input tells them apart>"
 
 
 @pytest.mark.parametrize("name", ["hopper", "", "kepler HMMA.16816.F32", "hopper HMMA.1"])

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from mmaformal import Answer, Different, Instruction, ampere, cli, find_difference, hopper, prove
 from mmaformal.cli import recall
-from mmaformal.cli.recall import Question
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.queries import find_difference as find_difference_module
 from mmaformal.solver.evidence import EvidenceStore
 from mmaformal.solver.portfolio import Outcome
@@ -192,6 +193,185 @@ def test_a_property_asked_again_is_answered_from_before(
     monkeypatch.setattr(type(PROPERTIES["every-number"]), "prove", None)
     again = run(capsys, *words)
     assert (again[0], undated(again[1])) == (status, out)
+
+
+# ---- the other commands that take more than a second
+
+
+@pytest.fixture
+def recalled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each question, whether it was answered from before."""
+    found: list[bool] = []
+    original = Question.recall
+
+    def spy(self: Question, *args: Any) -> Recalled | None:
+        known = original(self, *args)
+        found.append(known is not None)
+        return known
+
+    monkeypatch.setattr(Question, "recall", spy)
+    return found
+
+
+ROWS = str(Path(__file__).parents[2] / "examples" / "bfdot_qemu.npz")
+VOLTA = "volta HMMA.884.F32.F32"
+
+#: Commands, and what works their answers out, where that takes longer than a test may.
+REPEATED: dict[str, tuple[list[str], str]] = {
+    "bound": (["bound", *VOLTA.split(), "--k", "64"], "mmaformal.cli.bound._asked"),
+    "less-accurate": (
+        ["less-accurate", f"ootomo({VOLTA})", "--never"],
+        "mmaformal.cli.less_accurate._asked",
+    ),
+    "signoff": (["signoff", "unit.sv", "--against", *VOLTA.split()], "mmaformal.queries.signoff.signoff"),
+    "amx": (["amx", "ignored-bits", "--instruction", "fma64"], "mmaformal.queries.amx.AmxProver.prove"),
+    "e9s12": (["e9s12", "fma", "--instruction", "DP4A.BF16"], "mmaformal.queries.e9s12.E9s12Prover.prove"),
+    "roundoff": (["roundoff", "e2m1"], ""),
+    "max-difference": (
+        ["max-difference", "ampere", "hopper", "HMMA.1688.F32", "--timeout", "1"],
+        "mmaformal.cli.max_difference._asked",
+    ),
+    "fingerprint": (["fingerprint", "bf16", "fp32", "--arch", "armv8_6"], ""),
+    "diagnose": (["diagnose", ROWS, "--only", "oddsum", "--jobs", "1"], ""),
+    "mismatches": (["mismatches", ROWS], ""),
+}
+
+
+@pytest.fixture
+def quick(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path
+) -> list[str]:
+    """The words of a command; a proof that is quick stands in for what works a slow one out."""
+    from mmaformal.formats import e2m1
+    from mmaformal.queries.max_difference import Apart
+    from mmaformal.queries.rounding_model import of_format
+    from mmaformal.solver.evidence import recording
+    from mmaformal.solver.portfolio import Relay
+
+    words, slow = REPEATED[request.param]
+    if request.param == "max-difference":
+        monkeypatch.setattr(slow, lambda *_: Apart(Fraction(1, 2), Fraction(0), 0.0, None, random=0.0))
+        return words
+    monkeypatch.chdir(tmp_path)
+    Path("unit.sv").write_text("module unit; endmodule\n", encoding="utf-8")
+    if slow:
+        with (
+            EvidenceStore(own_cache / "evidence.db") as store,
+            recording(store),
+            Relay(None, 2048) as portfolio,
+        ):
+            answer = of_format(e2m1, portfolio)
+        monkeypatch.setattr(slow, lambda *_, **__: answer)
+    return words
+
+
+@pytest.mark.parametrize("quick", REPEATED, indirect=True)
+def test_every_command_answers_from_before(
+    quick: list[str], capsys: pytest.CaptureFixture[str], recalled: list[bool]
+) -> None:
+    first, again = run(capsys, *quick), run(capsys, *quick)
+    assert recalled == [False, True]
+    assert again[0] == first[0]
+    lines, before = again[1].splitlines(), first[1].splitlines()
+    assert [x == y for x, y in zip(lines, before, strict=True)].count(False) == 1  # the one that is dated
+    assert re.search(r" on 20\d\d-\d\d-\d\d\)|  \(on 20\d\d-\d\d-\d\d\)$", again[1], re.MULTILINE)
+    told = json.loads(run(capsys, *quick, "--json")[1])
+    assert "asked" in str(told)
+    assert recalled == [False, True, True]
+    run(capsys, *quick, "--no-cache")
+    assert not any(recalled[3:])
+
+
+def test_what_was_verified_is_told_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_cache: Path
+) -> None:
+    from mmaformal.cli import verification
+
+    row: dict[str, object] = {"architecture": "a", "instruction": "i", "answer": "holds"}
+    row |= {"obligations": [], "seconds": 1}
+    told: dict[str, object] = {"answers": [row]}
+    asked: list[object] = []
+
+    def worked_out(request: verification.Request, keep: Callable[..., None]) -> int:
+        asked.append(request)
+        with EvidenceStore(own_cache / "evidence.db") as store:
+            keep(verification.Verified("proved   it\n1 instructions: 1 proved", told), store)
+        return 0
+
+    monkeypatch.setattr(verification, "run", worked_out)
+    words = ["verify", *VOLTA.split()]
+    run(capsys, *words)
+    assert re.fullmatch(r"proved   it  \(on \S+\)\n1 instructions: 1 proved\n", run(capsys, *words)[1])
+    assert json.loads(run(capsys, *words, "--json")[1])["answers"] == told["answers"]
+    assert run(capsys, *words, "--csv")[1].splitlines()[1] == "a,i,holds,0,1"
+    assert len(asked) == 1
+    for more in (["--no-cache"], ["--confirm"], ["--smtlib", str(own_cache / "smt")]):
+        run(capsys, *words, *more)
+    assert len(asked) == 4
+    # it rests on its obligations, which are named by their digests alone
+    row["obligations"] = ["0" * 64]
+    run(capsys, "verify", "volta", "HMMA.884.F16.F16")
+    run(capsys, "verify", "volta", "HMMA.884.F16.F16")
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("quick", ["signoff"], indirect=True)
+def test_a_design_is_known_by_all_that_it_is_made_of(
+    quick: list[str], capsys: pytest.CaptureFixture[str], recalled: list[bool]
+) -> None:
+    def known(*more: str) -> bool:
+        recalled.clear()
+        run(capsys, *quick, *more)
+        return recalled == [True]
+
+    assert not known()
+    assert known()
+    assert not known("-D", "X=1")
+    assert not known("-G", "K=4")
+    assert not known("--top", "unit")
+    assert not known("--replace", "F=22")
+    Path("unit.sv").write_text("module unit; wire x; endmodule\n", encoding="utf-8")
+    assert not known()
+    Path("unit.sv").write_text(
+        '`include "other.svh"\n', encoding="utf-8"
+    )  # which may be another the next time
+    assert not known()
+    assert not known()
+
+
+def test_a_recording_is_known_by_its_content(
+    capsys: pytest.CaptureFixture[str], recalled: list[bool], tmp_path: Path
+) -> None:
+    import numpy as np
+
+    copy, words = tmp_path / "bfdot_qemu.npz", ["--only", "oddsum", "--jobs", "1"]
+    copy.write_bytes(Path(ROWS).read_bytes())
+    assert run(capsys, "diagnose", ROWS, *words)[0] == run(capsys, "diagnose", str(copy), *words)[0] == 0
+    with np.load(copy, allow_pickle=False) as read:
+        columns = {name: read[name] for name in read.files}
+    np.savez(copy, **columns | {"d": columns["d"] ^ 1})
+    assert run(capsys, "diagnose", str(copy), *words)[0] == 1
+    assert recalled == [False, True, False]
+
+
+def test_what_more_time_may_improve_is_asked_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, recalled: list[bool]
+) -> None:
+    from mmaformal.queries.max_difference import Apart
+
+    bound, none = Fraction(1, 2), Fraction(0)
+    found = {"1": Apart(bound, none, 0.0, None), "2": Apart(bound, none, 0.0, None, searched=False)}
+    command, slow = REPEATED["max-difference"]
+    monkeypatch.setattr(slow, lambda *words: found[f"{words[-1]:g}"])
+    for seconds in ("1", "0.9", "2", "1", "2"):
+        run(capsys, *command[:-1], seconds)
+    assert recalled == [False, True, False, True, False]  # of 2 s nothing is kept, for nothing was searched
+
+
+def test_what_has_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str], recalled: list[bool]) -> None:
+    for _ in range(2):
+        assert run(capsys, "bound", *VOLTA.split(), "--timeout", "0.001")[0] == 3
+    assert recalled == [False, False]
 
 
 # ---- the first witness, and progress in Python

@@ -23,7 +23,7 @@ from mmaformal.solver.answers import Unknown
 #: What prints a table, always or with an option.
 WITH_TABLES = (
     *("list", "check", "prove", "verify", "e9s12", "amx", "roundoff", "sizes", "unit-study"),
-    *("narrow-range", "less-accurate", "fingerprint", "probe"),
+    *("narrow-range", "less-accurate", "fingerprint", "probe", "training"),
 )
 POINT = "fda(k=2,frac_bits={},a=e4m3)"
 

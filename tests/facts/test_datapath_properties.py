@@ -15,7 +15,7 @@ from mmaformal.algorithms import RNE_FP16, Rounding
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
-from mmaformal.encodings.smt import gfda, muladd
+from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
@@ -43,7 +43,7 @@ def test_groups(name: str, point: str) -> None:
 def test_broken_groups(
     name: str, function: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gfda, function, change(getattr(gfda, function)))
+    monkeypatch.setattr(stages, function, change(getattr(stages, function)))
     with pytest.raises(
         WitnessError, match="the two encodings do not agree"
     ):  # one is broken: it is seen to be
@@ -56,8 +56,8 @@ def test_products_and_sums_apart() -> None:
 
 
 def test_a_broken_addition_does_not_follow_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = muladd.add
-    monkeypatch.setattr(muladd, "add", lambda c, *given: real(c ^ 1, *given))
+    real = stages.add
+    monkeypatch.setattr(stages, "add", lambda c, *given: real(c ^ 1, *given))
     i = datapaths.named("mul_add(k=1,a=e4m3,rho=RNE-FP16)")
     assert not isinstance(settled(PROPERTIES["monotonicity-in-c"], i, timeout=20), Holds)
 
@@ -91,7 +91,7 @@ def test_exactness_of_products_and_sums_apart() -> None:
 def test_exactness_of_broken_products_and_sums(
     function: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(muladd, function, change(getattr(muladd, function)))
+    monkeypatch.setattr(stages, function, change(getattr(stages, function)))
     assert isinstance(settled(PROPERTIES["exactness"], SHORT, timeout=20), Unknown)
 
 
@@ -114,7 +114,7 @@ def test_exactness_of_groups() -> None:
 def test_exactness_of_broken_groups(
     function: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gfda, function, change(getattr(gfda, function)))
+    monkeypatch.setattr(stages, function, change(getattr(stages, function)))
     assert isinstance(settled(PROPERTIES["exactness"], NARROW, timeout=20), Unknown)
 
 
@@ -144,6 +144,6 @@ def test_more_groups_than_c_gains_what_they_lose_are_not_proved_to_follow_c() ->
 
 
 def test_broken_groups_do_not_follow_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = gfda.align
-    monkeypatch.setattr(gfda, "align", lambda *given: real(*given) ^ 1)
+    real = stages.align
+    monkeypatch.setattr(stages, "align", lambda *given: real(*given) ^ 1)
     assert isinstance(settled(PROPERTIES["monotonicity-in-c"], TWO_GROUPS, timeout=20), Unknown)

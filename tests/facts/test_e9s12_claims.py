@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
+import e9s12_cases
+import e9s12_cost
 import numpy as np
 import pytest
 import z3
@@ -145,31 +145,21 @@ def test_a_product_in_the_last_place_is_kept() -> None:
 # ---- the tools of docs/e9s12.md --------------------------------------------------------------------------------------
 
 
-def tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_has_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    tool("e9s12_cost").main()
+    e9s12_cost.main()
     assert capsys.readouterr().out in (ROOT / "docs" / "e9s12.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_directed_cases_and_another_width() -> None:
-    cases = tool("e9s12_cases")
     rng, seen = np.random.default_rng(0), 0
     for i in [each for each in e9s12 if each.algorithm == "dpa_e9s12"]:
-        for kind in cases.KINDS:
-            a, b, c = cases.cases(rng, i, kind, 2000)
+        for kind in e9s12_cases.KINDS:
+            a, b, c = e9s12_cases.cases(rng, i, kind, 2000)
             fmt, d = i.a_format, rows.dot_add(i.spec, a, b, c)
             for F in (78, 77):
                 out = np.empty(len(c), np.uint32)
-                cases.expected(a, b, c, fmt.fraction_bits, fmt.exponent_bits, fmt.bias, F, True, out)
+                e9s12_cases.expected(a, b, c, fmt.fraction_bits, fmt.exponent_bits, fmt.bias, F, True, out)
                 differ = int((d != out).sum())
                 assert F == 77 or not differ
                 seen += differ

@@ -19,7 +19,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import run
 from mmaformal.encodings import executable, smt
-from mmaformal.encodings.smt import fda, fdrda
+from mmaformal.encodings.smt import fda, fdrda, stages
 from mmaformal.facts import alignment, errors, fused_steps, reaching
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.fdrda import bounds as round_down
@@ -107,7 +107,7 @@ def test_what_can_be_lost(instruction: Instruction, least: Fraction, most: Fract
 def test_the_error_bound_of_a_unit_that_cuts_one_bit_more_is_not_proved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fda, "align", one_bit_less(fda.align))
+    monkeypatch.setattr(stages, "align", one_bit_less(stages.align))
     answer = settled(error_bound.PROPERTY, SMALL)
     assert isinstance(answer, Unknown)
     assert "does not hold" in answer.why
@@ -266,7 +266,7 @@ class Named(Composing):
     names: dict[int, str]
 
     def claim(
-        self, name: str, statement: str, claim: z3.BoolRef, using: Any = (), cut: Any = ()
+        self, name: str, statement: str, claim: z3.BoolRef, using: Any = (), hint: Any = ()
     ) -> z3.BoolRef:
         self.__dict__.setdefault("names", {}).setdefault(claim.get_id(), name)
         self.steps.setdefault(claim.get_id(), (tuple(using), claim))
@@ -541,7 +541,7 @@ LOWERED_BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         "low",
         lambda f: property(lambda self: f.fget(self) + 1),
     ),
-    "a bit less is kept": (fda, "align", one_bit_less),
+    "a bit less is kept": (stages, "align", one_bit_less),
     "converted significands may be any": (Composing, "claim", lambda f: without("converted")),
     "results may be any": (Composing, "claim", lambda f: without("multiple result")),
     "the first c may be any": (Composing, "claim", lambda f: without("c is 0")),

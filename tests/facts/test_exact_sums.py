@@ -16,10 +16,7 @@ from mmaformal import cdna1
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import blocks, efda
-from mmaformal.facts.efda import monotone
-from mmaformal.facts.efda.code_numbers import CodeNumbers
 from mmaformal.facts.efda.exact_sums import prove_exact_sum
-from mmaformal.facts.ordered_grid import Grid
 from mmaformal.formats import e2m1, e3m2
 from mmaformal.proof.definitions import index_of, rounded_index
 from mmaformal.proof.fixed_point import FixedPoint
@@ -30,6 +27,9 @@ from mmaformal.queries import monotonicity
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.theory import monotone
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.ordered_grid import Grid
 
 #: In fixed point; sorted, where no sum is narrow enough for that.
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)

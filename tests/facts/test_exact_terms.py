@@ -11,10 +11,10 @@ from settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, lowered, sfma
+from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, sfma, stages
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
-from mmaformal.facts.fused_steps import one_step
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
@@ -75,19 +75,19 @@ def never(flag: Any) -> Any:
 
 POSITIVE = {"sign": lambda sign: z3.BitVecVal(0, 1)}
 BREAKS: dict[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
-    "b's sign is ignored": ("fda", fda, "multiply", lambda f: with_operand(f, **POSITIVE)),
-    "b loses a bit": ("fda", fda, "multiply", lambda f: with_operand(f, significand=lambda s: s & -2)),
-    "exponents are one more": ("fda", fda, "multiply", lambda f: after(f, exponent=lambda e: e + 1)),
-    "a code loses a bit": ("fda", fda, "decode", lambda f: after(f, significand=lambda s: s & -2)),
-    "c loses its sign": ("fda", fda, "addend", lambda f: after(f, **POSITIVE)),
-    "infinities are numbers": ("fda", fda, "decode", lambda f: after(f, infinite=never)),
+    "b's sign is ignored": ("fda", stages, "multiply", lambda f: with_operand(f, **POSITIVE)),
+    "b loses a bit": ("fda", stages, "multiply", lambda f: with_operand(f, significand=lambda s: s & -2)),
+    "exponents are one more": ("fda", stages, "multiply", lambda f: after(f, exponent=lambda e: e + 1)),
+    "a code loses a bit": ("fda", stages, "decode", lambda f: after(f, significand=lambda s: s & -2)),
+    "c loses its sign": ("fda", stages, "addend", lambda f: after(f, **POSITIVE)),
+    "infinities are numbers": ("fda", stages, "decode", lambda f: after(f, infinite=never)),
     "finite codes are special": (
         "fda",
-        fda,
+        stages,
         "classify",
         lambda f: after(f, nan=lambda nan: z3.BoolVal(True)),
     ),
-    "scales count twice": ("fda, scaled", fda, "multiply", lambda f: lambda *g: f(*g[:5], (*g[5], *g[5]))),
+    "scales count twice": ("fda, scaled", stages, "multiply", lambda f: lambda *g: f(*g[:5], (*g[5], *g[5]))),
     "a group loses its sign": ("gdfs", gdfs, "scale", lambda f: after(f, **POSITIVE)),
     "a group's exponent is one less": ("gdfs", gdfs, "scale", lambda f: after(f, exponent=lambda e: e - 1)),
     "e2m1 loses a bit": ("gdfs", gdfs, "fixed_point", lambda f: lambda x: f(x) & 14),
@@ -124,10 +124,10 @@ def only_the_first(add: Callable[..., Any]) -> Callable[..., Any]:
 
 BUILT: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
     "converted codes lose a bit": (LOWERED, ieee, "convert", lambda f: lambda *g: f(*g) & ~256),
-    "c is not added": (LOWERED, lowered, "add", only_the_first),
+    "c is not added": (LOWERED, stages, "add", only_the_first),
     "products are taken twice": (
         LOWERED,
-        lowered,
+        stages,
         "convert",
         lambda f: lambda *g: f(z3.BitVec("a0", 8), *g[1:]),
     ),
@@ -173,9 +173,9 @@ def test_a_chain_that_starts_anew_is_none(proving: Composing, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("proof", "instruction", "module"),
     [
-        (exactness.PROPERTY, FDA, fda),
+        (exactness.PROPERTY, FDA, stages),
         (exactness.PROPERTY, DOWN, fdrda),
-        (error_bound.PROPERTY, FDA, fda),
+        (error_bound.PROPERTY, FDA, stages),
         (error_bound.PROPERTY, DOWN, fdrda),
         (rounding.STEP, cdna1["v_mfma_f32_32x32x1f32"], sfma),
         (rounding.STEP, cdna1["v_mfma_f32_32x32x4f16"], efda),

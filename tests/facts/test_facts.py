@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -17,7 +18,7 @@ from mmaformal.facts.registry import facts_of, found
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES, prove
 from mmaformal.queries.prove_encodings import prove_encodings
-from mmaformal.solver.answers import Fails, Unknown
+from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.tellers import teller_of
 
 
@@ -30,10 +31,11 @@ class Unheard(Fda):
 
 @pytest.fixture
 def unheard(monkeypatch: pytest.MonkeyPatch) -> Instruction:
-    """An instruction whose algorithm has both encodings and nothing else."""
+    """An instruction whose algorithm has both encodings and nothing else, and records no stages."""
     for wing in (executable, smt):
         table: dict[str, Any] = wing._ALGORITHMS
-        monkeypatch.setitem(table, "unheard", table["fda"])
+        fda = table["fda"]
+        monkeypatch.setitem(table, "unheard", lambda *given, fda=fda: replace(fda(*given), stages=()))
     i = ampere["HMMA.1688.F32"]
     p = i.parameters
     assert isinstance(p, Fda)
@@ -63,7 +65,16 @@ def test_facts_of_an_algorithm_without_a_folder_have_no_argument(unheard: Instru
     facts = facts_of(unheard.spec)
     assert type(facts) is Facts
     with pytest.raises(NoArgumentError, match=r"^no argument for unheard: why both encodings agree$"):
-        facts.equal(None, None)  # type: ignore[arg-type]
+        facts.equal(None, SimpleNamespace(smt=SimpleNamespace(stages=())))  # type: ignore[arg-type]
+
+
+def test_equality_needs_no_argument_where_the_stages_are_known(
+    unheard: Instruction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wing in (executable, smt):
+        table: dict[str, Any] = wing._ALGORITHMS
+        monkeypatch.setitem(table, "unheard", table["fda"])
+    assert isinstance(prove_encodings(unheard, timeout=60), Holds)
 
 
 def test_equality_without_an_argument_is_unknown(unheard: Instruction) -> None:

@@ -17,9 +17,7 @@ from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import sfma
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma, ShortSum
-from mmaformal.facts.efda.code_numbers import CodeNumbers
 from mmaformal.facts.efda.exact_sums import EfdaSum
-from mmaformal.facts.efda.rounded_exactly import grid_of
 from mmaformal.facts.muladd import exact_sums
 from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products, prove_fma
 from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
@@ -34,6 +32,8 @@ from mmaformal.queries.e9s12 import FMA, WIDE_FMA
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.rounded_exactly import grid_of
 
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
 FIRST = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.FIRST))

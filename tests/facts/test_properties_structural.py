@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import property_table
 import pytest
 import z3
 
@@ -22,7 +23,7 @@ from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main as command
-from mmaformal.encodings.smt import blocks, fda
+from mmaformal.encodings.smt import blocks, fda, stages
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
@@ -33,7 +34,6 @@ from mmaformal.queries import (
     order_independence,
     output_range,
     power_of_two_scaling,
-    property_table,
     sign_symmetry,
     zero_padding,
 )
@@ -155,7 +155,7 @@ def test_no_argument_is_known_for_products_that_change_steps() -> None:
 def test_a_maximum_that_ignores_a_term_depends_on_order(
     solvers: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fda, "maximum", lambda xs: blocks.maximum(xs[1:]))
+    monkeypatch.setattr(stages, "maximum", lambda xs: blocks.maximum(xs[1:]))
     orders = order_independence.within_blocks(SMALL.spec)
     assert not proved(solvers, lambda: (order_independence.argument(SMALL.spec, order) for order in orders))
 
@@ -169,7 +169,7 @@ def test_truncation_that_depends_on_the_place_depends_on_order(
         aligned = blocks.align(term, e_max, fraction_bits, F)
         return aligned & -2 if next(places) % 5 == 0 else aligned
 
-    monkeypatch.setattr(fda, "align", align)
+    monkeypatch.setattr(stages, "align", align)
     (first, *_) = order_independence.within_blocks(SMALL.spec)
     assert not proved(solvers, lambda: [order_independence.argument(SMALL.spec, first)])
 
@@ -192,7 +192,7 @@ def test_a_product_that_cuts_one_factor_is_not_commutative(
     def multiply(a: Any, b: Any, *rest: Any) -> Any:
         return blocks.multiply(a, b._replace(significand=b.significand & -2), *rest)
 
-    monkeypatch.setattr(fda, "multiply", multiply)
+    monkeypatch.setattr(stages, "multiply", multiply)
     relation = commutativity.relation(SMALL.spec)
     assert not proved(solvers, lambda: [commutativity.argument(relation)])
 
@@ -246,7 +246,7 @@ def test_another_exponent_of_zero_is_not_proved_harmless(
     def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
         return blocks.multiply(a, b, bias, exponents, e_zero + 40, scales)
 
-    monkeypatch.setattr(fda, "multiply", multiply)
+    monkeypatch.setattr(stages, "multiply", multiply)
     pad = zero_padding.padding(SMALL.spec)
     assert not proved(solvers, lambda: [zero_padding.argument(pad)])
 
@@ -264,7 +264,7 @@ def test_scaling_by_two_and_another_exponent_of_zero(solvers: Relay, monkeypatch
     def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
         return blocks.multiply(a, b, bias, exponents, e_zero + 40, scales)
 
-    monkeypatch.setattr(fda, "multiply", multiply)
+    monkeypatch.setattr(stages, "multiply", multiply)
     assert not proved(solvers, lambda: [argument(SMALL.spec)])
 
 
@@ -312,18 +312,18 @@ def test_numbers_that_never_come_out(solvers: Relay, instruction: Instruction, c
 def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
     solvers: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode, align = fda.encode, fda.align
+    encode, align = stages.encode, stages.align
     nan = z3.BitVecVal(blocks.canonical_nan(fp32), 32)
     with monkeypatch.context() as patch:
         patch.setattr(
-            fda, "encode", lambda x, rho: z3.If(encode(x, rho) == fp32.infinity, nan, encode(x, rho))
+            stages, "encode", lambda x, rho: z3.If(encode(x, rho) == fp32.infinity, nan, encode(x, rho))
         )
         assert not proved(solvers, lambda: [output_range.no_nan(SMALL.spec)])
     with monkeypatch.context() as patch:
-        patch.setattr(fda, "encode", lambda x, rho: encode(x, rho.with_signed_zero()))
+        patch.setattr(stages, "encode", lambda x, rho: encode(x, rho.with_signed_zero()))
         assert not proved(solvers, lambda: [output_range.never_minus_zero(SMALL.spec)])
     with monkeypatch.context() as patch:
-        patch.setattr(fda, "align", lambda x, e, bits, F: align(x, e, bits, F) & -2)
+        patch.setattr(stages, "align", lambda x, e, bits, F: align(x, e, bits, F) & -2)
         assert not proved(solvers, lambda: [output_range.passes_c_on(SMALL.spec)])
 
 

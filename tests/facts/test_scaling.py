@@ -14,7 +14,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
-from mmaformal.encodings.smt import blocks, efda, fdrda, gps, lowered, sfma
+from mmaformal.encodings.smt import blocks, efda, fdrda, gps, sfma, stages
 from mmaformal.facts.gdfs.scaled import group_that_cancels
 from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
@@ -105,7 +105,7 @@ def test_rounding_that_knows_the_exponent(
 
 
 def test_products_and_sums_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
-    multiply, add = gps.multiply, lowered.add
+    multiply, add = gps.multiply, stages.add
     monkeypatch.setattr(gps, "multiply", lambda *given: cleared(multiply(*given), fp32, 8))
     assert not proved(solvers, GPS)
 
@@ -113,14 +113,14 @@ def test_products_and_sums_that_know_the_exponent(solvers: Relay, monkeypatch: p
         addition = add(*given)
         return addition._replace(result=cleared(addition.result, fp16))
 
-    monkeypatch.setattr(lowered, "add", add_cleared)
+    monkeypatch.setattr(stages, "add", add_cleared)
     assert not proved(solvers, LOWERED)
 
 
 def test_converted_operands_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
-    convert = lowered.convert
+    convert = stages.convert
     monkeypatch.setattr(
-        lowered, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
+        stages, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
     )
     assert not proved(solvers, LOWERED)
 

@@ -64,7 +64,8 @@ BLOCKS_OF_32 = find("m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f
 
 def our_layouts(mma: Mma) -> dict[str, Position]:
     def position(row: str, col: str) -> Position:
-        return lambda lane, i: (eval(row, {"lane": lane, "i": i}), eval(col, {"lane": lane, "i": i}))
+        held = compile(f"({row}), ({col})", "fragment", "eval")  # text is compiled at each `eval`
+        return lambda lane, i: eval(held, {"lane": lane, "i": i})
 
     return {name: position(fragment.row, fragment.col) for name, (fragment, _) in mma.fragments.items()}
 

@@ -16,8 +16,8 @@ from mmaformal import ARCHITECTURES, Equal, find_difference, matmul
 from mmaformal.algorithms import most_places
 from mmaformal.architectures import UnknownInstructionError, datapaths
 from mmaformal.encodings import executable
-from mmaformal.encodings.smt import fda as smt_fda
 from mmaformal.encodings.smt import muladd as smt_muladd
+from mmaformal.encodings.smt import stages
 from mmaformal.formats import FORMATS, Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.listing import in_words
@@ -249,7 +249,7 @@ def test_both_encodings_of_every_point_agree(text: str) -> None:
 
 
 def test_a_proof_of_sticky_places_notices_a_wing_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smt_fda, "align_sticky", smt_fda.align)
+    monkeypatch.setattr(stages, "align_sticky", stages.align)
     assert isinstance(
         prove_encodings(datapaths.named("fda(k=2,frac_bits=8,a=e4m3,cut=RO)"), timeout=30), Fails
     )

@@ -70,9 +70,7 @@ def test_architectures_are_found_in_any_case() -> None:
     assert ARCHITECTURES["HOPPER"] is hopper
     assert "Hopper" in ARCHITECTURES
     assert ARCHITECTURES["Hopper@Paper-V1"] is ARCHITECTURES["hopper@paper-v1"]
-    with pytest.raises(
-        UnknownArchitectureError, match=r"^no architecture 'hoper'; there are .*; did you mean hopper\?$"
-    ):
+    with pytest.raises(UnknownArchitectureError, match=r"^no architecture 'hoper'; did you mean hopper\?$"):
         ARCHITECTURES["hoper"]
     assert "hopper@paper-v1" in ARCHITECTURES._ipython_key_completions_()
     with pytest.raises(TypeError, match=r"takes a name, such as 'HMMA.1688.F32', not 3"):

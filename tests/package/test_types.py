@@ -35,6 +35,12 @@ ALLOWED = {
         "Matrix",
     ): "a tensor of torch, which is not needed and so not there to be typed",
     ("mmaformal/kernels/compiled.py", "Numba"): "numba has no types",
+    (
+        "mmaformal/stages.py",
+        "Value",
+    ): "either encoding's codes, operands, terms and sums: a stage's name says which",
+    ("mmaformal/solver/terms.py", "_function"): "functions of z3's library, by ctypes, which has no types",
+    ("tools/theorems.py", "_questions"): "claims of several kinds of subjects, in one list",
     ("mmaformal/torch/tensors.py", "Tensor"): "PyTorch is an extra, and so not there to be typed",
     ("mmaformal/torch/tensors.py", "Call"): "the same of its functions and what they take",
 }

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
+from probe_table import tree_of as tree_of_model
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
 from mmaformal.algorithms import IEEE_FP32, DotAdd, Gfdrda
@@ -27,8 +29,6 @@ from mmaformal.probes.box import Box, code_of, factors_of, power
 from mmaformal.probes.masks import masked, tree_of
 from mmaformal.probes.modes import MODES, POINTS, agreeing
 from mmaformal.probes.tree import Node
-from mmaformal.queries.probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
-from mmaformal.queries.probe_table import tree_of as tree_of_model
 from mmaformal.recorder import RecorderError, program_of
 from mmaformal.recorder.rows import Layout
 from mmaformal.spaces import algorithms, details, models

@@ -146,6 +146,15 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             made_up(Job("", with_bits("fp16", 28), 0)).weights,
         )
     )
+    rows = reports.rows(report)
+    assert len(rows) == len(NETWORK_NAMES) * len(every)
+    (row,) = [
+        each
+        for each in rows
+        if (each["network"], each["part"], each["curve"], each["x"]) == ("convolutional", "bits", "fp16", "2")
+    ]
+    assert (row["seeds"], row["accuracy"]) == (3, point.mean)
+    assert row["apart_from_widest"] == pytest.approx(np.mean(point.apart_from_widest))
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     from mmaformal.training import figures
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 
+import evidence
 import pytest
 from recorded import FILES
 
@@ -19,27 +18,17 @@ ROOT = Path(__file__).parents[2]
 FACTS = json.loads((files("mmaformal.recordings") / FILE).read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("evidence_tool", ROOT / "tools" / "evidence.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.skipif(not FILES, reason="no ../shared/recordings beside this checkout")
-def test_the_facts_are_those_of_the_recordings(tool: ModuleType) -> None:
-    assert [tool.measured(path) for path in FILES] == FACTS["recordings"]
+def test_the_facts_are_those_of_the_recordings() -> None:
+    assert [evidence.measured(path) for path in FILES] == FACTS["recordings"]
 
 
-def test_the_facts_are_those_of_the_comparison_with_mmasim(tool: ModuleType) -> None:
+def test_the_facts_are_those_of_the_comparison_with_mmasim() -> None:
     text = (ROOT / "docs" / "validation-mmasim.md").read_text(encoding="utf-8")
-    assert tool.of_mmasim(text) == FACTS["mmasim"]
+    assert evidence.of_mmasim(text) == FACTS["mmasim"]
     assert len(FACTS["mmasim"]) == 316
     with pytest.raises(ValueError, match=r"mmasim disagrees with volta HMMA\.884\.F32\.F32"):
-        tool.of_mmasim(text.replace("| 100,005 | 0 |", "| 100,005 | 3 |", 1))
+        evidence.of_mmasim(text.replace("| 100,005 | 0 |", "| 100,005 | 3 |", 1))
 
 
 def test_the_page_is_the_facts() -> None:

@@ -16,6 +16,7 @@ from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Unknown
+from mmaformal.solver.pool import processes
 
 GENEROUS = 20.0  # seconds for what takes two on a quiet machine
 
@@ -50,6 +51,15 @@ def test_ctrl_c_ends_a_command(what: str, after: float) -> None:
     assert "Traceback" not in errors
     assert "ignored" not in errors
     assert wait_until(lambda: not solver_processes(process.pid), GENEROUS)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals are not blocked on this platform")
+def test_ctrl_c_passes_by_workers_that_start() -> None:
+    none: list[signal.Signals] = []
+    with processes(1) as executor:
+        blocked = executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, none).result()
+    assert signal.SIGINT in blocked  # since it was started: nothing else blocks it there
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, none)
 
 
 def test_a_limit_holds_while_terms_are_built() -> None:

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Muladd
-from mmaformal.encodings.executable.blocks import ieee_add, quiet_nan
-from mmaformal.encodings.executable.muladd import rounded_product
-from mmaformal.kernels.compiled import SOURCES, Sources, driver
+from mmaformal.algorithms import Conversion, DotAdd, Muladd
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    classify_product,
+    decode,
+    ieee_add,
+    multiply,
+    quiet_nan,
+    resolve_special,
+)
+from mmaformal.encodings.executable.stages import code_of_product
+from mmaformal.kernels.compiled import SOURCES, Sources, driver, part
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+
+
+@part
+def rounded_product(of: DotAdd, pi: Conversion, a: Lane, b: Lane) -> Lane:
+    """The code of φ(a·b)."""
+    x, y = decode(a, of.a_format.layout), decode(b, of.b_format.layout)
+    places = of.a_format.fraction_bits + of.b_format.fraction_bits
+    special = resolve_special(classify_product(x, y))
+    return code_of_product(multiply(x, y), places, pi, special, quiet_nan(pi.format)).result
 
 
 @driver
@@ -23,7 +40,7 @@ def run_rows(
     for i in range(d.size):
         code = c[i]
         for k in range(a.shape[1]):
-            product = rounded_product(of, pi, np.int64(a[i, k]), np.int64(b[i, k])).result
+            product = rounded_product(of, pi, np.int64(a[i, k]), np.int64(b[i, k]))
             code = ieee_add(code, product, rho, nan).result
         d[i] = code
 
