@@ -110,6 +110,30 @@ def columns(
     return lines
 
 
+def folded(text: str, width: int | None = None) -> str:
+    """Lines broken between words where they are wider than what is to be fitted into, or than `width`.
+
+    What a line goes on with stands two columns further in than its beginning.
+    """
+    width = width_to_fit() if width is None else width
+    return text if width is None else "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    inside = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=inside,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _folded(cell: str, width: int) -> list[str]:
     if len(cell) <= width:
         return [cell]

@@ -70,11 +70,12 @@ class Diagnosis(SummaryRepr):
         about = f"{counted(self.rows, 'row')} of {counted(self.k, 'product')}, {self.types}"
         if self.compared < self.rows:
             about = f"the first {self.compared:,} of {about}"
+        early = "" if self.complete else "the time was up early: "
         if not self.classes:
-            return f"nothing tried explains all of {about}"
+            return f"{early}nothing tried explains all of {about}"
         n = self.families_in_all
         models = "1 model" if n == 1 else f"{n:,} models"
-        return f"{models} of {self.tried:,} tried explain{'s' if n == 1 else ''} {about}"
+        return f"{early}{models} of {self.tried:,} tried explain{'s' if n == 1 else ''} {about}"
 
     @property
     def families(self) -> dict[DotAdd, list[Explanation]]:

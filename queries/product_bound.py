@@ -23,6 +23,7 @@ from fractions import Fraction
 from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
 from mmaformal.analysis.units import Stage, Unit
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.display import counted
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
@@ -213,7 +214,7 @@ def _text() -> str:
 
 
 def _meaning(stage: Stage) -> str:
-    what = f"a step of {stage.products} products" if stage.products else "the addition of c"
+    what = f"a step of {counted(stage.products, 'product')}" if stage.products else "the addition of c"
     lost = f"n · 2^−{stage.F} for what is aligned, and " if stage.n else ""
     return f"of {what}, in place of the unit roundoff: {lost}{stage.rho}; rounded up"
 

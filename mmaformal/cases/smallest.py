@@ -29,6 +29,7 @@ from mmaformal.cases.codes import (
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.questions import Bound, Found, Places, Progress, Questions
 from mmaformal.cases.shrink import size
+from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.witness import product_is_zero
@@ -105,7 +106,7 @@ class Search(Questions):
                 if found is not None:
                     return found
             places = ", ".join(map(str, active)) or "none"
-            name = f"{count} products (at {places})"
+            name = f"{counted(count, 'product')} (at {places})"
             statement = f"{self.nothing} with nonzero products only at {places}"
             outcome, found = self.ask(active, name, statement, limit=limit)
             if found is not None:

@@ -13,6 +13,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import answered, tabulated
+from mmaformal.display import folded
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
 from mmaformal.recordings.report import Checks
 
@@ -73,7 +74,7 @@ def check(
             )
         outcomes.append(outcome)
         if not as_json and table is None:
-            print(_text(outcome, name.ljust(width)), flush=True)
+            print(folded(_text(outcome, name.ljust(width))), flush=True)
     code = exit_code(outcomes)
     if as_json:
         return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)

@@ -13,6 +13,7 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
 from mmaformal.cli.terminal import Status
+from mmaformal.display import folded
 
 if TYPE_CHECKING:
     from mmaformal.queries.mismatches import Mismatches
@@ -78,7 +79,7 @@ def mismatches(
         )
     told = found.to_json()
     code = answered(
-        json.dumps(told, indent=2) if as_json else str(found), REFUTED if told["groups"] else SETTLED
+        json.dumps(told, indent=2) if as_json else folded(str(found)), REFUTED if told["groups"] else SETTLED
     )
     if not isinstance(found, Recalled):
         _write(found, cuda, c_file)

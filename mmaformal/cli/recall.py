@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from mmaformal.display import fitting
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 
@@ -147,7 +148,8 @@ class Question:
             return
         date = datetime.now(UTC).isoformat(timespec="seconds")
         verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
-        texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
+        with fitting(None):  # another terminal may have another width
+            texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
         record = {**texts, "json": told, "timeout": timeout, "date": date}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from click.shell_completion import shell_complete
 from mmaformal.architectures import UnknownArchitectureError, UnknownInstructionError, UnknownRevisionError
 from mmaformal.cli import streams
 from mmaformal.cli.terminal import styled, width
-from mmaformal.display import TABLES, fitting
+from mmaformal.display import TABLES, fitting, folded
 from mmaformal.extras import how_to_install
 from mmaformal.solver.deadline import Deadline
 from mmaformal.solver.portfolio import NoSolverError
@@ -167,7 +167,7 @@ def _system_words(error: OSError) -> str:
 
 
 def _tell(message: str, status: int, prefix: str = "mmaformal: ") -> int:
-    """One line on stderr, after what was printed before on stdout."""
+    """One line on stderr, which a terminal gets folded, after what was printed before on stdout."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -176,7 +176,7 @@ def _tell(message: str, status: int, prefix: str = "mmaformal: ") -> int:
             return READER_LEFT if status in (SETTLED, WRONG_USE) else status
         message = _system_words(error)
     try:
-        print(prefix + " ".join(message.split()), file=sys.stderr, flush=True)
+        print(folded(prefix + " ".join(message.split()), width(sys.stderr)), file=sys.stderr, flush=True)
     except OSError:
         streams.discard(sys.stderr)
     return status

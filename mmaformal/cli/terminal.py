@@ -11,7 +11,9 @@ import shutil
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from mmaformal.display import folded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,13 +45,13 @@ class Readable(Protocol):
 
 
 def told(answer: Readable, verbose: bool) -> str:
-    """An answer for a person; with `verbose`, all that was proved for it."""
-    return answer.verbose() if verbose else str(answer)
+    """An answer for a person, in lines that fit; with `verbose`, all that was proved for it."""
+    return folded(answer.verbose() if verbose else str(answer))
 
 
-def width() -> int | None:
-    """The columns of the terminal that is stdout; None if it is none."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def width(stream: TextIO | None = None) -> int | None:
+    """The columns of the terminal that a stream is, stdout where none is given; None if it is none."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
 
 
 def styled(text: str) -> str:
@@ -93,7 +95,7 @@ class Status:
         else:
             from rich.text import Text
 
-            self._live.console.print(Text(text), soft_wrap=True)
+            self._live.console.print(Text(text))
 
     def found(self, answer: Answer) -> None:
         """Say the first witness of a search, on a terminal; elsewhere the smallest is soon enough."""

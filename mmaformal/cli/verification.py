@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN
-from mmaformal.display import TABLES, ShortRepr, counted
+from mmaformal.cli.terminal import width
+from mmaformal.display import TABLES, ShortRepr, counted, folded
 
 if TYPE_CHECKING:
     from mmaformal.campaign import Campaign
@@ -221,13 +222,13 @@ class _Progress:
                 continue
             self._clear()
             if isinstance(answer, Holds):
-                print(line, flush=True)
+                print(folded(line), flush=True)
             else:
                 word = "REFUTED" if isinstance(answer, Fails) else "UNKNOWN"
-                print(f"{word:8} {goal.label}{also}\n{answer}", flush=True)
+                print(folded(f"{word:8} {goal.label}{also}\n{answer}"), flush=True)
         line = f"{self._done(campaign)}; {', '.join(campaign.running[:1])}"
         if self.tty:
-            print(f"\r\033[K{line[:100]}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[K{line[: (width(sys.stderr) or 101) - 1]}", end="", file=sys.stderr, flush=True)
         elif time.monotonic() - self.told >= _QUIET:
             self.told = time.monotonic()
             print(line, file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from mmaformal.display import html_table, html_title, short_repr, short_text
+from mmaformal.display import counted, html_table, html_title, short_repr, short_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.archive import RecordingError, short
@@ -92,7 +92,7 @@ class Recording:
 
     @property
     def _size(self) -> str:
-        return f"{self.rows:,} rows of {self.terms} products"
+        return f"{counted(self.rows, 'row')} of {counted(self.terms, 'product')}"
 
     def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[Block]:
         """All rows in order, at most `rows` at a time; memory is bounded by one block.

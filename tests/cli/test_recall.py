@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mmaformal import Answer, Different, Instruction, ampere, cli, find_difference, hopper, prove
-from mmaformal.cli import recall
+from mmaformal.cli import recall, running
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.queries import find_difference as find_difference_module
 from mmaformal.solver.evidence import EvidenceStore
@@ -391,3 +391,14 @@ def test_prove_says_what_it_asks() -> None:
     prove("never-minus-zero", "apple_amx fma16", progress=told.append)
     assert any("proved; " in line for line in told)
     assert sum(line.startswith("found: ") for line in told) <= 1
+
+
+def test_an_answer_is_kept_as_wide_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "width", lambda *_: 60)
+    assert max(map(len, run(capsys, *DIFF)[1].splitlines())) <= 60
+    assert max(map(len, run(capsys, *DIFF)[1].splitlines())) <= 60
+    monkeypatch.setattr(running, "width", lambda *_: None)
+    _, *wide = run(capsys, *DIFF)[1].splitlines()
+    assert wide == run(capsys, *DIFF, "--no-cache")[1].splitlines()[1:]

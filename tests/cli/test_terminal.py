@@ -18,7 +18,7 @@ from mmaformal import ARCHITECTURES, ampere, hopper
 from mmaformal.cli import app, terminal
 from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
-from mmaformal.display import columns, fitting
+from mmaformal.display import columns, fitting, folded
 from mmaformal.explain import explain_difference
 from mmaformal.listing import architecture_table, instruction_tables
 from mmaformal.queries.properties import PROPERTIES
@@ -88,6 +88,47 @@ def test_what_is_folded_is_all_there() -> None:
     assert folded[1] == "----  ------------"
     assert max(map(len, folded)) <= 18
     assert " ".join(line[6:].strip() for line in folded[2:]).split() == rows[1][1].split()
+
+
+def test_a_line_that_is_too_wide_is_broken_between_words() -> None:
+    text = "  one two-three  four\nin\n  five 0123456789ABCDEF"
+    assert folded(text) == text
+    assert folded(text, 13) == "  one\n    two-three\n    four\nin\n  five\n    0123456789ABCDEF"
+    with fitting(60):
+        assert folded(text) == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prove every-number volta HMMA.884.F32.F16",
+        "prove hopper HMMA.16816.F32",
+        "run ampere HMMA.1688.F32 --a 0.1 --b 1 --pad --bits",
+        "show hopper HMMA.1688.F32",
+    ],
+)
+def test_what_is_printed_fits_the_terminal(words: str, columns: int, tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "TERM": "dumb",
+        "PYTHONUTF8": "1",
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "mmaformal", *words.split()],
+        dimensions=(24, columns),
+        env=environment,
+        encoding="utf-8",
+        timeout=300,
+    )
+    lines = ENDS.sub("", child.read()).splitlines()
+    child.close()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= columns
 
 
 def test_every_sign_that_is_written_has_one_that_a_terminal_has() -> None:

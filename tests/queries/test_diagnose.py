@@ -132,6 +132,8 @@ def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
     assert (miss.model, miss.wrong, miss.row) == (spec, 1, finite[7])
     assert miss.gives == miss.recorded ^ 1
     assert "nothing tried explains all of 300 rows" in str(found)
+    assert "<Diagnosis: nothing tried explains all of" in repr(found)
+    assert "<Diagnosis: the time was up early: nothing tried explains" in repr(replace(found, complete=False))
 
 
 @pytest.mark.parametrize("row", [7, 290])
