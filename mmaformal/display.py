@@ -64,6 +64,7 @@ def minimality_lines(claims: Sequence[str], width: int = 100) -> list[str]:
     if not proved:
         return others
     text = f"proved minimal: {'; '.join(proved)}"
+    width = min(width, width_to_fit() or width)
     return [*textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False), *others]
 
 

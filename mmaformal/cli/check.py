@@ -12,8 +12,8 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import answered, tabulated
-from mmaformal.display import folded
+from mmaformal.cli.running import SETTLED, answered, tabulated
+from mmaformal.display import width_to_fit
 from mmaformal.recordings.check import CheckReport, Outcome, check_file, exit_code
 from mmaformal.recordings.report import Checks
 
@@ -74,7 +74,7 @@ def check(
             )
         outcomes.append(outcome)
         if not as_json and table is None:
-            print(folded(_text(outcome, name.ljust(width))), flush=True)
+            answered(_text(outcome, name.ljust(width)), SETTLED)
     code = exit_code(outcomes)
     if as_json:
         return answered(json.dumps([outcome.to_json() for outcome in outcomes], indent=2), code)
@@ -91,7 +91,8 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
 
 def _text(outcome: Outcome, name: str) -> str:
     first, *others = outcome.columns()
-    line = "   ".join((name, first.ljust(40) if others else first, *others))
+    room = (width_to_fit() or 1 << 30) - len("   ".join((name, "", *others)))
+    line = "   ".join((name, first.ljust(min(room, 40)) if others else first, *others))
     if not isinstance(outcome, CheckReport) or outcome.smallest is None:
         return line
     from mmaformal.explain import explain_case

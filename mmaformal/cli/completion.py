@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from mmaformal.cli.running import COMPLETE_VARIABLE, SETTLED, answered
+from mmaformal.cli.running import COMPLETE_VARIABLE, SETTLED, printed
 
 
 @click.command()
@@ -21,4 +21,4 @@ def completion(context: click.Context, shell: str) -> int:
     """
     script = get_completion_class(shell)
     assert script is not None
-    return answered(script(context.find_root().command, {}, "mmaformal", COMPLETE_VARIABLE).source(), SETTLED)
+    return printed(script(context.find_root().command, {}, "mmaformal", COMPLETE_VARIABLE).source(), SETTLED)

@@ -14,7 +14,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
-from mmaformal.display import folded
 
 if TYPE_CHECKING:
     from mmaformal.queries.diagnose import Diagnosis
@@ -100,9 +99,7 @@ def diagnose(
             )
         found.append((path, answer))
         if not as_json:
-            answered(
-                folded("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())])), SETTLED
-            )
+            answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
     told = [{"file": str(path), **answer.to_json()} for path, answer in found]
     missed = [each for each in told if not each["explained"]]
     code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN

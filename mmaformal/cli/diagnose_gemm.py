@@ -15,7 +15,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
-from mmaformal.display import folded
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def diagnose_gemm(
             )
         found.append(answer.to_json())
         if not as_json:
-            answered(folded(str(answer)), SETTLED)
+            answered(str(answer), SETTLED)
     missed = [each for each in found if not each["explained"]]
     code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN
     return answered(json.dumps(found, indent=2), code) if as_json else code

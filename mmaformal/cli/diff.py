@@ -13,7 +13,7 @@ from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, kind
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
-from mmaformal.cli.terminal import Status, told
+from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _write(answer: Answer, file: Path, what: str) -> None:
     from mmaformal.solver.answers import Different
 
     if not isinstance(answer, Different):
-        click.echo(f"mmaformal: no witness, so no {what} was written", err=True)
+        said(f"mmaformal: no witness, so no {what} was written")
     elif what == "recording":
         answer.witness.to_npz(file)
     else:

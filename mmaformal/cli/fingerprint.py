@@ -13,7 +13,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
-from mmaformal.display import folded
 
 if TYPE_CHECKING:
     from mmaformal.queries.fingerprint import Fingerprint
@@ -106,9 +105,9 @@ def fingerprint(
             )
         if isinstance(found, Recalled):
             told = json.dumps({**found.to_json(), "named": {}}, indent=2)
-            return answered(told if as_json else folded(str(found)), SETTLED)
+            return answered(told if as_json else str(found), SETTLED)
         if not found.told_apart:  # no program, and nothing is named
-            return answered(json.dumps(found.to_json(), indent=2) if as_json else folded(str(found)), UNKNOWN)
+            return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), UNKNOWN)
         if out is not None and on is not None:
             arch, name = on
             out.write_text(
@@ -134,4 +133,4 @@ def fingerprint(
         lines += [f"{Path(file).name}: {', '.join(x)}" for x in classes] or [
             f"{Path(file).name}: none of them"
         ]
-    return answered(folded("\n".join(lines)), code)
+    return answered("\n".join(lines), code)

@@ -13,7 +13,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, kind
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
-from mmaformal.display import folded
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def less_accurate(
 
         question = Question("less-accurate", (one, *([] if other is None else [other])), f"{products}")
         answer = question.ask(store if evidence is None else None, timeout, ask)
-    text = json.dumps(answer.to_json(), indent=2) if as_json else folded(str(answer))
+    text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
     return answered(text, UNKNOWN if kind(answer) == "unknown" else SETTLED)
 
 
@@ -99,7 +98,7 @@ def _often(one: Instruction, other: Instruction, rows: int, as_json: bool, table
     told = [each.to_json() for each in found]
     if table is not None:
         return tabulated(table, told, SETTLED)
-    return answered(json.dumps(told, indent=2) if as_json else folded("\n".join(map(str, found))), SETTLED)
+    return answered(json.dumps(told, indent=2) if as_json else "\n".join(map(str, found)), SETTLED)
 
 
 def _emulation(name: str) -> Instruction:

@@ -12,8 +12,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UsageError, answered
-from mmaformal.cli.terminal import Status
-from mmaformal.display import folded
+from mmaformal.cli.terminal import Status, said
 
 if TYPE_CHECKING:
     from mmaformal.queries.mismatches import Mismatches
@@ -79,7 +78,7 @@ def mismatches(
         )
     told = found.to_json()
     code = answered(
-        json.dumps(told, indent=2) if as_json else folded(str(found)), REFUTED if told["groups"] else SETTLED
+        json.dumps(told, indent=2) if as_json else str(found), REFUTED if told["groups"] else SETTLED
     )
     if not isinstance(found, Recalled):
         _write(found, cuda, c_file)
@@ -123,4 +122,4 @@ def _write(found: Mismatches, cuda: Path | None, c_file: Path | None) -> None:
             except ValueError as error:
                 raise UsageError(str(error)) from None
         elif out is not None:
-            click.echo(f"mmaformal: no smallest input, so no {kind} program was written", err=True)
+            said(f"mmaformal: no smallest input, so no {kind} program was written")

@@ -18,6 +18,7 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.architectures import products as devices
 from mmaformal.architectures.base import is_type_word
 from mmaformal.cli.running import UsageError, usage
+from mmaformal.cli.terminal import said
 from mmaformal.instruction import Instruction
 from mmaformal.solver.portfolio import BACKENDS
 
@@ -390,7 +391,7 @@ def instruction_of(
         instruction = architecture.plainest(name)
         others = len(architecture.of_types(name)) - 1
         more = f" (`mmaformal list {architecture.name} {name}` has {others} more)" if others else ""
-        click.echo(f"mmaformal: {name} of {architecture.name} is {instruction.name}{more}", err=True)
+        said(f"mmaformal: {name} of {architecture.name} is {instruction.name}{more}")
     else:
         instruction = architecture[name]
     if changes:
@@ -420,7 +421,7 @@ def remembering(evidence: Path | None, no_cache: bool) -> Iterator[EvidenceStore
     except EvidenceError as error:
         if evidence is not None:
             raise
-        click.echo(f"mmaformal: nothing is remembered: {error} (--evidence FILE records elsewhere)", err=True)
+        said(f"mmaformal: nothing is remembered: {error} (--evidence FILE records elsewhere)")
         yield None
         return
     with store, recording(store):

@@ -10,7 +10,6 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UNKNOWN, answered, tabulated
-from mmaformal.display import folded
 
 
 @click.command()
@@ -53,4 +52,4 @@ def probe(
     code = SETTLED if found.complete else UNKNOWN
     if table is not None:
         return tabulated(table, found.rows(), code)
-    return answered(json.dumps(found.to_json(), indent=2) if as_json else folded(str(found)), code)
+    return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), code)

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from mmaformal.display import fitting
+from mmaformal.display import fitting, width_to_fit
 from mmaformal.identity import identity
 from mmaformal.instruction import Instruction
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 #: The folder beside the store of evidence, and how many answers it holds: the oldest make room.
 FOLDER, MOST = "answers", 1000
+
+#: The columns of the narrower of the two texts that are kept.
+_NARROW = 80
 
 #: Whether answers are kept and given again at all; tests ask afresh.
 enabled = True
@@ -52,16 +55,18 @@ class Recalled:
 
     text: str
     whole: str  #: `verbose()`
+    narrow: str  #: the text for a screen of 80 columns, whose tables are folded to that
+    narrow_whole: str
     brief: str  #: what it found, in a line
     json: dict[str, object]
     timeout: float  #: seconds that it had
     date: str  #: when it was asked, ISO 8601
 
     def __str__(self) -> str:
-        return self._dated(self.text)
+        return self._dated(_fitting(self.text, self.narrow))
 
     def verbose(self) -> str:
-        return self._dated(self.whole)
+        return self._dated(_fitting(self.whole, self.narrow_whole))
 
     def to_json(self) -> dict[str, object]:
         return {**self.json, "asked": self.date}
@@ -72,6 +77,12 @@ class Recalled:
         dated, count = re.subn(r"\((\d+\.\d s)\)$", rf"(\1 on {day})", text, count=1, flags=re.MULTILINE)
         first, newline, rest = text.partition("\n")
         return dated if count else f"{first}  (on {day}){newline}{rest}"
+
+
+def _fitting(text: str, narrow: str) -> str:
+    """The text, or the narrow one where the screen does not hold it."""
+    width = width_to_fit()
+    return text if width is None or max(map(len, text.split("\n"))) <= width else narrow
 
 
 def kind(answer: Answer | Recalled) -> str:
@@ -150,6 +161,8 @@ class Question:
         verbose: Callable[[], str] = getattr(answer, "verbose", answer.__str__)
         with fitting(None):  # another terminal may have another width
             texts = {"text": str(answer), "whole": verbose(), "brief": brief(answer)}
+        with fitting(_NARROW):
+            texts |= {"narrow": str(answer), "narrow_whole": verbose()}
         record = {**texts, "json": told, "timeout": timeout, "date": date}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)

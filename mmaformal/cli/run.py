@@ -11,7 +11,7 @@ import numpy as np
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
-from mmaformal.display import counted, folded
+from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
@@ -82,8 +82,7 @@ def run(
         return answered(json.dumps(told | ({"rounded": notes} if notes else {})), SETTLED)
     rounded = [note.replace("; ", "\n  ") for note in notes]
     return answered(
-        folded("\n".join([*rounded, *_told(i, (a_codes, b_codes, c_code, *scales), d, bits, verbose)])),
-        SETTLED,
+        "\n".join([*rounded, *_told(i, (a_codes, b_codes, c_code, *scales), d, bits, verbose)]), SETTLED
     )
 
 

@@ -128,9 +128,18 @@ def _is_of_a_check(error: ValueError) -> bool:
 
 
 def answered(text: str, status: int) -> int:
-    """Print an answer; returns the status, which is that of the answer whether its reader saw it all or not."""
+    """Print an answer; returns the status, which is that of the answer whether its reader saw it all or not.
+
+    Lines that a terminal does not hold are folded; those of JSON are for a program.
+    """
+    for_people = not text.startswith(("{", "["))
+    return printed(styled(folded(text)) if for_people else text, status)
+
+
+def printed(text: str, status: int) -> int:
+    """Print a text as it stands, such as a program; returns the status, as `answered` does."""
     try:
-        print(styled(text), flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         streams.discard(sys.stdout)
     return status
@@ -138,7 +147,7 @@ def answered(text: str, status: int) -> int:
 
 def tabulated(table: str, rows: Sequence[Mapping[str, object]], status: int) -> int:
     """Print rows of the same keys as `--csv` or `--latex` asks for (`options.table`); returns the status."""
-    return answered(TABLES[table](rows).removesuffix("\n"), status)
+    return printed(TABLES[table](rows).removesuffix("\n"), status)
 
 
 def usage(context: click.Context) -> str:

@@ -9,7 +9,6 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered
-from mmaformal.display import folded
 from mmaformal.listing import architecture_table, as_json_object, in_words, spelled_examples, spellings
 
 
@@ -36,7 +35,7 @@ def show(
         if as_json:
             return answered(json.dumps([as_json_object(i) for i in arch], indent=2), SETTLED)
         text = spelled_examples(arch) if spellings(arch) else architecture_table(arch)
-        return answered(folded(text), SETTLED)
+        return answered(text, SETTLED)
     found = arch.find(name)
     if len(found) > 1 and not changes and chain is None:
         several = [as_json_object(i) for i in found]
@@ -46,6 +45,5 @@ def show(
     only = found[0].name if len(found) == 1 else name
     instruction = options.instruction_of(arch, only, changes, chain)
     return answered(
-        json.dumps(as_json_object(instruction), indent=2) if as_json else folded(in_words(instruction)),
-        SETTLED,
+        json.dumps(as_json_object(instruction), indent=2) if as_json else in_words(instruction), SETTLED
     )

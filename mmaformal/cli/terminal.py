@@ -45,13 +45,19 @@ class Readable(Protocol):
 
 
 def told(answer: Readable, verbose: bool) -> str:
-    """An answer for a person, in lines that fit; with `verbose`, all that was proved for it."""
-    return folded(answer.verbose() if verbose else str(answer))
+    """An answer for a person; with `verbose`, all that was proved for it."""
+    return answer.verbose() if verbose else str(answer)
 
 
 def width(stream: TextIO | None = None) -> int | None:
     """The columns of the terminal that a stream is, stdout where none is given; None if it is none."""
     return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+
+
+def said(text: str) -> None:
+    """Print a line on stderr, folded to a terminal's columns; a stream that is closed or gone is no reason to fail."""
+    with contextlib.suppress(OSError, ValueError):
+        print(folded(text, width(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def styled(text: str) -> str:
@@ -86,12 +92,12 @@ class Status:
         now = time.monotonic()
         if self._live is None and now - self._said >= EVERY:
             self._said = now
-            _print(f"mmaformal: {now - self._start:.0f} s: {text}")
+            said(f"mmaformal: {now - self._start:.0f} s: {text}")
 
     def line(self, text: str) -> None:
         """Say something that stays."""
         if self._live is None:
-            _print(text)
+            said(text)
         else:
             from rich.text import Text
 
@@ -134,13 +140,6 @@ class Status:
     ) -> None:
         if self._live is not None:
             self._live.stop()
-
-
-def _print(text: str) -> None:
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # a reader that left, or a closed stream: the answer is for stdout
-        print(text, file=sys.stderr, flush=True)
 
 
 def _unicode() -> bool:

@@ -12,7 +12,6 @@ from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
-from mmaformal.display import folded
 from mmaformal.solver.portfolio import BACKENDS
 
 if TYPE_CHECKING:
@@ -121,4 +120,4 @@ def _told_again(known: Recalled, as_json: bool, table: str | None) -> int:
 
     if table is not None:
         return tabulated(table, rows(known.to_json()), SETTLED)
-    return answered(json.dumps(known.to_json(), indent=2) if as_json else folded(str(known)), SETTLED)
+    return answered(json.dumps(known.to_json(), indent=2) if as_json else str(known), SETTLED)

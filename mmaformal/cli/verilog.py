@@ -9,7 +9,7 @@ import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.running import SETTLED, UsageError, answered
+from mmaformal.cli.running import SETTLED, UsageError, answered, printed
 
 _FORMATS = ("sv", "btor2", "aiger")
 
@@ -66,6 +66,6 @@ def verilog(
     except HardwareError as error:
         raise UsageError(str(error)) from None
     if out is None:
-        return answered(text.rstrip("\n"), SETTLED)
+        return printed(text.rstrip("\n"), SETTLED)
     out.write_text(text, encoding="utf-8")
     return answered(f"{out}: {about}", SETTLED)

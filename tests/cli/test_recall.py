@@ -399,6 +399,10 @@ def test_an_answer_is_kept_as_wide_as_it_is(
     monkeypatch.setattr(running, "width", lambda *_: 60)
     assert max(map(len, run(capsys, *DIFF)[1].splitlines())) <= 60
     assert max(map(len, run(capsys, *DIFF)[1].splitlines())) <= 60
+    monkeypatch.setattr(running, "width", lambda *_: 80)
+    table = run(capsys, *DIFF)[1].splitlines()
+    assert max(map(len, table)) <= 80
+    assert any(re.fullmatch(r" {30,}\S+( {2,}\S+)?", line) for line in table), "a row of its table was broken"
     monkeypatch.setattr(running, "width", lambda *_: None)
     _, *wide = run(capsys, *DIFF)[1].splitlines()
     assert wide == run(capsys, *DIFF, "--no-cache")[1].splitlines()[1:]

@@ -15,7 +15,7 @@ from click.shell_completion import ShellComplete
 import mmaformal.encodings.executable
 import mmaformal.queries
 from mmaformal import ARCHITECTURES, ampere, hopper
-from mmaformal.cli import app, terminal
+from mmaformal.cli import app, main, running, terminal
 from mmaformal.cli.app import GROUPS
 from mmaformal.cli.prove import PROPERTY_NAMES
 from mmaformal.display import columns, fitting, folded
@@ -129,6 +129,51 @@ def test_what_is_printed_fits_the_terminal(words: str, columns: int, tmp_path: P
     child.close()
     assert len(lines) > 1
     assert max(map(len, lines)) <= columns
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list MI350X",
+        "list hopper fp8",
+        "list --devices",
+        "prove --list",
+        "show datapath",
+        "show b200 mma.m16n8k32.f32.e4m3.e4m3.f32",
+        "check examples/bfdot_qemu.npz",
+        "run v100 fp16",
+        "diff v100 V100 fp16",
+        "roundoff e2m1",
+    ],
+)
+def test_answers_and_errors_fit_the_screen(
+    words: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (running, terminal):
+        monkeypatch.setattr(module, "width", lambda stream=None: columns)
+    monkeypatch.chdir(Path(__file__).parents[2])
+    main(words.split())
+    out, err = capsys.readouterr()
+    assert out + err
+    assert not [line for line in (out + err).splitlines() if len(line) > columns and " " in line.strip()]
+
+
+def test_what_a_program_reads_is_not_folded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    for given in (None, 40):
+        monkeypatch.setattr(running, "width", lambda stream=None, given=given: given)
+        for words in (
+            "list hopper --csv",
+            "list hopper --latex",
+            "run h100 DMMA.884 --a 1 --b 1 --pad --json",
+        ):
+            assert main(words.split()) == 0
+        assert main(["verilog", "volta", "HMMA.884.F16.F16"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
 
 
 def test_every_sign_that_is_written_has_one_that_a_terminal_has() -> None:
