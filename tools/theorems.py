@@ -38,7 +38,7 @@ from mmaformal.architectures.emulations import emulation
 from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.proof import kernel
-from mmaformal.queries import amx, e9s12, narrow_range, product_bound, program_bound, rounding_model
+from mmaformal.queries import amx, e9s12, product_bound, program_bound, rounding_model
 from mmaformal.queries.claims import Claim
 from mmaformal.queries.multi_addition import SUMS
 from mmaformal.queries.properties import PROPERTIES
@@ -48,6 +48,7 @@ from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 from mmaformal.solver.script import smtlib
+from mmaformal.studies.narrow_range import theorems as narrow_range
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "theorems.jsonl"
 

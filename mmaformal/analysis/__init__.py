@@ -1,17 +1,1 @@
-"""Error analysis: what is lost in a product of matrices, by a model, by a bound, by a run.
-
-    from mmaformal.analysis import Model1
-    model = Model1.of("e4m3", "fp16", subnormals=False)
-    print(model.matmul(A, B, words=2).C)
-
-The model, its scaling and its bounds are those of T. Mary and M. Mikaitis, *Error analysis of matrix multiplication
-with narrow range floating-point arithmetic* (2024, hal-04671474), "the paper" in this folder; numbers in parentheses,
-and letters, are its own.
-"""
-
-from __future__ import annotations
-
-from mmaformal.analysis.arithmetic import DEVICES, TABLE_2_1, Arithmetic
-from mmaformal.analysis.model import Model1, Product
-
-__all__ = ["DEVICES", "TABLE_2_1", "Arithmetic", "Model1", "Product"]
+"""Error analysis: formats as arithmetic, rounding and scaling, and what a whole product on a unit is off at most."""

@@ -14,7 +14,7 @@ from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answere
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
-    from mmaformal.analysis.narrow_range import Combination
+    from mmaformal.studies.narrow_range.experiments import Combination
 
 #: Known here, so that completion need not import a kernel.
 FIGURE_NAMES = ("5.1", "5.2")
@@ -81,7 +81,7 @@ def narrow_range(
         raise UsageError(f"--csv and --latex print the table of a figure; {what} is a theorem")
     if what in THEOREM_NAMES:
         return _theorem(what, as_json)
-    from mmaformal.analysis import narrow_range
+    from mmaformal.studies.narrow_range import experiments as narrow_range
 
     if what is not None:
         return _measured(
@@ -97,8 +97,8 @@ def narrow_range(
 
 
 def _theorem(number: str, as_json: bool) -> int:
-    from mmaformal.queries.narrow_range import prove_theorem
     from mmaformal.solver.answers import Holds
+    from mmaformal.studies.narrow_range.theorems import prove_theorem
 
     answer = prove_theorem(number)
     code = SETTLED if isinstance(answer, Holds) else UNKNOWN
@@ -117,9 +117,10 @@ def _measured(
     table: str | None,
 ) -> int:
     """The errors of some curves; `name` is what their files are called by."""
-    from mmaformal.analysis import figures, narrow_range
-    from mmaformal.analysis import published as curves
     from mmaformal.statistics import matplotlib_pyplot
+    from mmaformal.studies.narrow_range import experiments as narrow_range
+    from mmaformal.studies.narrow_range import figures
+    from mmaformal.studies.narrow_range import published as curves
 
     if not no_plot:
         try:

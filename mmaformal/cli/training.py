@@ -65,8 +65,8 @@ def training(
     """
     try:
         from mmaformal.statistics import matplotlib_pyplot
-        from mmaformal.training import figures, report, sweep
-        from mmaformal.training.networks import digits
+        from mmaformal.studies.training import figures, report, sweep
+        from mmaformal.studies.training.networks import digits
 
         digits()
         if not no_plot:

@@ -14,8 +14,8 @@ from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabula
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
-    from mmaformal.analysis.unit_study import Design
-    from mmaformal.queries.enough_width import Enough
+    from mmaformal.studies.unit_study.enough_width import Enough
+    from mmaformal.studies.unit_study.errors import Design
 
 #: Known here, so that completion need not import a kernel.
 KINDS = ("fda", "sda")
@@ -67,8 +67,8 @@ def unit_study(
 
     Exit status: 0; 3 if a width is not proved; 2 for wrong use.
     """
-    from mmaformal.analysis import unit_study as study
-    from mmaformal.analysis import unit_tables
+    from mmaformal.studies.unit_study import errors as study
+    from mmaformal.studies.unit_study import tables as unit_tables
 
     if not no_plot:
         _check_plots()
@@ -119,7 +119,7 @@ def _derived(
     wanted: list[Design], timeout: float, evidence: Path | None, no_cache: bool, status: Status
 ) -> dict[tuple[str, int], Enough]:
     """Of each kind and K, the least FracBits with which alignment is off by less than half an ulp of the sum."""
-    from mmaformal.queries.enough_width import enough
+    from mmaformal.studies.unit_study.enough_width import enough
 
     found = {}
     curves = {(each.kind, each.k): each for each in wanted}

@@ -12,8 +12,13 @@ from settling import settled
 from slow import slow
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cdna2, cdna3, hopper, rtx_blackwell
-from mmaformal.analysis import DEVICES, Model1
-from mmaformal.analysis.bounds import (
+from mmaformal.analysis.units import Unit
+from mmaformal.facts.reaching import reach
+from mmaformal.queries import error_bound
+from mmaformal.solver.answers import Holds
+from mmaformal.statistics import sample
+from mmaformal.studies.narrow_range import DEVICES, Model1
+from mmaformal.studies.narrow_range.bounds import (
     BOUNDS,
     Componentwise,
     Symbols,
@@ -23,11 +28,6 @@ from mmaformal.analysis.bounds import (
     probabilistic,
     relative_error,
 )
-from mmaformal.analysis.units import Unit
-from mmaformal.facts.reaching import reach
-from mmaformal.queries import error_bound
-from mmaformal.solver.answers import Holds
-from mmaformal.statistics import sample
 
 
 def exact(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaformal.analysis import DEVICES, TABLE_2_1, Arithmetic, Model1
 from mmaformal.analysis.rounding import rounded
 from mmaformal.analysis.scaling import powers, root_below
+from mmaformal.studies.narrow_range import DEVICES, TABLE_2_1, Arithmetic, Model1
 
 KINDS = [(True, True), (False, True), (True, False)]
 #: Which words of a and b are multiplied, in order (4.31).

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmaformal.analysis import Model1
-from mmaformal.analysis.bounds import relative_error
-from mmaformal.analysis.narrow_range import (
+from mmaformal.cli import main
+from mmaformal.studies.narrow_range import Model1
+from mmaformal.studies.narrow_range.bounds import relative_error
+from mmaformal.studies.narrow_range.experiments import (
     FIGURES,
     LENGTHS,
     Combination,
@@ -21,8 +22,7 @@ from mmaformal.analysis.narrow_range import (
     measure,
     read,
 )
-from mmaformal.analysis.published import Comparison, Curve, compare, curve, table
-from mmaformal.cli import main
+from mmaformal.studies.narrow_range.published import Comparison, Curve, compare, curve, table
 
 
 def published(folder: Path, each: Combination, factor: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell
-from mmaformal.analysis import Arithmetic
+from mmaformal.analysis.arithmetic import Arithmetic
 from mmaformal.analysis.recommend import bound, recommend_scaling, thetas
 from mmaformal.analysis.units import Unit
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from mmaformal import cli
-from mmaformal.analysis import unit_study as study
-from mmaformal.analysis import unit_tables
 from mmaformal.architectures import datapaths
 from mmaformal.formats import FORMATS, fp16, fp32
-from mmaformal.queries import enough_width
-from mmaformal.queries.enough_width import enough, is_enough
+from mmaformal.studies.unit_study import enough_width
+from mmaformal.studies.unit_study import errors as study
+from mmaformal.studies.unit_study import tables as unit_tables
+from mmaformal.studies.unit_study.enough_width import enough, is_enough
 
 
 @pytest.mark.parametrize("kind", study.KINDS)

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mmaformal.analysis import Model1
-from mmaformal.analysis import worst as module
-from mmaformal.analysis.bounds import Componentwise, Symbols, epsilon
 from mmaformal.analysis.rounding import Floats, rounded
-from mmaformal.analysis.worst import Worst, intervals, worst_case
+from mmaformal.studies.narrow_range import Model1
+from mmaformal.studies.narrow_range import worst as module
+from mmaformal.studies.narrow_range.bounds import Componentwise, Symbols, epsilon
+from mmaformal.studies.narrow_range.worst import Worst, intervals, worst_case
 
 
 def ratios(model: Model1, x: list[Floats], y: list[Floats], theta: float, bound: Componentwise) -> Floats:

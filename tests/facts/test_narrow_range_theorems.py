@@ -10,17 +10,17 @@ import pytest
 import z3
 
 from mmaformal import Instruction, hopper, volta
-from mmaformal.analysis import Model1
 from mmaformal.analysis.arithmetic import Arithmetic
-from mmaformal.analysis.bounds import Symbols, proved, relative_error, sharpened, theorem_3_1
-from mmaformal.analysis.model import split
-from mmaformal.facts import narrow_range
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.queries.narrow_range import THEOREMS, prove_theorem
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.studies.narrow_range import Model1
+from mmaformal.studies.narrow_range import argument as narrow_range
+from mmaformal.studies.narrow_range.bounds import Symbols, proved, relative_error, sharpened, theorem_3_1
+from mmaformal.studies.narrow_range.model import split
+from mmaformal.studies.narrow_range.theorems import THEOREMS, prove_theorem
 
 
 @pytest.mark.parametrize("number", THEOREMS)

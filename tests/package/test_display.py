@@ -50,7 +50,6 @@ from mmaformal import (
     volta,
 )
 from mmaformal.algorithms import CONVERSIONS, AccE9s12, Rounding
-from mmaformal.analysis import Model1
 from mmaformal.analysis.recommend import recommend_scaling
 from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.apple.witness import AmxWitness
@@ -93,6 +92,7 @@ from mmaformal.solver.portfolio import Outcome
 from mmaformal.spaces.common import Types
 from mmaformal.statistics import Errors
 from mmaformal.structures import Structure
+from mmaformal.studies.narrow_range import Model1
 from mmaformal.witness import Witness
 
 #: Characters of any repr: three or four lines of a terminal.
@@ -231,7 +231,7 @@ def modules() -> Iterator[Any]:
         root = importlib.import_module(package)
         yield root
         for each in pkgutil.iter_modules(root.__path__, f"{package}."):
-            extra = each.name in ("mmaformal.torch", "mmaformal.training") and not find_spec("torch")
+            extra = each.name in ("mmaformal.torch", "mmaformal.studies.training") and not find_spec("torch")
             if each.name.rpartition(".")[2] not in ("__main__", "encodings", "cli") and not extra:
                 module = importlib.import_module(each.name)
                 yield module

@@ -18,11 +18,11 @@ pytest.importorskip("sklearn", reason="scikit-learn is an extra: pip install 'mm
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli.training import NETWORK_NAMES, PARTS
-from mmaformal.training import report as reports
-from mmaformal.training import runs, sweep
-from mmaformal.training.networks import NETWORKS, digits
-from mmaformal.training.runs import Job, Outcome, Schedule, Unit, apart, train
-from mmaformal.training.sweep import Results, jobs, settings, with_bits
+from mmaformal.studies.training import report as reports
+from mmaformal.studies.training import runs, sweep
+from mmaformal.studies.training.networks import NETWORKS, digits
+from mmaformal.studies.training.runs import Job, Outcome, Schedule, Unit, apart, train
+from mmaformal.studies.training.sweep import Results, jobs, settings, with_bits
 
 # scikit-learn and its SciPy warn as they like
 pytestmark = pytest.mark.filterwarnings("default")
@@ -156,7 +156,7 @@ def test_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (row["seeds"], row["accuracy"]) == (3, point.mean)
     assert row["apart_from_widest"] == pytest.approx(np.mean(point.apart_from_widest))
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from mmaformal.training import figures
+    from mmaformal.studies.training import figures
 
     assert len(figures.draw(report, tmp_path)) == 4
     # With a part of the results, what is whole is told.

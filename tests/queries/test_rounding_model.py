@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import z3
 
-from mmaformal.analysis import Arithmetic
+from mmaformal.analysis.arithmetic import Arithmetic
 from mmaformal.cli import main
 from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.training.runs import Job, Outcome, Unit, train
+from mmaformal.studies.training.runs import Job, Outcome, Unit, train
 
 #: FracBits; below 8, so that it is seen where training fails.
 BITS = {

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.analysis.arithmetic import Arithmetic, exponent_of
-from mmaformal.analysis.bounds import Componentwise, Symbols, epsilon
-from mmaformal.analysis.model import Model1
 from mmaformal.analysis.rounding import WIDTH, Floats, add_products, rounded
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
+from mmaformal.studies.narrow_range.bounds import Componentwise, Symbols, epsilon
+from mmaformal.studies.narrow_range.model import Model1
 
 #: Numbers of an input format and sums of an accumulation format up to which everything is gone through.
 _MOST_NUMBERS, _MOST_PRODUCTS = 300, 2000

@@ -8,10 +8,10 @@ from types import ModuleType
 import numpy as np
 
 from mmaformal.statistics import matplotlib_pyplot
+from mmaformal.studies.training.report import Point, Report
+from mmaformal.studies.training.runs import LOOKS, Job
+from mmaformal.studies.training.sweep import BITS, GROUPS, with_bits
 from mmaformal.torch.tensors import Call
-from mmaformal.training.report import Point, Report
-from mmaformal.training.runs import LOOKS, Job
-from mmaformal.training.sweep import BITS, GROUPS, with_bits
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
 

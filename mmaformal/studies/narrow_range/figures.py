@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmaformal.analysis.bounds import Symbols, probabilistic
-from mmaformal.analysis.model import MOST_WORDS
-from mmaformal.analysis.narrow_range import Combination, Row
-from mmaformal.analysis.published import Comparison, Curve
 from mmaformal.statistics import matplotlib_pyplot
+from mmaformal.studies.narrow_range.bounds import Symbols, probabilistic
+from mmaformal.studies.narrow_range.experiments import Combination, Row
+from mmaformal.studies.narrow_range.model import MOST_WORDS
+from mmaformal.studies.narrow_range.published import Comparison, Curve
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green")
 

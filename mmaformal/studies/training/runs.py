@@ -19,8 +19,8 @@ from torch.nn import functional
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr
+from mmaformal.studies.training.networks import NETWORKS, digits, weights_of
 from mmaformal.torch import Arithmetic, arithmetic
-from mmaformal.training.networks import NETWORKS, digits, weights_of
 
 Weights: TypeAlias = dict[str, NDArray[np.float32]]
 

@@ -14,10 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from mmaformal.analysis.arithmetic import Arithmetic
-from mmaformal.analysis.bounds import Symbols, bound_of, epsilon, relative_error, words_without_limits
-from mmaformal.analysis.model import MOST_WORDS, Model1
 from mmaformal.analysis.rounding import Floats, rounded
 from mmaformal.display import ShortRepr
+from mmaformal.studies.narrow_range.bounds import (
+    Symbols,
+    bound_of,
+    epsilon,
+    relative_error,
+    words_without_limits,
+)
+from mmaformal.studies.narrow_range.model import MOST_WORDS, Model1
 
 #: Input and accumulation formats of a figure's rows of graphs, from top to bottom.
 FIGURES = {

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mmaformal.analysis.narrow_range import Combination, Row
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
+from mmaformal.studies.narrow_range.experiments import Combination, Row
 
 #: In Figure 5.1 exponents' limits begin to cost where n is above the largest number of binary16.
 FIGURE_ABOVE = 65504

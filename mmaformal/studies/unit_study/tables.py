@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmaformal.analysis.unit_study import (
+from mmaformal.statistics import matplotlib_pyplot
+from mmaformal.studies.unit_study.errors import (
     METRICS,
     PAPER,
     PAPER_BELOW,
@@ -15,7 +16,6 @@ from mmaformal.analysis.unit_study import (
     settled_from,
     within_from,
 )
-from mmaformal.statistics import matplotlib_pyplot
 
 #: distances of the variance retention ratio from 1
 NEAR = (1e-4, 1e-5)

@@ -1,7 +1,7 @@
 """The paper's bounds, by its numbers and in its symbols, as exact numbers.
 
-    from mmaformal.analysis import Model1
-    from mmaformal.analysis.bounds import Symbols, BOUNDS
+    from mmaformal.studies.narrow_range import Model1
+    from mmaformal.studies.narrow_range.bounds import Symbols, BOUNDS
     print(float(BOUNDS["3.25"](Symbols.of(Model1.of("e4m3", "fp16"), n=1000))))
 
 (3.21) and (3.23) are componentwise: what is multiplied with |a_i|^T|b_j|, and what with ‖a_i‖∞ ‖b_j‖∞.  The others are
@@ -19,9 +19,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaformal.analysis.model import Model1
 from mmaformal.analysis.rounding import Floats
 from mmaformal.display import ShortRepr
+from mmaformal.studies.narrow_range.model import Model1
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,14 +96,14 @@ def theorem_3_1(s: Symbols) -> Fraction:
 
 def sharpened(s: Symbols) -> Fraction:
     """(3.25) with 4nω(1 + u) + 4n²ω² in the place of 4n²ω(1 + u + ω): sums of magnitudes are bounded by ‖A‖∞ and n‖B‖∞
-    at once, and not each by n times the largest (`facts/narrow_range`)."""
+    at once, and not each by n times the largest (`argument`)."""
     n, u, nU, omega = s.n, s.u, s.n * s.U, s.omega
     inputs = 2 * u + u**2 + 4 * n * omega * (1 + u) + 4 * n**2 * omega**2
     return inputs * (1 + nU) + nU + 8 * n**2 * s.G_min / s.theta**2
 
 
 def proved(s: Symbols) -> Fraction:
-    """The bound that follows from (2.3), (2.4) and (3.4) alone, of any number of words: `facts/narrow_range`.
+    """The bound that follows from (2.3), (2.4) and (3.4) alone, of any number of words: `argument`.
 
     With R = (1 + U)^N, N = np(p + 1)/2 products added one after the other: a + 4nb/θ + 4nk/θ², where
     aP + b(Σ|X| + Σ|Y|) + k bounds the error of an element before it is scaled back.

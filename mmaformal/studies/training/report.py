@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
-from mmaformal.training.networks import TESTED
-from mmaformal.training.runs import Job, Unit, apart
-from mmaformal.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
+from mmaformal.studies.training.networks import TESTED
+from mmaformal.studies.training.runs import Job, Unit, apart
+from mmaformal.studies.training.sweep import BITS, Results, Setting, mean_and_spread, with_bits
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,17 +1,16 @@
 """The theorems of the error analysis of narrow-range formats: what of them follows from the rounding model.
 
-    from mmaformal.queries.narrow_range import prove_theorem
+    from mmaformal.studies.narrow_range.theorems import prove_theorem
     print(prove_theorem("3.1"))
 
-`mmaformal narrow-range 3.1` is the command; the argument is in `facts/narrow_range`, the bound by number
-`analysis.bounds.proved`.
+`mmaformal narrow-range 3.1` is the command; the argument is in `argument`, the bound by number
+`bounds.proved`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mmaformal.facts.narrow_range import prove_theorem_3_1, prove_theorem_4_1
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError
@@ -19,6 +18,7 @@ from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.studies.narrow_range.argument import prove_theorem_3_1, prove_theorem_4_1
 
 #: By the paper's number: what is proved, and how.
 THEOREMS: dict[str, tuple[str, Callable[[Composing], None]]] = {
@@ -29,7 +29,7 @@ THEOREMS: dict[str, tuple[str, Callable[[Composing], None]]] = {
     ),
     "4.1": (
         "of p words the same with u^p and u^(p − 1)g in the place of u and g, what is left out, and np(p + 1)/2 "
-        "products: Theorem 4.1 but for its constants (analysis.bounds.proved)",
+        "products: Theorem 4.1 but for its constants (studies.narrow_range.bounds.proved)",
         prove_theorem_4_1,
     ),
 }
