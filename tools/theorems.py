@@ -31,16 +31,13 @@ from typing import Any, NamedTuple, TypedDict
 
 import z3
 
-from mmaformal.analysis.programs import Program
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.emulations import emulation
 from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.proof import kernel
-from mmaformal.queries import amx, e9s12, product_bound, program_bound, rounding_model
-from mmaformal.queries.claims import Claim
-from mmaformal.queries.multi_addition import SUMS
+from mmaformal.queries import product_bound
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.property import Property, in_order
 from mmaformal.queries.prove_encodings import Prover
@@ -48,6 +45,13 @@ from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 from mmaformal.solver.script import smtlib
+from mmaformal.studies import roundoff as rounding_model
+from mmaformal.studies.amx import prover as amx
+from mmaformal.studies.claims import Claim
+from mmaformal.studies.e9s12 import prover as e9s12
+from mmaformal.studies.e9s12.sums_of_terms import SUMS
+from mmaformal.studies.emulation import program_bound
+from mmaformal.studies.emulation.programs import Program
 from mmaformal.studies.narrow_range import theorems as narrow_range
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "theorems.jsonl"

@@ -101,7 +101,7 @@ BASE: dict[str, tuple[Part, ...]] = {
             "the loops of both encodings, followed on tokens (induction over steps)",
         ),
         Part("mmaformal/analysis/units.py", "constants of a unit's bound, beside those of the lemmas"),
-        Part("mmaformal/analysis/programs.py", "constants of a program's bound"),
+        Part("mmaformal/studies/emulation/programs.py", "constants of a program's bound"),
         Part("mmaformal/analysis/arithmetic.py", "the numbers of a format, as fractions"),
         Part("queries/constraints.py", "what `where` allows"),
     ),

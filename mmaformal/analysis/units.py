@@ -264,7 +264,7 @@ def _stages(spec: DotAdd) -> tuple[Stage, ...]:
         return (Stage(Fraction(0), 0, rho, L),)
     if isinstance(p, Emulated):
         raise ValueError(
-            "a program over instructions has another bound: `mmaformal bound`, analysis/programs"
+            "a program over instructions has another bound: `mmaformal bound`, studies/emulation/programs"
         )
     raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
 

@@ -78,7 +78,7 @@ def amx(
 
     Exit status: 0 all Hold, 1 one Fails, 3 one Unknown, 2 wrong use.
     """
-    from mmaformal.queries.amx import STATEMENTS, AmxProver
+    from mmaformal.studies.amx.prover import STATEMENTS, AmxProver
 
     if listing and table is not None:
         return tabulated(table, [{"claim": k, "statement": v} for k, v in STATEMENTS.items()], SETTLED)

@@ -112,9 +112,10 @@ def _asked(
     memory: int,
     solvers: tuple[str, ...],
 ) -> Answer:
-    from mmaformal.queries import product_bound, program_bound
+    from mmaformal.queries import product_bound
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import Relay
+    from mmaformal.studies.emulation import program_bound
 
     with Relay(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
         try:

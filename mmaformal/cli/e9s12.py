@@ -47,9 +47,9 @@ def e9s12(
 
     Exit status: 0 all Hold, 1 one Fails, 3 one Unknown, 2 wrong use.
     """
-    from mmaformal.multi_addition import OPERATORS
-    from mmaformal.queries.e9s12 import CLAIMS, UNITS, E9s12Prover
-    from mmaformal.queries.multi_addition import SUMS
+    from mmaformal.studies.e9s12.operators import OPERATORS
+    from mmaformal.studies.e9s12.prover import CLAIMS, UNITS, E9s12Prover
+    from mmaformal.studies.e9s12.sums_of_terms import SUMS
 
     claimed = {each.name: each.of for each in CLAIMS} | {each.name: each.of for each in SUMS}
     statements = {each.name: each.statement for each in CLAIMS} | {each.name: each.statement for each in SUMS}

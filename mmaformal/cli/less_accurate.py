@@ -74,9 +74,9 @@ def less_accurate(
 
 
 def _asked(one: Instruction, other: Instruction | None, products: int, timeout: float) -> Answer:
-    from mmaformal.queries.less_accurate import less_accurate as query
-    from mmaformal.queries.less_accurate import nearest_product
     from mmaformal.solver.asking import watching
+    from mmaformal.studies.emulation.less_accurate import less_accurate as query
+    from mmaformal.studies.emulation.less_accurate import nearest_product
 
     with Status() as status, watching(status.show):
         try:
@@ -88,7 +88,7 @@ def _asked(one: Instruction, other: Instruction | None, products: int, timeout: 
 
 
 def _often(one: Instruction, other: Instruction, rows: int, as_json: bool, table: str | None) -> int:
-    from mmaformal.queries.less_accurate import DRAWN, how_often
+    from mmaformal.studies.emulation.less_accurate import DRAWN, how_often
 
     with Status():
         try:

@@ -224,8 +224,14 @@ REPEATED: dict[str, tuple[list[str], str]] = {
         "mmaformal.cli.less_accurate._asked",
     ),
     "signoff": (["signoff", "unit.sv", "--against", *VOLTA.split()], "mmaformal.queries.signoff.signoff"),
-    "amx": (["amx", "ignored-bits", "--instruction", "fma64"], "mmaformal.queries.amx.AmxProver.prove"),
-    "e9s12": (["e9s12", "fma", "--instruction", "DP4A.BF16"], "mmaformal.queries.e9s12.E9s12Prover.prove"),
+    "amx": (
+        ["amx", "ignored-bits", "--instruction", "fma64"],
+        "mmaformal.studies.amx.prover.AmxProver.prove",
+    ),
+    "e9s12": (
+        ["e9s12", "fma", "--instruction", "DP4A.BF16"],
+        "mmaformal.studies.e9s12.prover.E9s12Prover.prove",
+    ),
     "roundoff": (["roundoff", "e2m1"], ""),
     "max-difference": (
         ["max-difference", "ampere", "hopper", "HMMA.1688.F32", "--timeout", "1"],
@@ -244,9 +250,9 @@ def quick(
     """The words of a command; a proof that is quick stands in for what works a slow one out."""
     from mmaformal.formats import e2m1
     from mmaformal.queries.max_difference import Apart
-    from mmaformal.queries.rounding_model import of_format
     from mmaformal.solver.evidence import recording
     from mmaformal.solver.portfolio import Relay
+    from mmaformal.studies.roundoff import of_format
 
     words, slow = REPEATED[request.param]
     if request.param == "max-difference":

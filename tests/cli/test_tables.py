@@ -17,8 +17,8 @@ from mmaformal.cli import prove as prove_command
 from mmaformal.cli.app import app
 from mmaformal.display import latex_text
 from mmaformal.hardware import sizes
-from mmaformal.queries.amx import STATEMENTS
 from mmaformal.solver.answers import Unknown
+from mmaformal.studies.amx.prover import STATEMENTS
 
 #: What prints a table, always or with an option.
 WITH_TABLES = (
@@ -77,7 +77,7 @@ def test_prove_all(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
 
 def test_claims(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmaformal.queries.e9s12 import E9s12Prover
+    from mmaformal.studies.e9s12.prover import E9s12Prover
 
     monkeypatch.setattr(E9s12Prover, "prove", lambda _, claim, name, __: Unknown(claim, name, (), 1.25))
     told = table(capsys, "e9s12", "fma", "--instruction", "DP4A.BF16", "--no-cache")

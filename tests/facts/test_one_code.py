@@ -16,7 +16,7 @@ from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, NanRule, Roundin
 from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.smt import sfma
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma, ShortSum
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
 from mmaformal.facts.efda.exact_sums import EfdaSum
 from mmaformal.facts.muladd import exact_sums
 from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products, prove_fma
@@ -28,10 +28,11 @@ from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
-from mmaformal.queries.e9s12 import FMA, WIDE_FMA
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
+from mmaformal.studies.e9s12.short_fma import OneShortFma
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.rounded_exactly import grid_of
 

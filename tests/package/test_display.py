@@ -71,7 +71,6 @@ from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.compiled import Known
 from mmaformal.kernels.plain import PlainKernel
-from mmaformal.multi_addition import OPERATORS
 from mmaformal.queries.classes import Explanation, RunNext
 from mmaformal.queries.compare_architectures import Comparison
 from mmaformal.queries.compare_architectures import table as comparisons
@@ -92,6 +91,7 @@ from mmaformal.solver.portfolio import Outcome
 from mmaformal.spaces.common import Types
 from mmaformal.statistics import Errors
 from mmaformal.structures import Structure
+from mmaformal.studies.e9s12.operators import OPERATORS
 from mmaformal.studies.narrow_range import Model1
 from mmaformal.witness import Witness
 
@@ -227,7 +227,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[type, list[Any]]:
 
 
 def modules() -> Iterator[Any]:
-    for package in ("mmaformal", "mmaformal.queries"):
+    for package in ("mmaformal", "mmaformal.queries", "mmaformal.studies"):
         root = importlib.import_module(package)
         yield root
         for each in pkgutil.iter_modules(root.__path__, f"{package}."):
@@ -242,7 +242,16 @@ def modules() -> Iterator[Any]:
 
 #: rooms for proofs, of which a user meets what answers lead to
 ROOMS = tuple(
-    f"mmaformal.{room}" for room in ("queries", "campaign", "facts", "theory", "proof", "cases", "lanes")
+    f"mmaformal.{room}"
+    for room in (
+        *("queries", "campaign", "facts", "theory", "proof", "cases", "lanes"),
+        *("studies.amx", "studies.claims", "studies.roundoff", "studies.unit_study.enough_width"),
+        *(f"studies.e9s12.{name}" for name in ("dot_claims", "prover", "short_fma", "sum_claims")),
+        *(f"studies.e9s12.{name}" for name in ("same_sums", "sums_of_terms")),
+        *(f"studies.emulation.{name}" for name in ("less_accurate", "one_product", "program_bound")),
+        *(f"studies.emulation.{name}" for name in ("sums", "words")),
+        *("studies.narrow_range.argument", "studies.narrow_range.theorems"),
+    )
 )
 
 

@@ -656,7 +656,7 @@ QUERIES = Path(importlib.import_module("mmaformal.queries").__file__ or "").pare
 PROVING = (
     *(
         PACKAGE / folder
-        for folder in ("proof", "solver", "facts", "cases", "analysis", "encodings", "hardware")
+        for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "encodings", "hardware")
     ),
     PACKAGE / "lanes.py",
     PACKAGE / "campaign.py",

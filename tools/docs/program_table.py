@@ -2,7 +2,7 @@
 
     python tools/docs/program_table.py --elements 100000 --out programs.md
 
-Of each program: its constants (`analysis/programs`) for one program and for a longer product, and how near the bound
+Of each program: its constants (`emulation/programs`) for one program and for a longer product, and how near the bound
 the errors of many results come.  Operands are made so that sums cut much (one product far above the others) and words
 leave much (digits with which each word is off by almost half of its last place).
 """
@@ -18,7 +18,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.analysis.programs import Program
 from mmaformal.analysis.rounding import Floats
 from mmaformal.architectures.emulations import named
 from mmaformal.cli import options
@@ -27,6 +26,7 @@ from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
 from mmaformal.statistics import sample
+from mmaformal.studies.emulation.programs import Program
 
 #: Those of the table: each scheme, on units that cut and on units that round to nearest.
 PROGRAMS = (

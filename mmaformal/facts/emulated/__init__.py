@@ -33,9 +33,7 @@ class EmulatedFacts(Facts[Step]):
         return related.derive(step, step.argument)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        self.lack(
-            "what each of its sums is off; all of them together: `mmaformal bound`, queries/program_bound"
-        )
+        self.lack("what each of its sums is off; all of them together: `mmaformal bound`")
 
     def alike(self, x: DotAdd, y: DotAdd) -> bool:
         return portable.applies(x, y)

@@ -1,6 +1,6 @@
 """The multi-addition operator of E9S12 halves: a sum of numbers, aligned once and rounded once, without products.
 
-    from mmaformal.multi_addition import OPERATORS
+    from mmaformal.studies.e9s12.operators import OPERATORS
     OPERATORS["MA8.FP32"]([1.0, 2.0**-60, -1.0, 0, 0, 0, 0, 0])
 
 A dot product-add has pairs; this has terms, so it is no `Instruction`.  What is proved of it: docs/e9s12.md.

@@ -19,18 +19,18 @@ from mmaformal.encodings.executable.blocks import Term
 from mmaformal.encodings.executable.dpa_e9s12 import E9S12, FRACTION
 from mmaformal.encodings.smt import blocks
 from mmaformal.encodings.smt import ma_e9s12 as smt_ma
-from mmaformal.facts import multi_addition_claims as claims
-from mmaformal.facts.multi_addition import argue
-from mmaformal.facts.multi_addition_claims import prove_near, prove_rounded, prove_two
 from mmaformal.formats import bf16, fp16, fp32
-from mmaformal.multi_addition import OPERATORS, MultiAddition
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
-from mmaformal.queries.e9s12 import E9s12Prover
-from mmaformal.queries.multi_addition import SUMS, least_exact, least_two, run_both
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.studies.e9s12 import sum_claims as claims
+from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
+from mmaformal.studies.e9s12.prover import E9s12Prover
+from mmaformal.studies.e9s12.same_sums import argue
+from mmaformal.studies.e9s12.sum_claims import prove_near, prove_rounded, prove_two
+from mmaformal.studies.e9s12.sums_of_terms import SUMS, least_exact, least_two, run_both
 from mmaformal.witness import WitnessError
 
 REFUTED = ("sum-rounded-narrower", "sum-near-wider", "sum-of-two-narrower", "sum-faithful")
@@ -177,7 +177,7 @@ def test_a_case_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_assumed_of_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims.Adding, "apart", lambda x, most: [z3.BoolVal(False)])
     monkeypatch.setattr(
-        "mmaformal.queries.multi_addition._both", lambda operator, asker: Holds("", some_proof(), 0.0)
+        "mmaformal.studies.e9s12.sums_of_terms._both", lambda operator, asker: Holds("", some_proof(), 0.0)
     )  # type: ignore[arg-type]
     monkeypatch.setitem(OPERATORS, "MA8.FP32", replace(OPERATORS["MA8.FP32"], D=2, N=2, L=40))
     with E9s12Prover() as prover, pytest.raises(WitnessError, match="does not hold of ones"):

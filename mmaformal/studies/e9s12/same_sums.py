@@ -14,7 +14,6 @@ from mmaformal.encodings.smt import ma_e9s12 as smt_ma
 from mmaformal.facts.acc_e9s12.equal import SoFar, link_pass
 from mmaformal.facts.dpa_e9s12.equal import unpack
 from mmaformal.lanes import Lane, Tracer
-from mmaformal.multi_addition import MultiAddition
 from mmaformal.proof.encoding_links import (
     TermLinks,
     classify,
@@ -27,6 +26,7 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.failure import named
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.studies.e9s12.operators import MultiAddition
 
 
 def codes_of(operator: MultiAddition) -> list[z3.BitVecRef]:

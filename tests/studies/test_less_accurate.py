@@ -16,10 +16,16 @@ from mmaformal import emulation, hopper
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main
-from mmaformal.facts.emulated import one_product
 from mmaformal.formats import fp16, fp32
-from mmaformal.queries.less_accurate import DRAWN, farther, how_often, less_accurate, nearest_product
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.studies.emulation import one_product
+from mmaformal.studies.emulation.less_accurate import (
+    DRAWN,
+    farther,
+    how_often,
+    less_accurate,
+    nearest_product,
+)
 
 VOLTA = [emulation[f"{scheme}(volta HMMA.884.F32.F32)"] for scheme in ("ootomo", "markidis")]
 

@@ -34,7 +34,6 @@ from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.emulated import one_product
 from mmaformal.facts.laws import Laws
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
@@ -45,6 +44,7 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.studies.emulation import one_product
 from mmaformal.witness import WitnessError
 
 #: the last place of a product of fp32, and how far above it the highest one is
@@ -90,7 +90,7 @@ def less_accurate(
 
 
 def nearest_product(x: Instruction, *, timeout: float = 600.0) -> Answer:
-    """Where Ootomo and Yokota's product of two numbers is the nearest there is (`facts/emulated/one_product`).
+    """Where Ootomo and Yokota's product of two numbers is the nearest there is (`one_product`).
 
     Raises NoSolverError without a solver; ValueError for another instruction than an emulation.
     """

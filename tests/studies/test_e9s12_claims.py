@@ -22,8 +22,6 @@ from mmaformal.cases.run import SmtWing, run
 from mmaformal.encodings.executable import dpa_e9s12 as executable
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.explain import explain_case
-from mmaformal.facts.dpa_e9s12 import claims
-from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single
 from mmaformal.facts.dpa_e9s12.exact import prove_exact
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
@@ -33,10 +31,12 @@ from mmaformal.kernels import rows
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.queries import commutativity
-from mmaformal.queries.e9s12 import CLAIMS, E9s12Prover
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.studies.e9s12 import dot_claims as claims
+from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single
+from mmaformal.studies.e9s12.prover import CLAIMS, E9s12Prover
 
 ROOT = Path(__file__).resolve().parents[2]
 

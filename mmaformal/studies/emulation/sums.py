@@ -14,7 +14,7 @@ and |t − x| ≤ G − σ.  Of c itself G = σ = w(c).
   of u: σ becomes σ + κ·P, and G becomes (1 + u)·(G + κ·P + κ·g·(least + P) + η) (`prove_outside`).
 
 So in the last G the weights of each sum count with the product of all factors from there on, and w(c) with that of all.
-No block of a product counts more than the first one, whose sums come first: `analysis/programs` counts.  Where that is
+No block of a product counts more than the first one, whose sums come first: `programs` counts.  Where that is
 G − σ ≤ α'·Y + β·w(c) + γ, Y = Σ w(a)·w(b), then |d − (c + Σ a·b)| ≤ (α' + ε)·Y + β·w(c) + γ (`prove_together`).
 """
 
@@ -35,11 +35,11 @@ from mmaformal.encodings.smt import emulated
 from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, decode, resize
 from mmaformal.encodings.smt.ieee import add, rescale
 from mmaformal.facts.additions import Addition
-from mmaformal.facts.emulated.words import Cut
 from mmaformal.facts.product_bound import STEPS, within
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import ArgumentError
+from mmaformal.studies.emulation.words import Cut
 
 PROGRAM = Rule(
     "sums of a program",

@@ -11,8 +11,8 @@ w(a)·w(b).  Where every first word is finite and no sum overflows,
 The sum is over the operations on the total that take the first block: Ω_i is the share of their products' weights in
 Y, g_i what a sum that is added outside is off (the unit's own product, `analysis/units`), Q_i the product of 1 + f of
 this and all later operations of all programs, Q that of all operations: f is what the unit is off, or 2^-24 where a sum
-is added outside.  Products of words are off by ε·Y.  facts/emulated/sums has these claims, and why they give the bound,
-facts/emulated/words those about words, and `queries/program_bound` the proof.
+is added outside.  Products of words are off by ε·Y.  `sums` has these claims, and why they give the bound,
+`words` those about words, and `program_bound` the proof.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mmaformal.algorithms import Emulated, Part
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit, magnitudes, raised, up, weights
 from mmaformal.display import ShortRepr
-from mmaformal.facts.emulated.sums import HALF_PLACE, lost, operations, share
-from mmaformal.facts.emulated.words import Cut
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix
+from mmaformal.studies.emulation.sums import HALF_PLACE, lost, operations, share
+from mmaformal.studies.emulation.words import Cut
 
 #: Of an addition to nearest in fp32.
 UNIT_ROUNDOFF = Fraction(1, 1 << 24)

@@ -1,6 +1,6 @@
 """Whether rounding is what error analysis takes it for: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
 
-    from mmaformal.queries.rounding_model import prove_rounding_model
+    from mmaformal.studies.roundoff import prove_rounding_model
     print(prove_rounding_model("e4m3"))
 
 Of all real numbers x within the range of a format, argued in `facts/rounding_model`.  `mmaformal roundoff` is the

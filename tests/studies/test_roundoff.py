@@ -16,9 +16,9 @@ from mmaformal.cli import main
 from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model
 from mmaformal.formats import FORMATS
-from mmaformal.queries.rounding_model import NAMES, of_format, prove_rounding_model
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.portfolio import Relay
+from mmaformal.studies.roundoff import NAMES, of_format, prove_rounding_model
 
 
 def test_it_is_proved_of_all_formats() -> None:

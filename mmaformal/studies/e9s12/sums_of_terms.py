@@ -1,7 +1,7 @@
 """What holds of the multi-addition of E9S12 halves, proved or refuted: claims of `mmaformal e9s12` (docs/e9s12.md).
 
-What is proved is proved of the SMT wing (`facts/multi_addition_claims`) and rests on the equality of both
-(`facts/multi_addition`); where a claim fails, the case is one that this file chooses, re-run in both wings and judged
+What is proved is proved of the SMT wing (`sum_claims`) and rests on the equality of both
+(`same_sums`); where a claim fails, the case is one that this file chooses, re-run in both wings and judged
 by exact arithmetic.
 """
 
@@ -17,17 +17,17 @@ import z3
 from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings.smt import ma_e9s12
 from mmaformal.explain import code_text, number_text
-from mmaformal.facts.multi_addition import argue, codes_of
-from mmaformal.facts.multi_addition_claims import prove_near, prove_rounded, prove_two, spread
 from mmaformal.formats import fp32
 from mmaformal.lanes import LaneError
-from mmaformal.multi_addition import OPERATORS, MultiAddition
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove, together
-from mmaformal.queries.claims import Claim
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.studies.claims import Claim
+from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
+from mmaformal.studies.e9s12.same_sums import argue, codes_of
+from mmaformal.studies.e9s12.sum_claims import prove_near, prove_rounded, prove_two, spread
 from mmaformal.witness import WitnessError
 
 Settle = Callable[[MultiAddition, Asker], Answer]

@@ -1,10 +1,10 @@
 """What holds of Apple AMX for all operands and all states: both wings are equal, and what its tables say.
 
-    from mmaformal.queries.amx import prove_amx
+    from mmaformal.studies.amx.prover import prove_amx
     print(prove_amx("disabled-lanes", "fma32"))
 
-`mmaformal amx` is the command.  That both wings make the same state is argued in `facts/amx_alu` and `facts/amx_flow`;
-every other claim is proved of the SMT wing (`facts/amx_claims`), and its `Holds` rests on the wings' equality too.
+`mmaformal amx` is the command.  That both wings make the same state is argued in `alu` and `flow`;
+every other claim is proved of the SMT wing (`claims`), and its `Holds` rests on the wings' equality too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from mmaformal.apple.state import SIZES
 from mmaformal.apple.terms import Pairs, execute_terms, named_words
 from mmaformal.apple.witness import AmxWitness, smaller
 from mmaformal.encodings.smt import amx
-from mmaformal.facts import amx_alu, amx_flow
-from mmaformal.facts.amx_claims import CLAIMS, OPERAND, Claim, Operation, Question
 from mmaformal.lanes import LaneError
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, direct, prove, together
@@ -30,6 +28,9 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.studies.amx import alu as amx_alu
+from mmaformal.studies.amx import flow as amx_flow
+from mmaformal.studies.amx.claims import CLAIMS, OPERAND, Claim, Operation, Question
 
 BOTH = "both-wings"
 STATEMENTS = {BOTH: "both wings make the same state of every state"} | {

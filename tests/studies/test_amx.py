@@ -21,17 +21,17 @@ from mmaformal.cli.amx import CLAIM_NAMES
 from mmaformal.encodings.executable import amx as executable
 from mmaformal.encodings.smt import amx as smt
 from mmaformal.encodings.smt.blocks import Term
-from mmaformal.facts.amx_alu import argue
-from mmaformal.facts.amx_claims import CLAIMS, Claim
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import ArgumentError, prove
 from mmaformal.proof.lemmas import Argument
-from mmaformal.queries import amx as query
-from mmaformal.queries.amx import BOTH, STATEMENTS, AmxProver, prove_amx
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, recording
 from mmaformal.solver.portfolio import Relay
+from mmaformal.studies.amx import prover as query
+from mmaformal.studies.amx.alu import argue
+from mmaformal.studies.amx.claims import CLAIMS, Claim
+from mmaformal.studies.amx.prover import BOTH, STATEMENTS, AmxProver, prove_amx
 
 
 def claim_of(name: str) -> Claim:

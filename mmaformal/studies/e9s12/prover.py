@@ -1,6 +1,6 @@
 """What the paper says of the dot product-add of E9S12 halves, proved or refuted: docs/e9s12.md.
 
-    from mmaformal.queries.e9s12 import prove_e9s12
+    from mmaformal.studies.e9s12.prover import prove_e9s12
     print(prove_e9s12("fma", "DP4A.FP32"))
 
 `mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`facts/dpa_e9s12`), and rests on the
@@ -29,8 +29,7 @@ from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.dpa_e9s12.claims import prove_addition, prove_halves, prove_single, spread
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, OneShortFma
+from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
 from mmaformal.facts.dpa_e9s12.fma import prove_fma
 from mmaformal.facts.dpa_e9s12.losses import prove_losses
 from mmaformal.facts.dpa_e9s12.lossy import places_of
@@ -39,19 +38,21 @@ from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.multi_addition import OPERATORS
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import is_correct, is_faithful
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
-from mmaformal.queries.claims import Claim
-from mmaformal.queries.multi_addition import SUMS
 from mmaformal.queries.rounding import CORRECT
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.studies.claims import Claim
+from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
+from mmaformal.studies.e9s12.operators import OPERATORS
+from mmaformal.studies.e9s12.short_fma import OneShortFma
+from mmaformal.studies.e9s12.sums_of_terms import SUMS
 from mmaformal.witness import WitnessError
 
 UNITS = ARCHITECTURES["e9s12"]

@@ -25,13 +25,13 @@ from mmaformal.encodings.smt import ma_e9s12 as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.facts.dpa_e9s12.exact import is_placed, prove_halves, prove_leading
 from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes
-from mmaformal.facts.multi_addition import codes_of
 from mmaformal.formats import fp16, fp32
-from mmaformal.multi_addition import MultiAddition
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide, within
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import magnitude_of, prove_rounded_sum
+from mmaformal.studies.e9s12.operators import MultiAddition
+from mmaformal.studies.e9s12.same_sums import codes_of
 
 #: Fields of two terms that are farther apart are those of a number and of less than an eighth of its last place.
 FAR = fp32.fraction_bits + 4

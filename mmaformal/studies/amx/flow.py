@@ -21,11 +21,11 @@ from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.cases.encodings import SAMPLES, check_samples, sample
 from mmaformal.encodings.executable import amx as executable
 from mmaformal.encodings.smt import amx as smt
-from mmaformal.facts.amx_alu import range_of, skips
 from mmaformal.lanes import BITS, INT64, Lane, Tracer
 from mmaformal.proof.encoding_links import same_code
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
+from mmaformal.studies.amx.alu import range_of, skips
 
 ROWS = smt.ROWS
 

@@ -16,8 +16,8 @@ from mmaformal.algorithms import Conversion
 from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.encodings.smt import amx, blocks, ieee, sfma
 from mmaformal.encodings.smt.blocks import BitVec, Bool
-from mmaformal.facts.amx_alu import equal
 from mmaformal.proof.kernel import Link, Theorem
+from mmaformal.studies.amx.alu import equal
 
 ROWS = amx.ROWS
 

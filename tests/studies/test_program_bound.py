@@ -15,21 +15,20 @@ from program_table import KINDS, measure, table
 
 from mmaformal import emulation
 from mmaformal.algorithms import DotAdd, Emulated, Part, Rounding
-from mmaformal.analysis.programs import UNIT_ROUNDOFF, Program
 from mmaformal.analysis.units import Unit
 from mmaformal.cli import main
 from mmaformal.encodings.smt import emulated
-from mmaformal.facts.emulated import sums, words
-from mmaformal.facts.emulated.words import Cut
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
-from mmaformal.queries import program_bound
-from mmaformal.queries.program_bound import prove_program_bound
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
 from mmaformal.statistics import sample
+from mmaformal.studies.emulation import program_bound, sums, words
+from mmaformal.studies.emulation.program_bound import prove_program_bound
+from mmaformal.studies.emulation.programs import UNIT_ROUNDOFF, Program
+from mmaformal.studies.emulation.words import Cut
 from mmaformal.witness import WitnessError
 
 VOLTA = "volta HMMA.884.F32.F32"

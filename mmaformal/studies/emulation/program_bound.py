@@ -1,18 +1,18 @@
 """The bound of a whole product by a program over instructions, of any K, proved from its unit's and of its words.
 
-    from mmaformal.queries.program_bound import prove_program_bound
+    from mmaformal.studies.emulation.program_bound import prove_program_bound
     print(prove_program_bound(emulation["ootomo(hopper HMMA.16816.F32)"], 4096))
 
-`mmaformal bound emulation '…'` is the command.  `analysis/programs` states the bound:
+`mmaformal bound emulation '…'` is the command.  `programs` states the bound:
 
     |d − (c + Σ a·b)| ≤ α · Σ w(a)·w(b) + β · w(c) + γ,     w(a) = max(|a|, 2^least),  w(c) = max(|c|, 2^−126),
 
 where every factor's first word is finite and nothing overflows.  It rests on
 
 - what a product on the unit is off, as `queries/product_bound` proves it of the unit itself;
-- how much of a factor its words are, and how large they are (`facts/emulated/words`);
-- what products of words are off of the product, and how errors grow with each sum (`facts/emulated/sums`);
-- what scalings and additions in fp32 are off (`facts/emulated/sums`, `facts/rounding_model`);
+- how much of a factor its words are, and how large they are (`words`);
+- what products of words are off of the product, and how errors grow with each sum (`sums`);
+- what scalings and additions in fp32 are off (`sums`, `facts/rounding_model`);
 - that the program's terms are these sums, which is seen of the terms, and one rule: one sum follows the other.
 """
 
@@ -24,11 +24,9 @@ from functools import partial
 from itertools import product
 
 from mmaformal.algorithms import Part
-from mmaformal.analysis.programs import Program
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.emulated import sums, words
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
@@ -40,6 +38,8 @@ from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.studies.emulation import sums, words
+from mmaformal.studies.emulation.programs import Program
 from mmaformal.witness import WitnessError
 
 
