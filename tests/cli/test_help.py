@@ -91,7 +91,7 @@ def test_a_model_of_a_file_is_taken_where_it_was_refused(
     status, out, _ = run(capsys, "verilog", "acme", own, *model)
     assert status == 0
     assert "module acme_hmma_1688_f32_f_20_" in out
-    words = ["max-difference", "acme", "hopper", own, "HMMA.1688.F32", "--timeout", "1"]
+    words = ["max-difference", "acme", "hopper", own, "HMMA.1688.F32", "--timeout", "300"]
     status, out, _ = run(capsys, *words, *model)
     assert status == 0
     assert out.startswith(f"acme {own} and hopper HMMA.1688.F32: ")
