@@ -1,7 +1,8 @@
 """`torch.utils.checkpoint` recomputes a forward pass in the arithmetic that it was first computed in.
 
-torch calls the function again in the backward pass, when the context is closed.  Both forms of `checkpoint` hand the
-function to something that calls it then; from here on that is given the function with its context.
+torch calls the function again in the backward pass, when the context is closed; or it is open, but the mode that sees
+functions is off, as it is within `backward`, a function that it sees.  Both forms of `checkpoint` hand the function to
+something that calls it then; from here on that is given the function with its context.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ class _Within:
         self.function, self.given_in, self.modes = function, given_in, modes
 
     def __call__(self, *args: Call, **kwargs: Call) -> Call:
-        if self.given_in is self.modes.current():
+        same = self.given_in is self.modes.current()
+        if same and self.modes.sees(self.given_in):
             return self.function(*args, **kwargs)
-        with self.modes.like(self.given_in):
+        with self.modes.again(self.given_in) if same else self.modes.like(self.given_in):
             return self.function(*args, **kwargs)
 
 
 class Modes(NamedTuple):
-    """The innermost mode of this thread, or None; and a new mode like a given one, or of torch's own arithmetic."""
+    """What there is of modes in this thread, and what is made of one."""
 
-    current: Callable[[], Call]
-    like: Callable[[Call], Call]
+    current: Callable[[], Call]  #: the innermost, or None
+    sees: Callable[[Call], bool]  #: whether the innermost sees functions now
+    again: Callable[[Call], Call]  #: the innermost, which does not, seeing them again
+    like: Callable[[Call], Call]  #: a new one like a given one, or of torch's own arithmetic for None
 
 
 def install(modes: Modes) -> None:

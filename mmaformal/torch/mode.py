@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from mmaformal.display import csv_text, latex_text, written
 from mmaformal.instruction import Instruction
@@ -161,7 +161,15 @@ def _like(mode: Mode | None) -> Mode:
     return other
 
 
-checkpointing.install(checkpointing.Modes(_current, _like))
+def _sees(mode: Mode | None) -> bool:
+    """Whether a mode sees functions now: it does not within a function that it sees."""
+    on = _get_current_function_mode_stack()
+    return mode is None or any(
+        each is mode or (isinstance(each, _Again) and each.mode is mode) for each in on
+    )
+
+
+checkpointing.install(checkpointing.Modes(_current, _sees, _Again, _like))
 
 
 def arithmetic(
