@@ -52,7 +52,7 @@ def _run(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except OSError as error:
-        if error.filename == str(path):
+        if error.filename is not None and Path(error.filename).absolute() == path.absolute():
             raise ModelError(f"{path}: {error.strerror}") from None
         raise ModelError(_told(path, error)) from error
     except (Exception, SystemExit) as error:

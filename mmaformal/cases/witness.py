@@ -89,9 +89,9 @@ class CaseWitness(HtmlText):
             lines += inputs
             if self.exact is not None and first is self.runs[0]:
                 lines.append("  exact".ljust(14) + number_text(self.exact))
-            for run in (first, *others):
-                name = run.title if others else "d"
-                lines.append(f"  {name} ".ljust(14) + code_text(run.result, run.spec.d_format))
+            results = [(f"  {run.title if others else 'd'} ", run) for run in (first, *others)]
+            wide = max(14, *(len(name) + 1 for name, _ in results))
+            lines += [name.ljust(wide) + code_text(run.result, run.spec.d_format) for name, run in results]
         if self.notes:
             lines += ["", *self.notes]
         if self.minimality:

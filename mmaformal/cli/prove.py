@@ -179,12 +179,15 @@ def _about(
         return ARCHITECTURES[wanted], arch
     if every:
         raise UsageError("--all proves every property: `mmaformal prove --all ARCH INSTRUCTION` names none")
-    if wanted is None or arch is None or name is None:
+    if wanted is None:
         raise UsageError(f"prove needs PROPERTY ARCH INSTRUCTION; {properties}")
     if wanted.lower() not in PROPERTY_NAMES:
         near = get_close_matches(wanted.lower(), PROPERTY_NAMES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PROPERTY_NAMES)}"
         raise UsageError(f"no property {wanted!r}; {hint} (prove --list says what each states)")
+    if arch is None or name is None:
+        lacks = "ARCH INSTRUCTION" if arch is None else "INSTRUCTION"
+        raise UsageError(f"{lacks} is missing: `mmaformal prove {wanted} {arch or 'ARCH'} INSTRUCTION`")
     assert isinstance(arch, Architecture)
     return arch, name
 

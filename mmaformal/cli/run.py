@@ -11,7 +11,7 @@ import numpy as np
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
-from mmaformal.display import counted
+from mmaformal.display import clipped, counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 
@@ -104,6 +104,8 @@ def _told(i: Instruction, case: Case, d: int, bits: bool, whole: bool) -> list[s
 def _codes(text: str, fmt: Format, count: int, what: str, pad: bool, notes: list[str]) -> list[int]:
     """The codes of an option; of each number that was rounded, a line in `notes`."""
     words = [word.strip() for word in text.split(",")]
+    if any(len(word.split()) > 1 for word in words):
+        raise UsageError(f"{what}: values are separated by commas, not {clipped(repr(text), 40)}")
     if len(words) > count or (len(words) < count and not pad):
         hint = "; --pad fills the rest with +0" if len(words) < count and what in ("--a", "--b") else ""
         raise UsageError(f"{what} needs {counted(count, 'value')}, not {len(words)}{hint}")

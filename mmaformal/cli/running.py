@@ -160,12 +160,22 @@ def _words(error: click.ClickException) -> str:
     """Click's message in one line, with where to read on."""
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
-    if isinstance(error, UsageError) or context is None:
+    if isinstance(error, UsageError):
         return message
+    if context is None:  # click's parser, of an option that lacks a word
+        return message[:1].lower() + message[1:]
+    if isinstance(error, click.NoSuchOption) and _takes(context.command, error.option_name):
+        return f"{error.option_name} stands after the COMMAND: `{context.command_path} COMMAND … {error.option_name} …`"
     argument = isinstance(getattr(error, "param", None), click.Argument)
     if argument or "unexpected extra argument" in message:
         message = f"{message}: `{usage(context)}`"
     return f"{message[:1].lower()}{message[1:]} (`{context.command_path} --help` says more)"
+
+
+def _takes(group: click.Command, option: str) -> bool:
+    """Whether a command of the group has the option."""
+    commands = group.commands.values() if isinstance(group, click.Group) else ()
+    return any(option in parameter.opts for command in commands for parameter in command.params)
 
 
 def _system_words(error: OSError) -> str:

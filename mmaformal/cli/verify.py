@@ -74,7 +74,7 @@ def verify(
     """
     limits["confirm_timeout"] = limits["confirm_timeout"] or limits["timeout"] / 2
     if everything == (arch is not None):
-        raise UsageError("verify what? ARCH, ARCH INSTRUCTION, or --all")
+        raise UsageError("verify what? ARCH, ARCH INSTRUCTION, or --all: one of them")
     if cluster is not None and find_spec("distributed") is None:
         raise UsageError("--cluster needs Dask: pip install 'mmaformal[cluster]'")
     if everything:

@@ -12,6 +12,7 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered, printed
 
 _FORMATS = ("sv", "btor2", "aiger")
+_SUFFIXES = {".btor2": "btor2", ".btor": "btor2", ".aig": "aiger", ".aiger": "aiger"}
 
 
 @click.command()
@@ -25,8 +26,7 @@ _FORMATS = ("sv", "btor2", "aiger")
     "--format",
     "kind",
     type=click.Choice(_FORMATS),
-    default="sv",
-    help="SystemVerilog (default), BTOR2 or AIGER.",
+    help="SystemVerilog, BTOR2 or AIGER (default: by the suffix of FILE, else SystemVerilog).",
 )
 @click.option(
     "--name", "module_name", metavar="NAME", help="Of the module (default: that of the instruction)."
@@ -37,7 +37,7 @@ def verilog(
     chain: int | None,
     changes: tuple[options.Change, ...],
     out: Path | None,
-    kind: str,
+    kind: str | None,
     module_name: str | None,
 ) -> int:
     """Write a model as a combinational module: SystemVerilog, BTOR2, or (by yosys) AIGER.
@@ -52,6 +52,7 @@ def verilog(
     from mmaformal.hardware.verilog import systemverilog
     from mmaformal.hardware.yosys import write_aiger
 
+    kind = kind or _SUFFIXES.get(out.suffix.lower() if out is not None else "", "sv")
     instruction = options.instruction_of(arch, name, changes, chain)
     called = module_name or re.sub(r"\W+", "_", f"{instruction.architecture}_{instruction.name}").lower()
     about = f"{instruction.label}: {instruction.spec.types}, K={instruction.k}, {instruction.parameters.describe()}"

@@ -122,7 +122,8 @@ def array_of(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[tuple[
     """An array's data stream and header, whose sizes are judged before a byte of data is read."""
     member = f"{name}.npy"
     if member not in archive.namelist():
-        raise RecordingError(path, f"no array {name!r}: a recording has a, b, c, d and meta")
+        needed = "a product has A, B, D" if name.isupper() else "a recording has a, b, c, d"
+        raise RecordingError(path, f"no array {name!r}: {needed} and meta")
     with archive.open(member) as stream:
         try:
             version = npy.read_magic(stream)

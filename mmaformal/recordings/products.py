@@ -70,6 +70,8 @@ def read_product(path: str | Path) -> RecordedProduct:
     """
     path = Path(path)
     meta: Mapping[str, object] = {}
+    if path.suffix.lower() == ".npy":
+        raise RecordingError(path, "one matrix: a folder with A.npy, B.npy and D.npy is read")
     if is_of_matrices(path):
         matrices = read_matrices(path)
     else:

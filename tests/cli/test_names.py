@@ -182,6 +182,14 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
             "less-accurate a b c",
             "got unexpected extra argument (c): `mmaformal less-accurate EMULATION [EMULATION]`",
         ),
+        ("--model x.py:y list", "--model stands after the COMMAND: `mmaformal COMMAND … --model …`"),
+        ("list --model nothing.py:x x", "--model: nothing.py: No such file or directory"),
+        ("signoff unit.sv --against h100", "option '--against' requires 2 arguments"),
+        ("prove exactness", "ARCH INSTRUCTION is missing: `mmaformal prove exactness ARCH INSTRUCTION`"),
+        ("prove exactness h100", "INSTRUCTION is missing: `mmaformal prove exactness hopper INSTRUCTION`"),
+        ("verify --all hopper", "verify what? ARCH, ARCH INSTRUCTION, or --all: one of them"),
+        ("diagnose-gemm D.npy", "D.npy: one matrix: a folder with A.npy, B.npy and D.npy is read"),
+        ("run h100 HMMA.16816.F32 --a 1\t2 --b 1 --pad", "--a: values are separated by commas, not '1\\t2'"),
         ("", "which COMMAND? `mmaformal --help` lists them"),
         ("xyzzy", "no command 'xyzzy'; `mmaformal --help` lists the commands"),
     ],
@@ -189,7 +197,7 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
 def test_a_mistake_is_told_in_a_line_of_a_screen(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, err = run(capsys, *words.split())
+    status, out, err = run(capsys, *words.split(" ") if words else ())
     assert (status, out) == (2, "")
     assert err.startswith(f"mmaformal: {said}")
     assert len(err) <= 160

@@ -225,3 +225,17 @@ def test_which_module_is_run(tmp_path: Path) -> None:
         signoff._only_module([path])
     path.write_text("module two; endmodule\nmodule other; endmodule\n", encoding="utf-8")
     assert signoff._only_module([path]) == "two"
+
+
+@pytest.mark.parametrize(
+    ("file", "begins"), [("m.sv", "//"), ("m.v", "//"), ("m.btor2", "; volta"), ("m.BTOR", "; volta")]
+)
+def test_a_file_is_of_the_format_that_its_suffix_says(
+    file: str, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["verilog", "volta", "HMMA.884.F32.F32", "--out", str(tmp_path / file)]
+    assert cli.main(words) == 0
+    assert (tmp_path / file).read_text(encoding="utf-8").startswith(begins)
+    assert cli.main([*words, "--format", "sv"]) == 0
+    assert (tmp_path / file).read_text(encoding="utf-8").startswith("//")
+    capsys.readouterr()
