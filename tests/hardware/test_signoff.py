@@ -173,7 +173,7 @@ def test_a_witness_shows_the_undefined_bits_that_it_needs(generated: Path) -> No
     lines = str(answer.witness).splitlines()
     (one,), (other,) = ([x for x in lines if f" {name} " in x] for name in ("design", "model"))
     assert one.index(" 0x") == other.index(" 0x")
-    notes = [f"t[{i}] = X: 0 or 1; where it is 1, the design's d is the one above" for i in (1, 2)]
+    notes = [f"t[{i}] = X: 0 or 1; in the design's d above it is 1" for i in (1, 2)]
     assert list(answer.witness.notes) == notes
     assert answer.to_json()["witness"]["notes"] == notes  # type: ignore[index]
 
