@@ -29,6 +29,10 @@ class _Within:
             return self.function(*args, **kwargs)
 
 
+#: What `checkpoint(use_reentrant=False)` calls, the first that there is: torch 2.15 calls the first, 2.13 the second.
+_WITHOUT_REENTRANT = "_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator"
+
+
 class Modes(NamedTuple):
     """What there is of modes in this thread, and what is made of one."""
 
@@ -40,10 +44,8 @@ class Modes(NamedTuple):
 
 def install(modes: Modes) -> None:
     """Give both forms functions with their contexts; where there are no contexts nothing changes."""
-    forward, generator = (
-        checkpoint.CheckpointFunction.forward,
-        checkpoint._checkpoint_without_reentrant_generator,
-    )
+    name = next(each for each in _WITHOUT_REENTRANT if hasattr(checkpoint, each))
+    forward, generator = checkpoint.CheckpointFunction.forward, getattr(checkpoint, name)
 
     def reentrant(ctx: Call, function: Call, *rest: Call) -> Call:
         return forward(ctx, _Within(function, modes.current(), modes), *rest)
@@ -52,4 +54,4 @@ def install(modes: Modes) -> None:
         return generator(_Within(function, modes.current(), modes), *rest, **options)
 
     checkpoint.CheckpointFunction.forward = staticmethod(reentrant)
-    checkpoint._checkpoint_without_reentrant_generator = other
+    setattr(checkpoint, name, other)

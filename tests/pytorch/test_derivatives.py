@@ -109,7 +109,8 @@ def test_tangents_of_compiled_functions() -> None:
         assert torch.equal(compiled(x), rounded(x, w))
     assert torch.allclose(tangent(compiled), x @ w, rtol=1e-6)
     torch._dynamo.reset()
-    with pytest.raises(RuntimeError, match="no forward-mode derivative"):
+    # of ours; torch 2.15 refuses it itself
+    with pytest.raises(RuntimeError, match=r"no forward-mode derivative|forward-mode AD tangent"):
         tangent(torch.compile(lambda x: x @ w, backend="aot_eager", fullgraph=True))
 
 
