@@ -68,8 +68,8 @@ def matching(pattern: str, architectures: Iterable[Architecture] | None = None) 
     hint = (
         f"nearest: {', '.join(names[each] for each in near)}" if near else "`mmaformal list` has all of them"
     )
-    where = f"on {searched[0].name}" if len(searched) == 1 else "on any architecture"
-    raise UnknownInstructionError(f"no instruction {where} is called {pattern!r} or starts so; {hint}")
+    what = f"instruction on {searched[0].name}" if len(searched) == 1 else "architecture and no instruction"
+    raise UnknownInstructionError(f"no {what} is called {pattern!r} or starts so; {hint}")
 
 
 def matching_table(found: Sequence[Instruction]) -> str:

@@ -213,13 +213,15 @@ def parse(text: str) -> Constraint:
         except ValueError as error:
             raise ValueError(f"{text!r}: {error}") from None
     if match := re.fullmatch(r"(?:c|([ab])(?:(\d+)|\[(\d+)\]))\s*=\s*(0x[0-9a-fA-F]+|\d+)", text.strip()):
-        side, position, code = match[1], match[2] or match[3], int(match[4], 0)
+        side, position, code = match[1], match[2] or match[3], int(match[4], 16)
+        if code and not match[4].startswith("0x"):
+            raise ValueError(f"{text!r}: a code is hexadecimal, as 0x{match[4]}; {match[4]} may be a number")
         if side is None:
             return fixed(c=code)
         return fixed(a={int(position): code}) if side == "a" else fixed(b={int(position): code})
     raise ValueError(
         f"{text!r} is no constraint; there are: finite, gemm, normal, nonzero, "
-        "'magnitude LOW HIGH [abc]', 'c=CODE', 'a3=CODE', 'b3=CODE'"
+        "'magnitude LOW HIGH [abc]', 'c=0xCODE', 'a3=0xCODE', 'b3=0xCODE'"
     )
 
 

@@ -328,10 +328,7 @@ class _Signoff:
 
 def _of_undefined(choice: Choice) -> list[str]:
     """What is said of the undefined bits that a wrong d needs."""
-    said = [
-        f"{name} = X: 0 or 1; in the design's d above it is {bit}"
-        for name, bit in choice.needed.items()
-    ]
+    said = [f"{name} = X: 0 or 1; in the design's d above it is {bit}" for name, bit in choice.needed.items()]
     more = len(said) - _NAMED
     if more <= 0:
         return said

@@ -42,7 +42,7 @@ def instruction_meant(x: Instruction | str) -> Instruction:
     words = x.split()
     if len(words) < 2:
         raise UnknownInstructionError(
-            f'{x!r} names no instruction: write "ARCH INSTRUCTION", "hopper HMMA.16816.F32"'
+            f'{x.strip()!r} names no instruction: write "ARCH INSTRUCTION", "hopper HMMA.16816.F32"'
         )
     for count in range(len(words) - 1, 0, -1):
         name = " ".join(words[:count])

@@ -124,7 +124,7 @@ class _Number(Kind):
             if (number >= 1 if self.whole else number > 0) and number <= self.most and not math.isnan(number):
                 return number
         least = "of 1 or more" if self.whole else "above 0"
-        bound = f"; at most {self.most:g}" if _exceeds(value, self.most) else ""
+        bound = f"; at most {self.most:,.0f}" if _exceeds(value, self.most) else ""
         option = param.opts[0] if param is not None else self.name
         raise UsageError(f"{option} is a number of {self.unit} {least}, not {str(value)[:40]!r}{bound}", ctx)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered
 from mmaformal.cli.terminal import Status
@@ -191,6 +192,8 @@ def _instruction(name: str, arch: Architecture | None) -> Instruction:
     """The instruction meant, where no architecture is named that of the one that has it."""
     if arch is not None:
         return options.instruction_of(arch, name)
+    if len(name.split()) > 1:
+        return instruction_meant(name)
     owners = [each for each in ARCHITECTURES.values() if name in each]
     if not owners:
         raise UnknownInstructionError(

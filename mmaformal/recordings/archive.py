@@ -12,7 +12,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -117,13 +117,20 @@ def reading(path: Path) -> Iterator[zipfile.ZipFile]:
         raise RecordingError(path, f"damaged ({reason}): copy or save it again") from None
 
 
+def _other_layout(missing: str, members: Sequence[str]) -> str:
+    """What the file was to have, and which command reads it if it has what the other kind of recording has."""
+    product = missing.isupper()
+    other = "diagnose" if product else "diagnose-gemm"
+    hint = f"; `mmaformal {other}` is for what this one has" if f"{missing.swapcase()}.npy" in members else ""
+    return f"a {'product has A, B, D' if product else 'recording has a, b, c, d'} and meta{hint}"
+
+
 @contextmanager
 def array_of(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[tuple[IO[bytes], Header]]:
     """An array's data stream and header, whose sizes are judged before a byte of data is read."""
     member = f"{name}.npy"
     if member not in archive.namelist():
-        needed = "a product has A, B, D" if name.isupper() else "a recording has a, b, c, d"
-        raise RecordingError(path, f"no array {name!r}: {needed} and meta")
+        raise RecordingError(path, f"no array {name!r}: {_other_layout(name, archive.namelist())}")
     with archive.open(member) as stream:
         try:
             version = npy.read_magic(stream)

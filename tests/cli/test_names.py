@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,7 +169,7 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
             "no model of MI350X: CDNA4 (gfx950) is not modelled (`mmaformal list --devices` has what is)",
         ),
         ("list 4090", "no architecture '4090'; did you mean RTX 4090?"),
-        ("list HMMB", "no instruction on any architecture is called 'HMMB' or starts so; "),
+        ("list HMMB", "no architecture and no instruction is called 'HMMB' or starts so; "),
         (
             "diff a100 HMMA.16816.F32 h100",
             "HMMA.16816.F32 is no ARCH, but an INSTRUCTION: `mmaformal diff ARCH ARCH ",
@@ -191,12 +192,26 @@ def test_a_type_of_many_functions_is_the_plainest_of_them(
         ("diagnose-gemm D.npy", "D.npy: one matrix: a folder with A.npy, B.npy and D.npy is read"),
         ("run h100 HMMA.16816.F32 --a 1\t2 --b 1 --pad", "--a: values are separated by commas, not '1\\t2'"),
         ("", "which COMMAND? `mmaformal --help` lists them"),
+        ("sizes hopper", "'hopper' names no instruction: write"),
+        (
+            "bound hopper HMMA.16816.F32 --k 1e9",
+            "--k is a number of products of 1 or more, not '1e9'; at most 16,777,216",
+        ),
+        (
+            "diff a100 h100 HMMA.16816.F32 --where c=5",
+            "'c=5': a code is hexadecimal, as 0x5; 5 may be a number",
+        ),
+        (
+            "diagnose-gemm examples/bfdot_qemu.npz",
+            "examples/bfdot_qemu.npz: no array 'A': a product has A, B, D and meta; ",
+        ),
         ("xyzzy", "no command 'xyzzy'; `mmaformal --help` lists the commands"),
     ],
 )
 def test_a_mistake_is_told_in_a_line_of_a_screen(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
     status, out, err = run(capsys, *words.split(" ") if words else ())
     assert (status, out) == (2, "")
     assert err.startswith(f"mmaformal: {said}")

@@ -197,7 +197,7 @@ def blackwell_scaled() -> DotAdd:
         ("magnitude 0x1p-8 256", magnitude(Fraction(1, 256), Fraction(256))),
         ("magnitude 1/3 1e3 ac", magnitude(Fraction(1, 3), Fraction(1000), "ac")),
         ("c=0x0", fixed(c=0)),
-        ("c = 17", fixed(c=17)),
+        ("c = 0x11", fixed(c=17)),
         ("a3=0x3c00", fixed(a={3: 0x3C00})),
         ("b[12] = 0x3C00", fixed(b={12: 0x3C00})),
     ],
@@ -233,6 +233,8 @@ def test_constraints_read_from_text(text: str, constraint: Constraint) -> None:
         "a0=1.5",
         "c3=0x0",
         "c=0x",
+        "c=5",
+        "a0=15",
     ],
 )
 def test_text_that_is_no_constraint_is_a_value_error(text: str) -> None:
