@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, parameter_text
-from mmaformal.architectures.known import known_as
+from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -80,7 +80,7 @@ class Classes:
         self.only_solvers = only_solvers
         self.families, self.progress = dict(exact), progress
         self.deadline = time.monotonic() + timeout
-        self.specs = sorted(self.families, key=lambda each: not known_as(each))
+        self.specs = sorted(self.families, key=rarity)
         self.nans_known = all(spec.nan_is_canonical for spec in self.families)
         self.cases: list[Codes] = []
         self.given = np.empty((len(self.specs), 0), np.uint64)  #: what each model gives for each case

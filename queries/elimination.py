@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.architectures import ARCHITECTURES
-from mmaformal.architectures.known import known_as
+from mmaformal.architectures.known import rarity
 from mmaformal.cases.codes import exponent, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
@@ -203,7 +203,7 @@ class Search:
             reached = spec.parameters.algorithm in self._reached
             if reached and spec not in there and not rows.differ(spec).any():
                 explaining.append((spec, spec))
-        exact_ones = sorted(explaining, key=lambda x: (not known_as(x[0]), _in_order(x[0])))
+        exact_ones = sorted(explaining, key=lambda x: (rarity(x[0]), _in_order(x[0])))
         complete = len(self._parts) == len(self._tasks) and all(each.complete for each in self._parts)
         return Found(exact_ones, near[:_NEAREST], sum(each.tried for each in self._parts), complete)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.architectures.known import known_as
+from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.generate import MOODS, Mood
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
@@ -167,7 +167,7 @@ class Narrowing:
 
 
 def _not_told_apart(specs: Sequence[DotAdd]) -> Explanation:
-    first = min(specs, key=lambda each: not known_as(each))
+    first = min(specs, key=rarity)
     return Explanation(first, first, open=tuple(x for x in specs if x != first), known_as=known_as(first))
 
 

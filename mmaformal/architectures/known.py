@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from mmaformal.algorithms import DotAdd, NanRule
-from mmaformal.architectures import ARCHITECTURES
+from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 
 
 @lru_cache(maxsize=1)
@@ -26,6 +26,26 @@ def _period(spec: DotAdd) -> DotAdd:
 def known_as(spec: DotAdd) -> tuple[str, ...]:
     """The instructions that are this model, chained or cut to its K."""
     return _registry().get(_period(spec), ())
+
+
+@lru_cache(maxsize=1)
+def _designs() -> frozenset[str]:
+    """The algorithms that designs on paper alone have."""
+    built, drawn = (
+        {
+            i.parameters.algorithm
+            for name, arch in ARCHITECTURES.items()
+            if (name in ON_PAPER) is paper
+            for i in arch
+        }
+        for paper in (False, True)
+    )
+    return frozenset(drawn - built)
+
+
+def rarity(spec: DotAdd) -> int:
+    """0 for instructions of the registry, 2 for designs on paper, 1 for others: in this order models are named."""
+    return 0 if known_as(spec) else 2 if spec.parameters.algorithm in _designs() else 1
 
 
 @lru_cache(maxsize=1)

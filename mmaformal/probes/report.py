@@ -226,8 +226,9 @@ def probe(
 
     `unit`: an instruction of the registry, or its name ("hopper HMMA.16816.F32"), with scales of 1 where it has block
     scales; or any function of codes of a and b, shape (n, K), and of c, (n,), that returns codes of d, (n,), as
-    unsigned integers; then K and the formats are needed.  Nothing else is known of it.  timeout: seconds for
-    everything; where they are up, the report has what was read until then, and says so.
+    unsigned integers; then K and the formats are needed, those of b and d where they are not a's and c's.  Nothing else
+    is known of it.  timeout: seconds for everything; where they are up, the report has what was read until then, and
+    says so.
 
     Raises ValueError for a K beyond `MOST_PRODUCTS` and for answers that are no codes of d, TypeError for formats and K
     missing, or given beside an instruction.
@@ -245,7 +246,9 @@ def probe(
         return _probed(box, unit.label if name is None else name, check, timeout)
     if not callable(unit):
         raise TypeError(f"a unit is an Instruction or a function, not {unit!r}")
-    missing = [key for key, value in given.items() if value is None]
+    given["b_format"] = a_format if b_format is None else b_format
+    given["d_format"] = c_format if d_format is None else d_format
+    missing = [key for key in ("k", "a_format", "c_format") if given[key] is None]
     if missing:
         raise TypeError(
             f"of a function, {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} needed"

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from slow import slow
 
 from mmaformal import ARCHITECTURES, identify
-from mmaformal.algorithms import DotAdd
+from mmaformal.algorithms import IEEE_FP32, DotAdd, DpaE9s12, Efda
+from mmaformal.architectures.known import rarity
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
 from mmaformal.queries import asking_units, classes, identify_narrowing, identify_search
@@ -287,3 +288,15 @@ def test_other_threads_end_in_time_too() -> None:
     thread.join()
     assert time.monotonic() - start < 11
     assert found[0].verdict == "unknown"
+
+
+def test_a_design_on_paper_is_named_after_units_that_explain_alike() -> None:
+    """A chain of fused multiply-adds that no table has, and the halves of a design that give the same."""
+    fp16_fp32 = Types.of(ARCHITECTURES["hopper"]["HMMA.16816.F32"].spec)
+    chain, halves = (fp16_fp32.model(4, each) for each in (Efda(1, IEEE_FP32), DpaE9s12(1, 57, IEEE_FP32)))
+    table = ARCHITECTURES["apple_amx"]["fma16.F32"].replace(k=4).spec
+    assert [rarity(each) for each in (table, chain, halves)] == [0, 1, 2]
+    assert rarity(ARCHITECTURES["e9s12"]["DP4A.FP16"].spec) == 0
+    for order in ([halves, chain], [chain, halves]):
+        assert identify_narrowing._not_told_apart(order).model == chain
+        assert classes.Classes([(x, x) for x in order], 1.0, print).specs[0] == chain
