@@ -26,3 +26,9 @@ def text(value: object, name: str) -> str:
     if not value:
         raise ValueError(f"{name} is empty")
     return value
+
+
+def caller(progress: object) -> None:
+    """Raises TypeError for a progress that is neither a function nor None."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is a function of a line of text, print for example, not {progress!r}")

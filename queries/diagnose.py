@@ -21,6 +21,7 @@ from pathlib import Path
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
+from mmaformal.checked import caller
 from mmaformal.display import SummaryRepr, counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
@@ -222,6 +223,7 @@ def diagnose(
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
     """
+    caller(progress)
     start = time.monotonic()
     checked_timeout(timeout)
     given = recording if isinstance(recording, Recording) else read(recording, modelled=False)

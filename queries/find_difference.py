@@ -28,6 +28,7 @@ from mmaformal.cases.questions import Found, Places, Progress
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
+from mmaformal.checked import caller
 from mmaformal.encodings import smt
 from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
@@ -87,6 +88,7 @@ def find_difference(
     architecture lacks, NoSolverError if there is no solver, TypeError and ValueError for wrong arguments (a `where`
     that no input satisfies is one), WitnessError if a solver's model does not hold when it is re-run.
     """
+    caller(progress)
     checked_timeout(timeout)
     if known is not None and where:
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")

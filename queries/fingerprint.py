@@ -29,6 +29,7 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
+from mmaformal.checked import caller
 from mmaformal.display import SummaryRepr, Tabular, counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
@@ -224,6 +225,7 @@ def fingerprint(
 
     Raises IncomparableError for other types, ValueError for none.
     """
+    caller(progress)
     start = time.monotonic()
     deadline = start + checked_timeout(timeout)
     given = list(instructions)

@@ -29,6 +29,7 @@ from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
+from mmaformal.checked import caller
 from mmaformal.display import SummaryRepr, counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -258,6 +259,7 @@ def identify(
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that
     are not n codes of d; TypeError for missing types.
     """
+    caller(progress)
     start = time.monotonic()
     types, k = _takes(unit, (a_format, b_format, c_format, d_format), k, scale_format, scale_block)
     given = None if among is None else tuple(x.spec if isinstance(x, Instruction) else x for x in among)

@@ -37,6 +37,7 @@ from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
+from mmaformal.checked import caller
 from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, fp32, fp64
@@ -211,6 +212,7 @@ def max_difference(
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
+    caller(progress)
     left, right = comparable(x, y, instruction)
     units = Unit.of(left), Unit.of(right)
     if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:

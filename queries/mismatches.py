@@ -28,6 +28,7 @@ from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
+from mmaformal.checked import caller
 from mmaformal.display import ShortRepr, SummaryRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -219,6 +220,7 @@ def explain_mismatches(
 
     Raises RecordingError for what is no recording or does not fit, NotModelledError where there is no model.
     """
+    caller(progress)
     start = time.monotonic()
     given = recording if isinstance(recording, Recording) else read(recording)
     model = instruction or given.instruction

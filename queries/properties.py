@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Sequence
 
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import caller
 from mmaformal.display import Tabular, html_table
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
@@ -99,6 +100,7 @@ def prove(
 
     Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.
     """
+    caller(progress)
     wanted = name if isinstance(name, Property) else property_named(name)
     with watching(progress, first_found(progress)):
         return wanted.prove(instruction_meant(instruction), timeout=timeout, backends=backends, memory=memory)

@@ -27,6 +27,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
+from mmaformal.checked import caller
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -87,6 +88,7 @@ def signoff(
 
     Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
     """
+    caller(progress)
     paths = [Path(x) for x in ([files] if isinstance(files, str | Path) else files)]
     say = progress or (lambda _: None)
     inputs = symbolic_inputs(instruction.spec)

@@ -18,8 +18,10 @@ import mmaformal
 from mmaformal import ARCHITECTURES, ampere, cdna2, cli, find_difference, hopper, matmul, rtx_blackwell
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.queries.constraints import fixed, magnitude, parse
+from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.signoff import signoff
 from mmaformal.solver.portfolio import Portfolio
 
 #: Seconds of this process' own work that a wrong use may take to be told.
@@ -346,6 +348,24 @@ def test_a_call_tells_wrong_use_in_a_line(what: str, call: Callable[[], Any], ra
     assert message
     assert "\n" not in message
     assert len(message) < 700
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: find_difference(ampere, hopper, "HMMA.1688.F32", progress=True),
+        lambda: mmaformal.prove("commutativity", H, progress=1),
+        lambda: max_difference(ampere, hopper, "HMMA.1688.F32", progress=True),
+        lambda: mmaformal.diagnose("rows.npz", progress=True),
+        lambda: mmaformal.explain_mismatches("rows.npz", progress=True),
+        lambda: mmaformal.identify(H, progress=True),
+        lambda: mmaformal.fingerprint([H, SFMA], progress=True),
+        lambda: signoff("unit.sv", H, progress=True),
+    ],
+)
+def test_a_progress_that_is_no_function_is_refused_before_any_work(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="progress is a function of a line of text, print for example, not"):
+        call()
 
 
 # ---- as processes: streams that are closed, full, narrow, or that nobody reads
