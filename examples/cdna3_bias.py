@@ -79,7 +79,7 @@ def main() -> None:
         s = each.statistics()
         standard_error = float(np.nanstd(each.errors)) / s.count**0.5
         print(
-            f"{name}\n  mean deviation {s.bias:+.6f} ± {standard_error:.6f}, mean magnitude {s.mean_absolute:.6f}"
+            f"{name}\n  mean deviation {s.bias:+.4g} ± {standard_error:.1g}, mean magnitude {s.mean_absolute:.4g}"
         )
         negative = np.mean(each.errors[np.isfinite(each.errors)] < 0)
         print(f"  {negative:.1%} of the deviations are negative, {s.exact:.1%} are 0")
