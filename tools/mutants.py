@@ -463,8 +463,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "executable/gdfs.py",
         "a NaN scale of b is a number",
         _MXF4,
-        "parts = [classify_scale(x) for x in (*scale_a, *scale_b)]",
-        "parts = [classify_scale(x) for x in scale_a]",
+        "stages.classify([], [c_operand], [*scale_a, *scale_b])",
+        "stages.classify([], [c_operand], [*scale_a])",
     ),
     Mutant(
         "executable/gdfs.py",
@@ -1159,8 +1159,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "smt/gdfs.py",
         "a group's sum is one bit narrower",
         _MXF4,
-        "sum_bits = (G * _MAX_PRODUCT).bit_length() + 1",
-        "sum_bits = (G * _MAX_PRODUCT).bit_length()",
+        "sum_bits = (parameters.G * _MAX_PRODUCT).bit_length() + 1",
+        "sum_bits = (parameters.G * _MAX_PRODUCT).bit_length()",
     ),
     Mutant(
         "smt/gdfs.py",
@@ -1171,10 +1171,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "smt/gdfs.py",
-        "one group decides for all whether they are zero",
+        "only a group's first product decides whether it is zero",
         _NVF4,
-        "for _, magnitude in products[g : g + G]]",
-        "for _, magnitude in products[:G]]",
+        "for _, magnitude in products])",
+        "for _, magnitude in products[:1]])",
     ),
     # ---- SMT: fdrda, gfdrda
     Mutant(

@@ -28,24 +28,14 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    align,
     canonical_nan,
-    classify_addend,
-    classify_scale,
     decode,
-    encode,
     is_zero,
-    maximum,
-    merge_special,
     multiply,
-    normalise_and_round,
-    resolve_special,
-    select_special,
     signed,
-    term,
     where,
-    with_zero_exponent,
 )
+from mmaformal.encodings.executable.stages import ScaledSum, Stages
 
 
 @dataclass(frozen=True)
@@ -83,6 +73,16 @@ def scaled_group(
     return Term(where(negative, 1, 0), exponent, significand)
 
 
+def scaled_sum(
+    a: Sequence[Operand], b: Sequence[Operand], scales: tuple[Operand, Operand], e_zero: int | None
+) -> ScaledSum:
+    """A group's products, summed in fixed point and scaled."""
+    products = tuple(multiply(x, y) for x, y in zip(a, b, strict=True))
+    # e2m1 has no exponent below 0, so every product is an integer in units of its last place at exponent 0.
+    total = sum(signed(p.sign, p.significand << p.exponent) for p in products)
+    return ScaledSum(products, total, scaled_group(products, total, *scales, e_zero))
+
+
 def step(
     spec: DotAdd,
     parameters: Gdfs,
@@ -91,38 +91,33 @@ def step(
     c: Lane,
     scale_a: Sequence[Operand],
     scale_b: Sequence[Operand],
+    stages: Stages | None = None,
 ) -> Step:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per group."""
     F, G, rho = parameters.F, parameters.G, parameters.rho
+    stages = Stages() if stages is None else stages
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
-    c_operand = decode(c, spec.c_format.layout)
+    c_operand = stages.decode(c, spec.c_format)
+    special = stages.classify([], [c_operand], [*scale_a, *scale_b])
 
-    parts = [classify_scale(x) for x in (*scale_a, *scale_b)]
-    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
+    sums = []
+    for g, pair in enumerate(zip(scale_a, scale_b, strict=True)):
+        k = slice(g * G, (g + 1) * G)
+        made = scaled_sum(a_operands[k], b_operands[k], pair, parameters.e_zero)
+        sums.append(stages.scaled_sum([*a[k], *b[k]], pair, made))
+    groups = tuple(x.term for x in sums)
+    addend = stages.addend(c_operand, parameters.e_zero)
 
-    products = tuple(multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True))
-    # e2m1 has no exponent below 0, so every product is an integer in units of its last place at exponent 0.
-    fixed = [signed(p.sign, p.significand << p.exponent) for p in products]
-    starts = range(0, parameters.L, G)
-    group_sums = tuple(sum(fixed[i : i + G]) for i in starts)
-    groups = tuple(
-        scaled_group(products[i : i + G], total, alpha, beta, parameters.e_zero)
-        for i, total, alpha, beta in zip(starts, group_sums, scale_a, scale_b, strict=True)
-    )
-    addend = with_zero_exponent(term(c_operand), parameters.e_zero)
-
-    e_max = reduce(maximum, (g.exponent for g in groups), addend.exponent)
+    e_max = stages.largest([addend, *groups])
     assert spec.scale_format is not None
     group_fraction_bits = (
         spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2 * spec.scale_format.fraction_bits
     )
-    aligned = tuple(align(g, e_max, group_fraction_bits, F) for g in groups)
-    aligned_c = align(addend, e_max, spec.c_format.fraction_bits, F)
-
-    total = sum(aligned, aligned_c)
-    rounded = normalise_and_round(total, e_max - F, rho)
-    result = select_special(special, encode(rounded, rho), rho, canonical_nan(rho.format))
+    terms = [(addend, spec.c_format.fraction_bits), *((g, group_fraction_bits) for g in groups)]
+    total = stages.accumulate(terms, e_max, F)
+    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
+    aligned_c, *aligned = total.terms
     return Step(
         a_operands,
         b_operands,
@@ -130,16 +125,16 @@ def step(
         scale_a=tuple(scale_a),
         scale_b=tuple(scale_b),
         special=special,
-        products=products,
-        group_sums=group_sums,
+        products=tuple(x for each in sums for x in each.products),
+        group_sums=tuple(x.total for x in sums),
         groups=groups,
         addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -155,13 +150,13 @@ def dot_add(
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
     assert spec.scale_format is not None
-    each_a = [decode(x, spec.scale_format.layout) for x in scale_a]
-    each_b = [decode(x, spec.scale_format.layout) for x in scale_b]
-    steps = []
+    steps, stages = [], Stages()
+    each_a = [stages.decode(x, spec.scale_format) for x in scale_a]
+    each_b = [stages.decode(x, spec.scale_format) for x in scale_b]
     for start in range(0, spec.k, parameters.L):
         part = slice(start, start + parameters.L)
         blocks = [k // spec.scale_block for k in range(start, start + parameters.L, parameters.G)]
         scales = [each_a[i] for i in blocks], [each_b[i] for i in blocks]
-        steps.append(step(spec, parameters, a[part], b[part], c, *scales))
+        steps.append(step(spec, parameters, a[part], b[part], c, *scales, stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

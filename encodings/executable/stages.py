@@ -56,6 +56,14 @@ class Code(NamedTuple):
     result: Lane
 
 
+class ScaledSum(NamedTuple):
+    """Products, their sum in fixed point, and that sum scaled."""
+
+    products: tuple[Term, ...]
+    total: Lane
+    term: Term
+
+
 def code_of_product(x: Term, F: int, rho: Conversion, special: Special, nan: int) -> Code:
     """The code of a product of F fraction bits, rounded with ρ: a zero has the product's sign."""
     total = Sum(signed(x.sign, x.significand), x.exponent - F)
@@ -106,6 +114,12 @@ class Stages(Recorded):
         """c as a term."""
         return self.made("addend", [c], with_zero_exponent(term(c), e_zero))
 
+    def scaled_sum(
+        self, codes: Sequence[Lane], scales: tuple[Operand, Operand], made: ScaledSum
+    ) -> ScaledSum:
+        """The scaled sum of the products of two codes each: those of a, then those of b."""
+        return self.made("scaled_sum", [*codes, *scales], made)
+
     def largest(self, terms: Sequence[Term]) -> Lane:
         """The largest exponent."""
         first, *rest = (x.exponent for x in terms)
@@ -141,4 +155,4 @@ class Stages(Recorded):
         return self.made("add", [x, y], ieee_add(x, y, rho, nan), rho=rho)
 
 
-__all__ = ["Aligned", "Code", "Stages"]
+__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]

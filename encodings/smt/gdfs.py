@@ -28,23 +28,17 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    addend,
-    align,
     all_of,
     canonical_nan,
-    classify,
     decode,
-    encode,
     exponent_range,
     is_zero,
-    maximum,
     negate_if,
-    normalise_and_round,
     resize,
-    select_special,
     signed_sum,
 )
-from mmaformal.encodings.smt.fda import lowest_e_max
+from mmaformal.encodings.smt.fda import lowest_e_max, scales_per_product
+from mmaformal.encodings.smt.stages import ScaledSum, Stages
 
 _PRODUCT_FRACTION_BITS = 2
 _MAX_PRODUCT = 36 << _PRODUCT_FRACTION_BITS  #: in units of the last place
@@ -116,68 +110,79 @@ def group_bound(spec: DotAdd, parameters: Gdfs) -> int:
     return int(parameters.G * _MAX_PRODUCT * largest_scale**2)
 
 
+def scaled_sum(
+    spec: DotAdd,
+    parameters: Gdfs,
+    a: Sequence[Operand],
+    b: Sequence[Operand],
+    scales: tuple[Operand, Operand],
+) -> ScaledSum:
+    """A group's products, summed in fixed point and scaled."""
+    product_bits = _MAX_PRODUCT.bit_length()
+    products = tuple(
+        (x.sign ^ y.sign, resize(fixed_point(x), product_bits) * resize(fixed_point(y), product_bits))
+        for x, y in zip(a, b, strict=True)
+    )
+    sum_bits = (parameters.G * _MAX_PRODUCT).bit_length() + 1
+    total = signed_sum(products, sum_bits)
+    all_zero = all_of([magnitude == 0 for _, magnitude in products])
+    return ScaledSum(products, total, scale(total, all_zero, scales, spec, parameters))
+
+
 def step(
     spec: DotAdd,
     parameters: Gdfs,
     a: Sequence[BitVec],
     b: Sequence[BitVec],
     c: BitVec,
-    scale_a: Sequence[BitVec],
-    scale_b: Sequence[BitVec],
+    scale_a: Sequence[Operand],
+    scale_b: Sequence[Operand],
+    stages: Stages | None = None,
 ) -> Step:
-    """One step over L products; `scale_a` and `scale_b` are one code for each group."""
+    """One step over L products; `scale_a` and `scale_b` are one scale for each group."""
     F, G, rho, fmt = parameters.F, parameters.G, parameters.rho, spec.scale_format
     assert fmt is not None
+    stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(decode(x, spec.a_format) for x in a)
     b_operands = tuple(decode(x, spec.b_format) for x in b)
-    c_operand = decode(c, spec.c_format)
-    scales_a, scales_b = (tuple(decode(x, fmt) for x in s) for s in (scale_a, scale_b))
-    special = classify([], [c_operand], [*scales_a, *scales_b])
+    c_operand = stages.decode(c, spec.c_format)
+    special = stages.classify([], [c_operand], [*scale_a, *scale_b])
 
-    product_bits = _MAX_PRODUCT.bit_length()
-    products = tuple(
-        (x.sign ^ y.sign, resize(fixed_point(x), product_bits) * resize(fixed_point(y), product_bits))
-        for x, y in zip(a_operands, b_operands, strict=True)
-    )
-    starts = range(0, len(a), G)
-    sum_bits = (G * _MAX_PRODUCT).bit_length() + 1
-    sums = tuple(signed_sum(products[g : g + G], sum_bits) for g in starts)
-    all_zero = [all_of([magnitude == 0 for _, magnitude in products[g : g + G]]) for g in starts]
-    groups = tuple(
-        scale(total, zero, pair, spec, parameters)
-        for total, zero, pair in zip(sums, all_zero, zip(scales_a, scales_b, strict=True), strict=True)
-    )
-    c_term = addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
+    sums = []
+    for g, pair in enumerate(zip(scale_a, scale_b, strict=True)):
+        k = slice(g * G, (g + 1) * G)
+        made = scaled_sum(spec, parameters, a_operands[k], b_operands[k], pair)
+        sums.append(stages.scaled_sum([*a[k], *b[k]], pair, made, exponents))
+    groups = tuple(x.term for x in sums)
+    addend = stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
 
-    e_max = maximum([*(g.exponent for g in groups), c_term.exponent])
+    e_max = stages.largest([*groups, addend], exponents)
     fraction_bits = _PRODUCT_FRACTION_BITS + 2 * fmt.fraction_bits
-    aligned = tuple(align(g, e_max, fraction_bits, F) for g in groups)
-    aligned_c = align(c_term, e_max, spec.c_format.fraction_bits, F)
-
     aligned_bound = group_bound(spec, parameters) << (F - fraction_bits)
     bound = len(groups) * aligned_bound + (1 << (F + 1)) - 1
-    signed = [(g.sign, magnitude) for g, magnitude in zip(groups, aligned, strict=True)]
-    total = signed_sum([*signed, (c_term.sign, aligned_c)], bound.bit_length() + 1)
-    rounded = normalise_and_round(total, e_max, exponents, F, rho, lowest_e_max(spec, parameters.e_zero))
-    result = select_special(special, encode(rounded, rho), rho.format, canonical_nan(rho.format))
+    terms = [*((g, fraction_bits) for g in groups), (addend, spec.c_format.fraction_bits)]
+    total = stages.accumulate(terms, e_max, F, bound.bit_length() + 1)
+    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
+    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
+    *aligned, aligned_c = total.terms
     return Step(
         a_operands,
         b_operands,
         c=c_operand,
-        scale_a=scales_a,
-        scale_b=scales_b,
+        scale_a=tuple(scale_a),
+        scale_b=tuple(scale_b),
         special=special,
-        products=products,
-        sums=sums,
+        products=tuple(x for each in sums for x in each.products),
+        sums=tuple(x.total for x in sums),
         groups=groups,
-        addend=c_term,
+        addend=addend,
         e_max=e_max,
-        aligned=aligned,
+        aligned=tuple(aligned),
         aligned_c=aligned_c,
-        total=total,
-        rounded=rounded,
-        result=result,
+        total=total.total,
+        rounded=code.rounded,
+        result=code.result,
     )
 
 
@@ -192,17 +197,15 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one; K / scale_block scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
-    per_product_a, per_product_b = [
-        [side[k // spec.scale_block] for k in range(spec.k)] for side in (scale_a, scale_b)
-    ]
-    steps = []
+    steps, stages = [], Stages()
+    per_a, per_b = (scales_per_product(spec, side, stages) for side in (scale_a, scale_b))
     for start in range(0, spec.k, parameters.L):
         stop = start + parameters.L
         groups = slice(start, stop, parameters.G)
         k = slice(start, stop)
-        steps.append(step(spec, parameters, a[k], b[k], c, per_product_a[groups], per_product_b[groups]))
+        steps.append(step(spec, parameters, a[k], b[k], c, per_a[groups], per_b[groups], stages))
         c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -49,6 +49,14 @@ class Code(NamedTuple):
     result: BitVec
 
 
+class ScaledSum(NamedTuple):
+    """Products in fixed point, their sum, and that sum scaled."""
+
+    products: tuple[tuple[BitVec, BitVec], ...]  #: signs and magnitudes
+    total: BitVec  #: two's complement
+    term: Term
+
+
 class Stages(Recorded):
     """A record of the stages of a run, with a method for each stage."""
 
@@ -89,6 +97,16 @@ class Stages(Recorded):
     def addend(self, c: Operand, bias: int, exponents: ExponentRange, e_zero: int | None = None) -> Term:
         """c as a term."""
         return self.made("addend", [c], addend(c, bias, exponents, e_zero), low=exponents.low)
+
+    def scaled_sum(
+        self,
+        codes: Sequence[BitVec],
+        scales: tuple[Operand, Operand],
+        made: ScaledSum,
+        exponents: ExponentRange,
+    ) -> ScaledSum:
+        """The scaled sum of the products of two codes each: those of a, then those of b."""
+        return self.made("scaled_sum", [*codes, *scales], made, low=exponents.low)
 
     def largest(self, terms: Sequence[Term], exponents: ExponentRange) -> BitVec:
         """The largest exponent."""
@@ -150,4 +168,4 @@ class Stages(Recorded):
         return self.made("add", [x, y], add(x, y, rho, nan), rho=rho)
 
 
-__all__ = ["Aligned", "Code", "Stages"]
+__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]

@@ -148,7 +148,7 @@ def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | L
         if isinstance(given, _Code):
             return getattr(codes, given.side)[given.place]
         if isinstance(given, _Decoded):
-            decode = vars(module).get("decode") or module.Stages().decode
+            decode = module.Stages().decode if hasattr(module, "Stages") else module.decode
             return decode(real(given.code, spec), *given.how)
         if isinstance(given, _Stages):
             return module.Stages()

@@ -90,9 +90,7 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     else:
         assert isinstance(p, Gdfs)
         assert spec.scale_format is not None
-        blocks = slice(0, p.L, p.G)
-        scales = (per_product(spec, x.scale_a)[blocks], per_product(spec, x.scale_b)[blocks])
-        step = gdfs.step(spec, p, x.a, x.b, x.c, *scales)
+        step = gdfs.dot_add(one_step(spec), x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
         m = spec.scale_format.fraction_bits
         f = 2 + 2 * m
         low, high = 2 * spec.scale_format.min_exponent, 2 * spec.scale_format.max_exponent
@@ -121,11 +119,6 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
         rho=p.rho,
         bounds=tuple(bounds),
     )
-
-
-def per_product(spec: DotAdd, scales: Sequence[z3.BitVecRef]) -> list[z3.BitVecRef]:
-    one = one_step(spec)
-    return [scales[k // one.scale_block] for k in range(one.k)] if spec.scale_format is not None else []
 
 
 # ---- what is proved of each --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
     TermLinks,
     add_codes,
+    addends,
     align,
     classify,
     decode,
@@ -100,6 +101,32 @@ def _multiply(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
     return multiply(run.argument, operands, mine.output, other.output, other.given["low"])
 
 
+def _scaled_sum(run: Simulation, mine: Stage, other: Stage) -> None:
+    """Links the term, from the codes of its products and from its scales."""
+    *codes, first, second = (run.of(x) for x in mine.inputs)
+    u, v = mine.output, other.output
+    count = len(u.products)
+    links, zeros = [], []
+    added = zip(addends(u.total, count), summands(v.total, count), strict=True)
+    for k, (lane, summand) in enumerate(added):
+        significand, magnitude = u.products[k].significand, v.products[k][1]
+        same = (significand.term == 0) == (magnitude == 0)
+        links.append(number(lane, summand, signed=True))
+        zeros.append(Link(same, (significand.term, magnitude), (), (significand,)))
+        text, given = "products in fixed point are the same", [codes[k], codes[count + k]]
+        run.argument.derive("multiply", text, [links[-1], zeros[-1]], given)
+    total = run.argument.add_up("multiply", "products of a group", u.total, v.total, links)
+    x, y = u.term, v.term
+    exponent = number(x.exponent, y.exponent, low=other.given["low"])
+    term = TermLinks(number(x.sign, y.sign), exponent, number(x.significand, y.significand))
+    scales = [link for scale in (first, second) for link in (scale.exponent, scale.significand)]
+    # σ·s_α·s_β and σ·(s_α·s_β) are hard to see equal unless one factor is known; it has a few bits.
+    few = second.significand.term if second.significand.term.size() > 1 else None
+    text = "scaled sums of groups are the same"
+    run.argument.derive("multiply", text, term, [total, *zeros, *scales], each_value_of=few)
+    run.add(x, term, y)
+
+
 def _largest(run: Simulation, mine: Stage, other: Stage) -> tuple[Link, dict[int, Link]]:
     """The link of the largest exponent; and of each term, that its exponent is not above it."""
     exponents = [run.of(x).exponent for x in mine.inputs]
@@ -180,6 +207,7 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "classify": _classify,
     "multiply": _multiply,
     "addend": _multiply,
+    "scaled_sum": _scaled_sum,
     "largest": _largest,
     "accumulate": _accumulate,
     "as_term": _as_term,

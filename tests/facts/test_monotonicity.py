@@ -390,7 +390,7 @@ def test_gdfs_is_monotone_in_its_products(e_zero: int | None, theory: Theory) ->
 
 
 def break_groups(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scale, fixed_point, whole, align = gdfs.scale, gdfs.fixed_point, blocks.round_code, gdfs.align
+    scale, fixed_point, whole, align = gdfs.scale, gdfs.fixed_point, blocks.round_code, stages.align
 
     def scaled(total: Any, zero: Any, scales: Any, spec: Any, p: Any) -> Any:
         term = scale(total, zero, scales, spec, p)
@@ -401,17 +401,18 @@ def break_groups(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return term._replace(exponent=z3.If(zero, gdfs.exponents_of(spec, p).constant(100), term.exponent))
 
     if broken == "alignment":
-        monkeypatch.setattr(gdfs, "align", lambda *given: align(*given) ^ 1)
+        monkeypatch.setattr(stages, "align", lambda *given: align(*given) ^ 1)
     elif broken == "rounding":
         monkeypatch.setattr(blocks, "round_code", lambda *given: whole(*given) ^ 1)
     elif broken == "signs":
-        monkeypatch.setattr(gdfs, "signed_sum", without_signs)
+        for module in (gdfs, stages):
+            monkeypatch.setattr(module, "signed_sum", without_signs)
     elif broken == "numbers":  # 6 is read as 1.5
         monkeypatch.setattr(
             gdfs, "fixed_point", lambda x: z3.If(fixed_point(x) == 12, z3.BitVecVal(3, 4), fixed_point(x))
         )
     elif broken == "maximum":
-        monkeypatch.setattr(gdfs, "maximum", lambda xs: xs[0])
+        monkeypatch.setattr(stages, "maximum", lambda xs: xs[0])
     else:
         monkeypatch.setattr(gdfs, "scale", scaled)
 

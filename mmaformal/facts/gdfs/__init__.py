@@ -7,7 +7,6 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.algorithms import DotAdd, Gdfs, widest
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.encodings.executable import gdfs as executable_gdfs
@@ -18,7 +17,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
-from mmaformal.facts.gdfs import equal, exactness, monotonicity, related, scaled, sums
+from mmaformal.facts.gdfs import exactness, monotonicity, related, scaled, sums
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,
@@ -29,7 +28,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
@@ -39,9 +38,6 @@ Step: TypeAlias = smt_gdfs.Step
 
 
 class GdfsFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
