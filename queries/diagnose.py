@@ -36,7 +36,8 @@ _ROWS = 1 << 17
 #: More models than these that explain all rows are counted, and not compared.
 _MOST = 400
 #: The part of the time that the models of the space may take, and of what is left then, other orders of the products;
-#: seconds for what ends by itself to end.
+#: seconds for what ends by
+#: itself to end, at most.
 _SEARCHING, _ORDERING, _GRACE = 0.75, 0.9, 0.6
 #: Models and tests that are listed for a person.
 _LISTED, _SHOWN = 8, 3
@@ -231,14 +232,15 @@ def diagnose(
     if unknown := [name for name in names if name not in (*algorithms(), *DESIGNS)]:
         raise ValueError(f"no algorithm {unknown[0]!r}; there are {', '.join(algorithms())}")
     work = _Search(given, names, jobs, start + timeout, progress or (lambda _: None))
-    with Deadline(timeout * _SEARCHING + _GRACE):
+    grace = min(_GRACE, timeout / 10)
+    with Deadline(timeout * _SEARCHING + grace):
         work.run_models(start + timeout * _SEARCHING)
-    with Deadline(max(work.left, _GRACE)):
+    with Deadline(max(work.left, grace)):
         work.take_models()
     if not work.exact and order_timeout > 0:
         with Deadline(max(work.left * _ORDERING, 0)):
-            work.run_orders(min(order_timeout, work.left * _ORDERING - _GRACE))
-    with Deadline(max(work.left, _GRACE)):
+            work.run_orders(min(order_timeout, work.left * _ORDERING - grace))
+    with Deadline(max(work.left, grace)):
         work.find_nearest()
     classes = Classes(_compared(work.exact), max(work.left, 0), work.say)
     explained, tests = classes.found()

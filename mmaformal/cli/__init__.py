@@ -6,8 +6,10 @@ Nothing here imports a solver or numba before a command needs it, so that help a
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from mmaformal.cli.app import app
 from mmaformal.cli.running import execute
@@ -18,4 +20,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return execute(app, sys.argv[1:] if argv is None else argv)
 
 
-__all__ = ["app", "main"]
+def script() -> NoReturn:
+    """Run one command and end the process, without waiting for a kernel whose time was up while it was compiled."""
+    status = main()
+    background = sys.modules.get("mmaformal.kernels.background")
+    if background is not None and background.compiling():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+__all__ = ["app", "main", "script"]

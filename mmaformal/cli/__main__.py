@@ -1,7 +1,5 @@
 """`python -m mmaformal.cli` is `mmaformal`."""
 
-import sys
+from mmaformal.cli import script
 
-from mmaformal.cli import main
-
-sys.exit(main())
+script()

@@ -62,6 +62,7 @@ from mmaformal.encodings.executable import (
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.identity import identity
+from mmaformal.kernels.background import in_background
 
 Numba: TypeAlias = Any  #: what numba, which has no types of its own, gives and takes while it compiles
 F = TypeVar("F", bound=Callable[..., object])
@@ -84,10 +85,12 @@ def driver(function: F) -> F:
     """Compile a function that a kernel calls: without Python's lock, and kept on disk where there is a place for it."""
     options = {"nogil": True, "error_model": "numpy"}
     try:
-        compiled: F = numba.njit(cache=True, **options)(function)
+        compiled: Numba = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no folder that it may write to
         compiled = numba.njit(**options)(function)
-    return compiled
+    compiled._compile_for_args = in_background(compiled._compile_for_args)  # what a call of new types calls
+    result: F = compiled
+    return result
 
 
 def part(function: F) -> F:
