@@ -9,7 +9,10 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 #: Seconds between two looks at whether a kernel is compiled; a signal is handled at once.
 _LOOK = 0.5
@@ -23,16 +26,16 @@ def compiling() -> bool:
     return bool(_left)
 
 
-def in_background(compile_for: Callable[..., Any]) -> Callable[..., Any]:
+def in_background(compile_for: Callable[_P, _R]) -> Callable[_P, _R]:
     """`compile_for`, run in a thread that the main thread waits for; in other threads it is as it was.
 
     Raises what `compile_for` raises, or whatever a signal handler raises meanwhile.
     """
 
-    def waiting(*args: Any, **options: Any) -> Any:
+    def waiting(*args: _P.args, **options: _P.kwargs) -> _R:
         if threading.current_thread() is not threading.main_thread():
             return compile_for(*args, **options)
-        answers: list[Any] = []
+        answers: list[_R] = []
         errors: list[BaseException] = []
 
         def work() -> None:

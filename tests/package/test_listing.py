@@ -127,7 +127,8 @@ def test_matching_over_all_architectures() -> None:
         "rtx_blackwell",
     }
     with pytest.raises(
-        UnknownInstructionError, match=r"no instruction on any architecture .* nearest: .*HGMMA"
+        UnknownInstructionError,
+        match=r"no architecture and no instruction is called 'HHGMMA.* nearest: HGMMA",
     ):
         matching("HHGMMA.64x8x16.F32")
 
