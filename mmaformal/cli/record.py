@@ -84,8 +84,7 @@ class _Shape(options.Kind):
     "--type",
     "kind",
     type=click.Choice(["bf16", "fp16", "fp32", "fp64"]),
-    default="bf16",
-    help="Of the matrices (default bf16).",
+    help="Of the matrices (default bf16, of numpy fp32).",
 )
 @click.option(
     "--shape",
@@ -113,7 +112,7 @@ def record(
     source: Path | None,
     outputs: Path | None,
     library: str | None,
-    kind: str,
+    kind: str | None,
     shape: tuple[int, int, int],
     threads: int | None,
     by_columns: str | None,

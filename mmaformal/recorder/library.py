@@ -65,7 +65,7 @@ def record_product(
     library: str,
     path: str | Path,
     *,
-    type: str = "bf16",
+    type: str | None = None,
     shape: tuple[int, int, int] = (64, 1024, 64),
     threads: int | None = None,
     a_layout: str = LAYOUTS[0],
@@ -75,11 +75,14 @@ def record_product(
 ) -> RecordedProduct:
     """Record A·B as a library computes it, as an `.npz` (`mmaformal/recordings/products.py` has the layout).
 
-    library: torch or numpy.  type: of A, B and D: bf16, fp16, fp32 or fp64.  device: cpu, or what torch calls a GPU.
+    library: torch or numpy.  type: of A, B and D: bf16, fp16, fp32 or fp64; bf16 of torch and fp32 of numpy if it is
+    not given.  device: cpu, or what torch calls a GPU.
     Of a larger D, 24 rows and columns are kept.  Raises RecorderError, one line, for what is missing.
     """
     if library not in LIBRARIES:
         raise RecorderError(f"products are recorded of {' and '.join(LIBRARIES)}, not of {library!r}")
+    if type is None:
+        type = _USUAL[library]
     if type not in FORMATS or FORMATS[type] not in _TYPES:
         raise RecorderError(f"products are recorded of {', '.join(map(str, _TYPES))}, not of {type!r}")
     call = Call(FORMATS[type], shape, threads, a_layout, b_layout, device)
@@ -136,6 +139,8 @@ def _codes(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Wor
 
 #: Of each type what torch calls it.
 _TYPES = {bf16: "bfloat16", fp16: "float16", fp32: "float32", fp64: "float64"}
+#: The type that a library multiplies where none is named.
+_USUAL = {"torch": "bf16", "numpy": "fp32"}
 
 
 class _Tensor(Protocol):

@@ -46,6 +46,12 @@ def test_a_product_by_numpy(kind: str, columns: dict[str, str], tmp_path: Path) 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["x.npz", "y.npz"]
 
 
+def test_a_product_by_numpy_needs_no_type(tmp_path: Path) -> None:
+    words = ["--library", "numpy", "--shape", "9x32x9", "--out", str(tmp_path / "x.npz")]
+    assert command.main(words, standalone_mode=False) == 0
+    assert read_product(tmp_path / "x.npz").meta["a_format"] == "fp32"
+
+
 class _Torch:
     """As much of torch as is called, by NumPy, in fp64."""
 
