@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd
-from mmaformal.architectures.known import known_as
+from mmaformal.architectures.known import drawn, known_as, rarity
 from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
@@ -79,7 +79,7 @@ class Search:
     def found(self, confirm: int) -> Outcome:
         """The models that explain the answers; and whether the unit is them.  Ends when the time is up."""
         with Deadline(self._left) as searching:
-            found = self._found(confirm)
+            found = self._built(self._found(confirm))
             model = found.classes[0].model
             wrong, rows = self.by.wrong(model), self.asked.all()[0]
             said = self._findings(model)
@@ -129,6 +129,23 @@ class Search:
             return self._changing(again)
         self.so_far += ", and all are the same when asked again"
         return self._function()
+
+    def _built(self, found: _Found) -> _Found:
+        """The same; but of designs on paper alone, which leave NaNs open, a model of another kind that explains every
+        answer but for its NaNs, if there is one."""
+        given, rules = self.by.algorithms, self.by.rules
+        built = tuple(name for name in given if name not in drawn())
+        models = [model for each in found.classes for model in each.members]
+        settled = found.verdict in ("one", "several", "special")
+        if not (self.designs and built and settled and min(map(rarity, models)) == 2):
+            return found
+        self.so_far = f"{models[0].text}, a design on paper, explains every answer"
+        self.by.algorithms, self.by.rules = built, replace(rules, one_nan=True)
+        others = self.by.searched()
+        if self.by.explained(others):
+            return _Found("special", others)
+        self.by.algorithms, self.by.rules = given, rules
+        return found
 
     def _unsettled(self) -> Outcome:
         """What is known when the time is up."""

@@ -67,6 +67,15 @@ def wide_chain(bits: int) -> Unit:
     return unit
 
 
+def plain_loop(a: Codes, b: Codes, c: Codes) -> Codes:
+    """Product after product added in fp32, as NumPy does it: a NaN is that of the first operand that is one."""
+    total = c.astype(np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        for product in _products(a, b).T.astype(np.float32):
+            total = total + product
+        return _codes(total)
+
+
 def kahan(a: Codes, b: Codes, c: Codes) -> Codes:
     """Kahan's compensated sum in fp32."""
     total = c.astype(np.uint32).view(np.float32)

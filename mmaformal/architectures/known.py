@@ -29,9 +29,9 @@ def known_as(spec: DotAdd) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
-def _designs() -> frozenset[str]:
+def drawn() -> frozenset[str]:
     """The algorithms that designs on paper alone have."""
-    built, drawn = (
+    built, on_paper = (
         {
             i.parameters.algorithm
             for name, arch in ARCHITECTURES.items()
@@ -40,12 +40,12 @@ def _designs() -> frozenset[str]:
         }
         for paper in (False, True)
     )
-    return frozenset(drawn - built)
+    return frozenset(on_paper - built)
 
 
 def rarity(spec: DotAdd) -> int:
     """0 for instructions of the registry, 2 for designs on paper, 1 for others: in this order models are named."""
-    return 0 if known_as(spec) else 2 if spec.parameters.algorithm in _designs() else 1
+    return 0 if known_as(spec) else 2 if spec.parameters.algorithm in drawn() else 1
 
 
 @lru_cache(maxsize=1)

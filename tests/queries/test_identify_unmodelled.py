@@ -24,6 +24,7 @@ from unmodelled import (
     minus_zeros,
     noisy,
     own_nan,
+    plain_loop,
     saturates,
     tree,
     wide_chain,
@@ -179,6 +180,18 @@ def test_designs_are_tried_where_nothing_else_explains() -> None:
     asked = identify(unit, only=["sfma"], **{x: QUICK[x] for x in ("timeout", "solver_timeout", "confirm")})
     assert asked.verdict == "none"
     assert {each.model.parameters.algorithm for each in asked.classes} == {"sfma"}
+
+
+@pytest.mark.usefixtures("few")
+def test_a_unit_is_named_where_a_design_that_leaves_nans_open_explains_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plain loop is IEEE's fused multiply-add, but for its NaNs; a design on paper explains these too."""
+    monkeypatch.setattr(module, "algorithms", lambda: ["wfma", "dpa_e9s12"])
+    asked = identify(plain_loop, **FP16, **QUICK)
+    assert (asked.verdict, asked.wrong) == ("special", ())
+    assert asked.classes[0].model == _TYPES.model(4, Wfma(IEEE_FP32))
+    assert asked.summary.startswith("wfma ρ=IEEE-FP32, but its NaN is ")
 
 
 @pytest.mark.slow
