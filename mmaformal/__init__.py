@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mmaformal.queries.properties import PROPERTIES, prove
     from mmaformal.recorder.units import record
     from mmaformal.recordings.report import check
+    from mmaformal.result import Result
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
     from mmaformal.structures import Structure, replay
     from mmaformal.witness import Witness
@@ -67,6 +68,7 @@ __all__ = [
     "Number",
     "Probed",
     "Proof",
+    "Result",
     "Structure",
     "Unknown",
     "UnknownArchitectureError",
@@ -108,6 +110,7 @@ _LAZY = {  # z3 is imported by the first query, numba by the first kernel, not b
     "PROPERTIES": "mmaformal.queries.properties",
     "check": "mmaformal.recordings.report",
     "record": "mmaformal.recorder.units",
+    "Result": "mmaformal.result",
     "matmul": "mmaformal.gemm",
     "diagnose": "mmaformal.queries.diagnose",
     "diagnose_gemm": "mmaformal.queries.diagnose_gemm",

@@ -183,18 +183,6 @@ class ShortRepr:
         return short_repr(self)
 
 
-class SummaryRepr(ShortRepr):
-    """The same of what has a summary: that is what a person at a prompt asks for."""
-
-    @property
-    def summary(self) -> str:
-        """One line."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {clipped(self.summary)}>"
-
-
 def short_text(x: object, label: str, *lines: str) -> str:
     """`<Witness: label`, then a line each of what else there is."""
     return "<" + "\n  ".join(map(clipped, [f"{type(x).__name__}: {label}", *lines])) + ">"

@@ -48,6 +48,16 @@ class Explanation(ShortRepr):
         """All of them."""
         return (self.model, *self.same, *self.open)
 
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "model": self.model.text,
+            "family": self.family.text,
+            "known_as": list(self.known_as),
+            "same": [each.text for each in self.same],
+            "open": [each.text for each in self.open],
+        }
+
 
 @dataclass(frozen=True, repr=False)
 class RunNext(ShortRepr):

@@ -22,11 +22,12 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
 from mmaformal.checked import caller
-from mmaformal.display import SummaryRepr, counted
+from mmaformal.display import counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
 from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
+from mmaformal.result import Result, how_many
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
@@ -44,7 +45,7 @@ _LISTED, _SHOWN = 8, 3
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(SummaryRepr):
+class Diagnosis(Result):
     """What explains a recording, and what was tried."""
 
     classes: tuple[Explanation, ...]
@@ -52,7 +53,7 @@ class Diagnosis(SummaryRepr):
     nearest: tuple[Miss, ...]  #: told where nothing explains every row
     types: Types
     k: int
-    rows: int
+    recorded_rows: int
     tried: int  #: models, not counting details
     complete: bool  #: whether all models were tried on all rows and compared; if not, the time was up
     compared: int  #: rows that what explains them was run on
@@ -67,10 +68,15 @@ class Diagnosis(SummaryRepr):
         return bool(self.classes)
 
     @property
+    def verdict(self) -> str:
+        """`one` model explains every row, but for details; `several` do; `none` of those tried; `unknown`."""
+        return how_many(self.families_in_all, self.complete)
+
+    @property
     def summary(self) -> str:
         """One line."""
-        about = f"{counted(self.rows, 'row')} of {counted(self.k, 'product')}, {self.types}"
-        if self.compared < self.rows:
+        about = f"{counted(self.recorded_rows, 'row')} of {counted(self.k, 'product')}, {self.types}"
+        if self.compared < self.recorded_rows:
             about = f"the first {self.compared:,} of {about}"
         early = "" if self.complete else "the time was up early: "
         if not self.classes:
@@ -114,6 +120,10 @@ class Diagnosis(SummaryRepr):
             lines.append(f"  {wrong}: recorded {d.text(miss.recorded)}, it gives {d.text(miss.gives)}")
         return "\n".join(lines)
 
+    def rows(self) -> list[dict[str, object]]:
+        """Returns a dict for each class of models that explain every row."""
+        return [each.to_json() for each in self.classes]
+
     def to_json(self) -> dict[str, object]:
         """Plain values."""
         return {
@@ -122,20 +132,11 @@ class Diagnosis(SummaryRepr):
             "compared": self.compared,
             "types": [fmt.name for fmt in self.types[:4]],
             "terms": self.k,
-            "rows": self.rows,
+            "rows": self.recorded_rows,
             "tried": self.tried,
             "explained_by": self.explained_by,
             "families": self.families_in_all,
-            "classes": [
-                {
-                    "model": each.model.text,
-                    "family": each.family.text,
-                    "known_as": list(each.known_as),
-                    "same": [x.text for x in each.same],
-                    "open": [x.text for x in each.open],
-                }
-                for each in self.classes
-            ],
+            "classes": [each.to_json() for each in self.classes],
             "tests": [
                 {
                     **test.case.to_json(),
@@ -250,7 +251,7 @@ def diagnose(
         nearest=tuple(work.nearest),
         types=work.types,
         k=given.terms,
-        rows=given.rows,
+        recorded_rows=given.rows,
         tried=work.tried,
         complete=work.complete and classes.complete,
         compared=work.compared if work.exact else given.rows,

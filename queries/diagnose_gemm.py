@@ -22,13 +22,14 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
-from mmaformal.display import ShortRepr, SummaryRepr, counted
+from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
+from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout
 from mmaformal.structures import Codes, Structure, finished, plain_name, replay
@@ -58,7 +59,7 @@ class Miss(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class GemmDiagnosis(SummaryRepr):
+class GemmDiagnosis(Result):
     """What explains a product, and what was tried."""
 
     structures: tuple[Structure, ...]  #: each explains every element; no two are known to be one function
@@ -74,6 +75,11 @@ class GemmDiagnosis(SummaryRepr):
 
     def __bool__(self) -> bool:
         return bool(self.structures)
+
+    @property
+    def verdict(self) -> str:
+        """`one` structure explains every element; `several` do; `none` of those tried; `unknown`."""
+        return how_many(len(self.structures) + self.not_compared, self.complete)
 
     @property
     def elements(self) -> int:
@@ -122,6 +128,10 @@ class GemmDiagnosis(SummaryRepr):
             more = f", and {len(alike) - 1} more" if alike[1:] else ""
             lines.append(f"  the same: {alike[0].structure}{more}\n    ({why})")
         return lines
+
+    def rows(self) -> list[dict[str, object]]:
+        """Returns a dict for each structure that explains every element."""
+        return [each.to_json() for each in self.structures]
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""

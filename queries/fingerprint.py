@@ -30,13 +30,14 @@ from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
 from mmaformal.checked import caller
-from mmaformal.display import SummaryRepr, Tabular, counted
+from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.classes import Classes, Explanation, one_nan
 from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.find_difference import IncomparableError
 from mmaformal.recordings.read import Recording, read
+from mmaformal.result import Result
 from mmaformal.solver.deadline import check, checked_timeout, checking, last_within
 from mmaformal.spaces.common import Types
 
@@ -52,7 +53,7 @@ _COMPARING, _LEAST = 0.6, 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Fingerprint(SummaryRepr, Tabular):
+class Fingerprint(Result):
     """Inputs that tell models apart."""
 
     instructions: tuple[Instruction, ...]  #: chained to one K
@@ -70,6 +71,13 @@ class Fingerprint(SummaryRepr, Tabular):
         return tuple(
             tuple(i.label for i in self.instructions if i.spec in each.members) for each in self.classes
         )
+
+    @property
+    def verdict(self) -> str:
+        """`apart`: the inputs tell all functions apart; `one`: there is one function; `unknown`: the time was up."""
+        if not self.told_apart:
+            return "unknown"
+        return "one" if len(self.classes) == 1 else "apart"
 
     @property
     def summary(self) -> str:

@@ -1,7 +1,7 @@
 """Which arithmetic is this?  Of a callable, by asking it as few inputs as possible.
 
     found = identify(unit, a_format="fp16", c_format="fp32", k=16)      # unit(a, b, c) → d, bit patterns
-    print(found)                # found.classes: the model; found.rows: what was asked, and the answers
+    print(found)                # found.classes: the model; found.inputs: what was asked, and the answers
 
 Each input is chosen, of many cases, so that the answer leaves as few as possible of the models that are left; first
 among all models with ordinary numbers, then with zeros and special values among those that are left with all that they
@@ -30,7 +30,7 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.checked import caller
-from mmaformal.display import SummaryRepr, counted
+from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.asking_units import Asked, Unit
@@ -38,19 +38,20 @@ from mmaformal.queries.classes import Explanation
 from mmaformal.queries.identify_narrowing import Narrowing
 from mmaformal.queries.identify_search import Outcome, Search, Verdict
 from mmaformal.recordings.check import row_sizes
+from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
 
 
 @dataclass(frozen=True, repr=False)
-class Identified(SummaryRepr):
+class Identified(Result):
     """What a unit was found to be, and all that it was asked."""
 
     outcome: Outcome
     types: Types
     k: int
-    rows: Rows  #: all inputs, the chosen ones first
+    inputs: Rows  #: all inputs, the chosen ones first
     d: NDArray[np.uint64]  #: the answers
     calls: int  #: of the unit
     seconds: float
@@ -181,7 +182,7 @@ class Identified(SummaryRepr):
     def _distance(self) -> str:
         """How many of the rows that the model gets wrong it gets wrong by one unit in the last place."""
         where, fmt = np.array(self.wrong), self.types.d
-        gives = compiled_results(self.classes[0].model, self.rows.at(where)).astype(np.int64)
+        gives = compiled_results(self.classes[0].model, self.inputs.at(where)).astype(np.int64)
         next_to = np.abs(gives - self.d[where].astype(np.int64)) == 1 << fmt.ignored_low_bits
         return f"in {int(next_to.sum()):,} of the {len(where):,} d is the number next to the model's"
 
@@ -189,15 +190,19 @@ class Identified(SummaryRepr):
     def _smallest(self) -> int:
         """Of the rows that the model gets wrong the one with the smallest input."""
         where = np.array(self.wrong)
-        sides = (side[where].astype(np.int64) for side in (self.rows.a, self.rows.b, self.rows.c))
+        sides = (side[where].astype(np.int64) for side in (self.inputs.a, self.inputs.b, self.inputs.c))
         sizes = row_sizes(self.classes[0].model, *sides)
         return int(where[np.lexsort(sizes.T[::-1])[0]])
 
     def _row(self, row: int) -> str:
         """An input, what the unit gave, and what the model gives."""
-        d, case = self.types.d, self.rows[row]
+        d, case = self.types.d, self.inputs[row]
         gives = int(compiled_results(self.classes[0].model, Rows.of([case]))[0])
         return f"{case.text}: the unit gave {d.text(int(self.d[row]))}, the model gives {d.text(gives)}"
+
+    def rows(self) -> list[dict[str, object]]:
+        """Returns a dict for each class of models left (`classes`)."""
+        return [each.to_json() for each in self.classes]
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""
@@ -205,15 +210,7 @@ class Identified(SummaryRepr):
             "verdict": self.verdict,
             "types": str(self.types),
             "terms": self.k,
-            "classes": [
-                {
-                    "model": each.model.text,
-                    "known_as": list(each.known_as),
-                    "same": [x.text for x in each.same],
-                    "open": [x.text for x in each.open],
-                }
-                for each in self.classes
-            ],
+            "classes": [each.to_json() for each in self.classes],
             "findings": list(self.findings),
             "in_common": [str(trait) for trait in self.in_common],
             "chosen": self.chosen,

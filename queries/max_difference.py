@@ -38,7 +38,7 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.checked import caller
-from mmaformal.display import HtmlText, ShortRepr, short_text
+from mmaformal.display import ShortRepr
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.gemm import rounded, values
@@ -48,7 +48,8 @@ from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.find_difference import comparable
 from mmaformal.queries.product_bound import of_instruction
-from mmaformal.solver.answers import Answer, Holds, Unknown
+from mmaformal.result import Result
+from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
@@ -65,7 +66,7 @@ _PATIENCE = 40
 
 
 @dataclass(frozen=True, repr=False)
-class Apart(HtmlText):
+class Apart(Result):
     """How far two instructions are apart, relative to σ."""
 
     bound: Fraction  #: no input's results are further apart
@@ -77,6 +78,26 @@ class Apart(HtmlText):
     random: float | None = None
     proof: Answer | None = None  #: of the bound, if it was asked for
     searched: bool = True  #: whether inputs were searched; if not, the time was up
+
+    @property
+    def verdict(self) -> str:
+        """`equal`: the bound is 0; `different`: an input was found; `unknown`: none was, or the bound is not proved."""
+        if not self.bound:
+            return "equal"
+        return "unknown" if isinstance(self.proof, Unknown) or not self.found else "different"
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """The bound, and how far apart the results of the input found are."""
+        return (
+            Number("bound", self.bound, "no input's results are further apart, relative to σ"),
+            Number("found", self.found, "how far apart those of the input found are, relative to σ"),
+        )
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        return f"found {float(self.found):.4g}, at most {float(self.bound):.4g}"
 
     @property
     def gap(self) -> float:
@@ -113,9 +134,6 @@ class Apart(HtmlText):
         if self.units is not None:
             lines.append(f"  {self.units}")
         return "\n".join([*lines, self.witness.verbose() if whole else str(self.witness)]) + proved
-
-    def __repr__(self) -> str:
-        return short_text(self, f"found {float(self.found):.4g}, at most {float(self.bound):.4g}")
 
     def to_json(self) -> dict[str, object]:
         return {

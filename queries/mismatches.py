@@ -29,7 +29,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
 from mmaformal.checked import caller
-from mmaformal.display import ShortRepr, SummaryRepr, counted, minimality_lines
+from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.queries.chance import Some, beyond_chance
@@ -38,6 +38,7 @@ from mmaformal.queries.elimination import Recorded, differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
+from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import variants
@@ -77,6 +78,10 @@ STAGES = {
 }
 
 
+#: What a table says of the smallest row of a group.
+_OF_THE_SMALLEST = "row", "recorded", "modelled"
+
+
 @dataclass(frozen=True, repr=False)
 class Group(ShortRepr):
     """Mismatching rows of one kind."""
@@ -95,12 +100,12 @@ class Group(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Mismatches(SummaryRepr):
+class Mismatches(Result):
     """Where a model and a recording differ."""
 
     recording: Recording
     instruction: Instruction  #: the model
-    rows: int
+    recorded_rows: int
     groups: tuple[Group, ...]
     explained_by: Instruction | None  #: the model with the changes, if that explains every row
     #: other values of one parameter of it that explain every row too
@@ -114,6 +119,13 @@ class Mismatches(SummaryRepr):
         return bool(self.groups)
 
     @property
+    def verdict(self) -> str:
+        """`match`: no row is wrong; `explained` by changes of the model; `mismatch`; `unknown`: the time was up."""
+        if not self.groups:
+            return "match" if self.complete else "unknown"
+        return "explained" if self.explained_by is not None else "mismatch"
+
+    @property
     def count(self) -> int:
         return sum(each.rows for each in self.groups)
 
@@ -121,9 +133,9 @@ class Mismatches(SummaryRepr):
     def summary(self) -> str:
         """One line."""
         if not self.groups:
-            return f"{self.instruction.label} explains all of {counted(self.rows, 'row')}"
+            return f"{self.instruction.label} explains all of {counted(self.recorded_rows, 'row')}"
         return (
-            f"{self.instruction.label} gets {self.count:,} of {counted(self.rows, 'row')} wrong, "
+            f"{self.instruction.label} gets {self.count:,} of {counted(self.recorded_rows, 'row')} wrong, "
             f"in {counted(len(self.groups), 'group')}"
         )
 
@@ -177,12 +189,24 @@ class Mismatches(SummaryRepr):
         was = spec.product_order or "as numbered" if name == "product_order" else spec.parameters[name]
         return f", {name} = {parameter_text(value, name)}, not {parameter_text(was, name)}"
 
+    def rows(self) -> list[dict[str, object]]:
+        """Returns a dict for each group: its kind, how many rows, what explains them, and the smallest of them."""
+        return [
+            {
+                "kind": group.kind,
+                "rows": group.rows,
+                "cause": group.cause,
+                **{name: group.smallest.to_json(self.instruction)[name] for name in _OF_THE_SMALLEST},
+            }
+            for group in self.groups
+        ]
+
     def to_json(self) -> dict[str, object]:
         """Plain values."""
         return {
             "file": str(self.recording.path),
             "model": {"instruction": self.instruction.label, "text": self.instruction.spec.text},
-            "rows": self.rows,
+            "rows": self.recorded_rows,
             "mismatches": self.count,
             "groups": [
                 {

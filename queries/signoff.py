@@ -28,7 +28,7 @@ from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.checked import caller
-from mmaformal.display import ShortRepr, counted
+from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.hardware.matching import Follower, Matched, values_of
@@ -43,6 +43,7 @@ from mmaformal.queries.classes import one_nan
 from mmaformal.queries.elimination import Recorded
 from mmaformal.queries.elimination import differ as rows_differ
 from mmaformal.recordings.read import read, require_fit
+from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
@@ -105,21 +106,31 @@ def signoff(
 
 
 @dataclass(frozen=True, repr=False)
-class Simulated(ShortRepr):
+class Simulated(Result):
     """A design run on the rows of a recording."""
 
     recording: str
-    rows: int
+    recorded_rows: int
     wrong: int  #: rows whose d is another
     first: str  #: the first of them, if there is one
 
+    @property
+    def verdict(self) -> str:
+        """`match` or `mismatch`."""
+        return "mismatch" if self.wrong else "match"
+
     def __str__(self) -> str:
         first = f": {self.first}" if self.first else ""
-        return f"{self.recording}: {counted(self.rows, 'row')}, {self.wrong:,} wrong{first}"
+        return f"{self.recording}: {counted(self.recorded_rows, 'row')}, {self.wrong:,} wrong{first}"
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""
-        return {"recording": self.recording, "rows": self.rows, "wrong": self.wrong, "first": self.first}
+        return {
+            "recording": self.recording,
+            "rows": self.recorded_rows,
+            "wrong": self.wrong,
+            "first": self.first,
+        }
 
 
 def _only_module(files: Sequence[Path]) -> str:

@@ -11,7 +11,7 @@ import click
 from mmaformal.algorithms import Emulated
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled, kind
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -100,7 +100,7 @@ def bound(
     if smtlib is not None and not isinstance(answer, Recalled):
         answer.write_smtlib(smtlib)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    return answered(text, SETTLED if kind(answer) == "holds" else UNKNOWN)
+    return answered(text, SETTLED if answer.verdict == "holds" else UNKNOWN)
 
 
 def _asked(

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mmaformal.cli.recall import Question, Recalled, brief, kind, seconds
+from mmaformal.cli.recall import Question, Recalled, brief, seconds
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
@@ -60,18 +60,18 @@ def settle(
         tabulated(table, [{**what, **row(answer)} for what, answer in found], SETTLED)
     elif as_json:
         answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
-    kinds = {kind(answer) for _, answer in found}
+    kinds = {answer.verdict for _, answer in found}
     return REFUTED if "fails" in kinds else UNKNOWN if "unknown" in kinds else SETTLED
 
 
 def row(answer: Answer | Recalled) -> dict[str, object]:
     """Returns what a table says of an answer: what it is, what it found, and how long that took."""
-    return {"answer": kind(answer), "found": brief(answer), "seconds": round(seconds(answer), 1)}
+    return {"answer": answer.verdict, "found": brief(answer), "seconds": round(seconds(answer), 1)}
 
 
 def _text(what: str, answer: Answer | Recalled, verbose: bool) -> str:
     """A line where it holds, unless all is to be told."""
-    word = {"holds": "proved", "fails": "REFUTED"}.get(kind(answer), "UNKNOWN")
+    word = {"holds": "proved", "fails": "REFUTED"}.get(answer.verdict, "UNKNOWN")
     how = f"(on {answer.date[:10]})" if isinstance(answer, Recalled) else answer.evidence.summary
     line = f"{word:8} {what} {seconds(answer):7.1f} s  {how}"
     return line if word == "proved" and not verbose else f"{line}\n{told(answer, verbose)}"

@@ -11,7 +11,7 @@ import click
 from mmaformal.architectures import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled, kind
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, said, told
 from mmaformal.instruction import Instruction
@@ -108,7 +108,7 @@ def diff(
         else:
             answer = ask()
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, verbose)
-    found = kind(answer)
+    found = answer.verdict
     code = answered(
         text, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
     )

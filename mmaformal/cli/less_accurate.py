@@ -10,7 +10,7 @@ import click
 
 from mmaformal.architectures import ARCHITECTURES, UnknownInstructionError
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, kind
+from mmaformal.cli.recall import Question
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 from mmaformal.instruction import Instruction
@@ -70,7 +70,7 @@ def less_accurate(
         question = Question("less-accurate", (one, *([] if other is None else [other])), f"{products}")
         answer = question.ask(store if evidence is None else None, timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
-    return answered(text, UNKNOWN if kind(answer) == "unknown" else SETTLED)
+    return answered(text, UNKNOWN if answer.verdict == "unknown" else SETTLED)
 
 
 def _asked(one: Instruction, other: Instruction | None, products: int, timeout: float) -> Answer:

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, Recalled, brief, kind
+from mmaformal.cli.recall import Question, Recalled, brief
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 from mmaformal.display import clipped, columns, width_to_fit
@@ -143,7 +143,7 @@ def prove(
             return _all(instruction, settled, verbose, as_json, table, smtlib)
         assert wanted is not None
         answer = settled(wanted.lower())
-    status = _STATUS[kind(answer)]
+    status = _STATUS[answer.verdict]
     if table is not None:
         code = tabulated(table, _rows({wanted.lower(): answer}), status)
     else:
@@ -211,7 +211,7 @@ def _all(
             continue
         if len(answers) == 1:
             answered(f"{instruction.label}, every property for all inputs:\n", SETTLED)
-        left = f"{name:<{wide}}  {kind(answer).capitalize():<7}"
+        left = f"{name:<{wide}}  {answer.verdict.capitalize():<7}"
         room = (width_to_fit() or 120) - len(left) - 2
         answered(f"{left}  {clipped(brief(answer), room)}".rstrip(), SETTLED)
         if verbose:
@@ -220,13 +220,14 @@ def _all(
         tabulated(table, _rows(answers), SETTLED)
     elif as_json:
         answered(json.dumps({name: answer.to_json() for name, answer in answers.items()}, indent=2), SETTLED)
-    return UNKNOWN if any(kind(answer) == "unknown" for answer in answers.values()) else SETTLED
+    return UNKNOWN if any(answer.verdict == "unknown" for answer in answers.values()) else SETTLED
 
 
 def _rows(answers: Mapping[str, Answer | Recalled]) -> list[dict[str, object]]:
     """Prints what `--all` says, a line for each property."""
     return [
-        {"property": name, "answer": kind(answer), "found": brief(answer)} for name, answer in answers.items()
+        {"property": name, "answer": answer.verdict, "found": brief(answer)}
+        for name, answer in answers.items()
     ]
 
 

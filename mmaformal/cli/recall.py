@@ -65,6 +65,11 @@ class Recalled:
     def __str__(self) -> str:
         return self._dated(_fitting(self.text, self.narrow))
 
+    @property
+    def verdict(self) -> str:
+        """`different`, `equal`, `holds`, `fails` or `unknown`, if it is of these."""
+        return str(self.json.get("answer", ""))
+
     def verbose(self) -> str:
         return self._dated(_fitting(self.whole, self.narrow_whole))
 
@@ -83,11 +88,6 @@ def _fitting(text: str, narrow: str) -> str:
     """The text, or the narrow one where the screen does not hold it."""
     width = width_to_fit()
     return text if width is None or max(map(len, text.split("\n"))) <= width else narrow
-
-
-def kind(answer: Answer | Recalled) -> str:
-    """`different`, `equal`, `holds`, `fails` or `unknown`."""
-    return str(answer.json["answer"] if isinstance(answer, Recalled) else type(answer).__name__.lower())
 
 
 def seconds(answer: Answer | Recalled) -> float:
@@ -241,4 +241,4 @@ def source() -> str:
     return read.hexdigest()
 
 
-__all__ = ["Question", "Recalled", "Told", "brief", "contents", "kind", "seconds", "source", "source_files"]
+__all__ = ["Question", "Recalled", "Told", "brief", "contents", "seconds", "source", "source_files"]

@@ -11,7 +11,7 @@ import click
 
 from mmaformal.cli import options
 from mmaformal.cli.claims import row
-from mmaformal.cli.recall import Question, Recalled, kind
+from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
@@ -82,4 +82,4 @@ def roundoff(
     elif as_json:
         found = [{"format": name} | answer.to_json() for name, answer in answers.items()]
         answered(json.dumps(found, indent=2), SETTLED)
-    return SETTLED if all(kind(answer) == "holds" for answer in answers.values()) else UNKNOWN
+    return SETTLED if all(answer.verdict == "holds" for answer in answers.values()) else UNKNOWN

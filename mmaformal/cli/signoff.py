@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.recall import Question, contents, kind
+from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
 from mmaformal.instruction import Instruction
@@ -150,7 +150,7 @@ def _signed(
     question = Question("signoff", (instruction,), *(words or ()))
     answer = question.ask(store if words is not None else None, timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
-    return answered(text, _STATUS[kind(answer)])
+    return answered(text, _STATUS[answer.verdict])
 
 
 def _simulated(

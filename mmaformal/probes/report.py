@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
-from mmaformal.display import ShortRepr, Tabular, counted, html_text, html_title
+from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.probes.box import Box, Row, Unit, power
@@ -28,6 +28,7 @@ from mmaformal.probes.steps import steps
 from mmaformal.probes.sums import Sum, read_sums
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.probes.zeros import Known, ZeroExponent, ZeroSign, signs, zero_exponent
+from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout, last_within
 from mmaformal.spaces.common import Types
 
@@ -42,7 +43,7 @@ _TIME_UP = "the time was up"
 
 
 @dataclass(frozen=True, repr=False)
-class Probed(ShortRepr, Tabular):
+class Probed(Result):
     """What the probes read of a unit, told nothing but its types and K."""
 
     name: str
@@ -62,6 +63,13 @@ class Probed(ShortRepr, Tabular):
     evidence: tuple[Row, ...] = field(compare=False)  #: of the order
     check: Check | None = None  #: the model read, run on other rows; None: it was not to be
     complete: bool = True  #: whether everything was read; if not, the time was up
+
+    @property
+    def verdict(self) -> str:
+        """`read`; `wrong`: the model read gives other answers than the unit; `unknown`: the time was up."""
+        if not self.complete:
+            return "unknown"
+        return "wrong" if self.check is not None and self.check.rows and not self.check.right else "read"
 
     @property
     def summary(self) -> str:
@@ -91,10 +99,6 @@ class Probed(ShortRepr, Tabular):
         if not self.complete:
             lines += ["", f"{_TIME_UP} before everything was read and checked: give it more with timeout="]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        summary, *rest = str(self).splitlines()
-        return html_title("Probed", summary) + html_text("\n".join(rest))
 
     def rows(self) -> list[dict[str, object]]:
         """A dict for each thing that was read: what it is about, and what was found."""

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import overload
 
-from mmaformal.display import Tabular, counted, html_folded, html_table, html_text, html_title
+from mmaformal.display import counted, html_folded, html_table, html_text, html_title
 from mmaformal.recordings.check import CheckReport, Failure, NotModelled, Outcome, check_files, exit_code
+from mmaformal.result import Result
 
 #: Of files that hold a recording each.
 _SUFFIXES = (".npz", ".parquet", ".pq", ".csv")
 
 
-class Checks(Sequence[Outcome], Tabular):
+class Checks(Sequence[Outcome], Result):
     """What checking some recordings found, in the order of the files."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
@@ -24,6 +25,11 @@ class Checks(Sequence[Outcome], Tabular):
     def matches(self) -> bool:
         """Whether every file could be checked, has a model, and has no row that differs from it."""
         return all(isinstance(each, CheckReport) and not each.mismatches for each in self.outcomes)
+
+    @property
+    def verdict(self) -> str:
+        """`match`: every file that has a model matches it; `mismatch`; `unknown`: a file could not be checked."""
+        return ("match", "mismatch", "unknown")[self.exit_code]
 
     @property
     def exit_code(self) -> int:
@@ -67,9 +73,6 @@ class Checks(Sequence[Outcome], Tabular):
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.outcomes), self.summary])
-
-    def __repr__(self) -> str:
-        return f"<Checks: {self.summary}>"
 
     def _repr_html_(self) -> str:
         cells = [(each.path.name, *each.columns()) for each in self.outcomes]

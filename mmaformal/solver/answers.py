@@ -29,6 +29,7 @@ from mmaformal.display import (
     html_title,
     minimality_lines,
 )
+from mmaformal.result import Result
 from mmaformal.solver.confirming import Question, confirming, others, put
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -240,7 +241,7 @@ class Number:
         return f"<Number {clipped(str(self))}>"
 
 
-class Answer(Tabular):
+class Answer(Result):
     """Base of all answers: `Different` or `Equal`, `Holds` or `Fails`, or `Unknown`."""
 
     question: str
@@ -251,6 +252,11 @@ class Answer(Tabular):
         raise TypeError(
             f"{type(self).__name__} is not true or false: ask for its type, as in isinstance(answer, Equal)"
         )
+
+    @property
+    def verdict(self) -> str:
+        """`different`, `equal`, `holds`, `fails` or `unknown`."""
+        return type(self).__name__.lower()
 
     @property
     def number(self) -> Number | None:

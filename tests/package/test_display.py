@@ -301,6 +301,7 @@ def test_every_public_class_was_met_or_is_short_by_construction(found: dict[type
         "Sums",
         "Block",
         "Answer",
+        "Result",
         "Parameters",
         "Known",
         "Commands",

@@ -63,7 +63,7 @@ def test_a_black_box_is_what_it_is() -> None:
     assert found.chosen <= 12
     assert found.calls == found.chosen + 1
     assert len(found.d) == found.chosen + 1500
-    assert np.array_equal(results(GPS.spec, found.rows.codes), found.d)
+    assert np.array_equal(results(GPS.spec, found.inputs.codes), found.d)
     assert "cdna2 v_mfma_f32_16x16x8bf16" in str(found)
     assert json.loads(json.dumps(found.to_json()))["verdict"] == "one"
 

@@ -34,7 +34,7 @@ def files(folder: Path) -> list[Path]:
 def line(name: str, found: Diagnosis) -> str:
     """A row of the table.  Models are counted but for what zeros and special values do."""
     first = found.classes[0].model.text if found else "—"
-    counts = f"{found.rows:,} | {found.tried:,} | {found.families_in_all:,}"
+    counts = f"{found.recorded_rows:,} | {found.tried:,} | {found.families_in_all:,}"
     return f"| {name} | {counts} | {first} | {found.seconds:.0f} |"
 
 
