@@ -129,7 +129,7 @@ def compare(i: Instruction, threads: int, repeats: int) -> dict[str, Any] | None
         return None
 
     def ours() -> Any:
-        return matmul(**found, instruction=i, threads=threads)
+        return matmul(**found, instruction=i, jobs=threads)
 
     ours()
     kernel = kernel_for(i.spec).description
@@ -215,8 +215,8 @@ SHAPES = [
 def scaling(i: Instruction, shape: tuple[int, int, int], threads: int, repeats: int) -> dict[str, Any]:
     found = operands(i, *shape)
     found.pop("C")
-    matmul(**found, instruction=i, threads=threads)
-    wall, cpu = best(timed(lambda: matmul(**found, instruction=i, threads=threads)) for _ in range(repeats))
+    matmul(**found, instruction=i, jobs=threads)
+    wall, cpu = best(timed(lambda: matmul(**found, instruction=i, jobs=threads)) for _ in range(repeats))
     tiles = np.prod(shape) / TILE
     return {
         "instruction": i.label,

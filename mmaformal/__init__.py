@@ -4,10 +4,14 @@ from mmaformal import ampere, hopper, find_difference, prove, check
 print(find_difference(ampere, hopper, "HMMA.16816.F32"))
 print(prove("order-independence", hopper["HMMA.16816.F32"]))
 print(check("recordings/*.npz"))
+
+A command and its function have one name: `mmaformal max-difference` is `mmaformal.max_difference`.  `diff` is another
+name of `find_difference`.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,19 +27,28 @@ from mmaformal.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from mmaformal.gemm import matmul
+    from mmaformal.hardware.sizes import Sizes, sizes
+    from mmaformal.hardware.verilog import Netlist, verilog
     from mmaformal.probes import Probed, probe
-    from mmaformal.queries.diagnose import diagnose
-    from mmaformal.queries.diagnose_gemm import diagnose_gemm
+    from mmaformal.queries.bound import bound
+    from mmaformal.queries.diagnose import Diagnosis, diagnose
+    from mmaformal.queries.diagnose_gemm import GemmDiagnosis, diagnose_gemm
     from mmaformal.queries.find_difference import find_difference
-    from mmaformal.queries.fingerprint import fingerprint
-    from mmaformal.queries.identify import identify
-    from mmaformal.queries.mismatches import explain_mismatches
+    from mmaformal.queries.find_difference import find_difference as diff
+    from mmaformal.queries.fingerprint import Fingerprint, fingerprint
+    from mmaformal.queries.identify import Identified, identify
+    from mmaformal.queries.max_difference import Apart, max_difference
+    from mmaformal.queries.mismatches import Mismatches, mismatches
     from mmaformal.queries.properties import PROPERTIES, prove
+    from mmaformal.queries.signoff import signoff
+    from mmaformal.queries.verify import verify
     from mmaformal.recorder.units import record
-    from mmaformal.recordings.report import check
+    from mmaformal.recordings.report import Checks, check
     from mmaformal.result import Result
     from mmaformal.solver.answers import Answer, Different, Equal, Fails, Holds, Number, Proof, Unknown
     from mmaformal.structures import Structure, replay
+    from mmaformal.studies.emulation.less_accurate import less_accurate
+    from mmaformal.studies.roundoff import roundoff
     from mmaformal.witness import Witness
 
 volta = ARCHITECTURES["volta"]
@@ -59,16 +72,25 @@ __all__ = [
     "ARCHITECTURES",
     "PROPERTIES",
     "Answer",
+    "Apart",
     "Architecture",
+    "Checks",
+    "Diagnosis",
     "Different",
     "Equal",
     "Fails",
+    "Fingerprint",
+    "GemmDiagnosis",
     "Holds",
+    "Identified",
     "Instruction",
+    "Mismatches",
+    "Netlist",
     "Number",
     "Probed",
     "Proof",
     "Result",
+    "Sizes",
     "Structure",
     "Unknown",
     "UnknownArchitectureError",
@@ -79,6 +101,7 @@ __all__ = [
     "apple_amx",
     "armv8_6",
     "blackwell",
+    "bound",
     "cdna1",
     "cdna2",
     "cdna3",
@@ -86,50 +109,77 @@ __all__ = [
     "datapath",
     "diagnose",
     "diagnose_gemm",
+    "diff",
     "e9s12",
     "emulation",
-    "explain_mismatches",
     "find_difference",
     "fingerprint",
     "hopper",
     "identify",
+    "less_accurate",
     "matmul",
+    "max_difference",
+    "mismatches",
     "probe",
     "prove",
     "record",
     "replay",
+    "roundoff",
     "rtx_blackwell",
     "sapphire_rapids",
+    "signoff",
+    "sizes",
     "turing",
+    "verify",
+    "verilog",
     "volta",
 ]
 
-_LAZY = {  # z3 is imported by the first query, numba by the first kernel, not by `import mmaformal`
-    "find_difference": "mmaformal.queries.find_difference",
-    "prove": "mmaformal.queries.properties",
-    "PROPERTIES": "mmaformal.queries.properties",
-    "check": "mmaformal.recordings.report",
-    "record": "mmaformal.recorder.units",
-    "Result": "mmaformal.result",
-    "matmul": "mmaformal.gemm",
-    "diagnose": "mmaformal.queries.diagnose",
-    "diagnose_gemm": "mmaformal.queries.diagnose_gemm",
-    "fingerprint": "mmaformal.queries.fingerprint",
-    "identify": "mmaformal.queries.identify",
-    "explain_mismatches": "mmaformal.queries.mismatches",
-    "probe": "mmaformal.probes",
-    "Probed": "mmaformal.probes",
-    "Structure": "mmaformal.structures",
-    "replay": "mmaformal.structures",
-    "Witness": "mmaformal.witness",
-    **dict.fromkeys(
-        ("Answer", "Different", "Equal", "Fails", "Holds", "Number", "Proof", "Unknown"),
-        "mmaformal.solver.answers",
-    ),
+#: Where each name is, of those that are imported once they are used: z3 is imported by the first query, numba by the
+#: first kernel, neither by `import mmaformal`.
+_LAZY = {
+    name: f"mmaformal.{module}"
+    for module, names in {
+        "gemm": "matmul",
+        "hardware.sizes": "Sizes sizes",
+        "hardware.verilog": "Netlist verilog",
+        "probes": "Probed probe",
+        "queries.bound": "bound",
+        "queries.diagnose": "Diagnosis diagnose",
+        "queries.diagnose_gemm": "GemmDiagnosis diagnose_gemm",
+        "queries.find_difference": "find_difference",
+        "queries.fingerprint": "Fingerprint fingerprint",
+        "queries.identify": "Identified identify",
+        "queries.max_difference": "Apart max_difference",
+        "queries.mismatches": "Mismatches mismatches",
+        "queries.properties": "PROPERTIES prove",
+        "queries.signoff": "signoff",
+        "queries.verify": "verify",
+        "recorder.units": "record",
+        "recordings.report": "Checks check",
+        "result": "Result",
+        "solver.answers": "Answer Different Equal Fails Holds Number Proof Unknown",
+        "structures": "Structure replay",
+        "studies.emulation.less_accurate": "less_accurate",
+        "studies.roundoff": "roundoff",
+        "witness": "Witness",
+    }.items()
+    for name in names.split()
 }
+#: Other names of what is there: those that stay, and those of the version before, which are taken with a warning.
+_ALSO = {"diff": "find_difference"}
+_OLD = {"explain_mismatches": "mismatches"}
 
 
 def __getattr__(name: str) -> object:
+    if name in _OLD:
+        from mmaformal.renamed import warn
+
+        warn(f"mmaformal.{name} is mmaformal.{_OLD[name]} now", above=2)
+        return getattr(sys.modules[__name__], _OLD[name])
+    if name in _ALSO:
+        value = globals()[name] = getattr(sys.modules[__name__], _ALSO[name])
+        return value
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

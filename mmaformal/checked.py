@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+
+#: `progress=`: called with a line of text as the work goes on.
+Progress: TypeAlias = Callable[[str], None]
 
 
 def integer(value: object, name: str) -> int:

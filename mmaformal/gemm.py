@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
 from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import integer
+from mmaformal.checked import Progress, integer
 from mmaformal.encodings.executable.blocks import (
     Special,
     Sum,
@@ -39,7 +39,8 @@ from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
 from mmaformal.kernels.rows import processors
 from mmaformal.operands import Matrix, Operands, Product
-from mmaformal.workers import Progress, Report, Workers
+from mmaformal.renamed import keywords
+from mmaformal.workers import Report, Workers
 
 Codes = NDArray[Any]
 Order = Literal["sequential", "pairwise"]
@@ -55,7 +56,7 @@ class Division(TypedDict, total=False):
     order: Order
     accumulation: Accumulation
     seed: int
-    threads: int | None
+    jobs: int | None
     progress: bool | Progress | None
 
 
@@ -68,6 +69,7 @@ _PLANES_K = 4096
 _NARROW = 128
 
 
+@keywords(threads="jobs")
 def matmul(
     A: Matrix,
     B: Matrix,
@@ -83,10 +85,10 @@ def matmul(
     order: Order = "sequential",
     accumulation: Accumulation = "natural",
     seed: int = 0,
-    threads: int | None = None,
+    jobs: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Matrix:
-    """D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
+    """Compute D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
     instruction: one of the tables, or its name, "hopper HMMA.16816.F32".
     A, B, C: all bit patterns (unsigned integers, one code per element), or all floats of exactly the instruction's
@@ -116,8 +118,8 @@ def matmul(
     "grouped" by magnitude; "kahan", compensated, and "anti-kahan", its opposite (`mmaformal.accumulation` defines
     them).  With block scales there are "natural" and "kahan".  Only "natural" and "random" can be divided.
 
-    `threads` run the rows of D (default: as many as this process may use processors); results do not depend on it.
-    `progress(done, total)` is called with numbers of products as they are done; True, or None on a terminal, writes a
+    `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
+    `progress` is called with a line of text as products are done; True, or None on a terminal, writes a
     line to stderr if it takes longer than two seconds.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
@@ -126,7 +128,7 @@ def matmul(
     """
     instruction = instruction_meant(instruction)
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
-    _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, threads=threads)
+    _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)
     divided = promote_every is not None or split_k != 1 or stream_k is not None
     _check_orders(instruction, accumulation, order, tile, divided)
     k, drawn = given.shape[2], _seed(seed)
@@ -139,7 +141,7 @@ def matmul(
     d = np.empty(given.outputs, instruction.d_format.word)
     if not d.size:
         return given.give_back(d, instruction.d_format)
-    with Workers(threads or processors(), report) as workers:
+    with Workers(jobs or processors(), report) as workers:
         how = _How(accumulation, pieces, promote_every, order, stream_k, tile, workers)
         for where, operands in given.products(together=stream_k is None):
             found = _made(_Problem(instruction, operands), how)

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmaformal.algorithms import Muladd, Sfma, Wfma
-from mmaformal.checked import integer
+from mmaformal.checked import Progress, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format, fp32
 from mmaformal.gemm import holds, matmul, rounded, values
 from mmaformal.instruction import Instruction, as_codes
+from mmaformal.renamed import keywords
 
 Codes = NDArray[Any]
 T = TypeVar("T")
@@ -146,17 +147,18 @@ def plain_name(instruction: Instruction) -> str:
     return i.label
 
 
+@keywords(threads="jobs")
 def replay(
     A: ArrayLike,
     B: ArrayLike,
     structure: Structure,
     *,
-    threads: int | None = None,
-    progress: bool | Callable[[int, int], None] | None = None,
+    jobs: int | None = None,
+    progress: bool | Progress | None = None,
 ) -> Codes:
-    """D (M×N) = A (M×K) · B (K×N) as the structure makes it: bit patterns of `structure.result`.
+    """Compute D (M×N) = A (M×K) · B (K×N) as the structure makes it: bit patterns of `structure.result`.
 
-    A, B: bit patterns of the instruction's types, or floats of exactly these; `threads` and `progress` as in `matmul`.
+    A, B: bit patterns of the instruction's types, or floats of exactly these; `jobs` and `progress` as in `matmul`.
 
     Raises ValueError for shapes that do not fit, TypeError for other types.
     """
@@ -168,7 +170,7 @@ def replay(
     for part in structure.parts(a.shape[1]):
         taken = products(part, i.k, a.shape[1])
         left, right = np.ascontiguousarray(a[:, taken]), np.ascontiguousarray(b[taken])
-        sums.append(matmul(left, right, instruction=i, threads=threads, progress=progress))
+        sums.append(matmul(left, right, instruction=i, jobs=jobs, progress=progress))
     return finished(sums, structure)
 
 

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-Progress = Callable[[int, int], None]
+from mmaformal.checked import Progress
+from mmaformal.renamed import lines
 
 
 class Report:
@@ -16,9 +17,11 @@ class Report:
     def __init__(self, progress: bool | Progress | None, total: int) -> None:
         """Raises TypeError for a progress that is none."""
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise TypeError(f"progress is True, False, None or a function of two numbers, not {progress!r}")
+            raise TypeError(
+                f"progress is True, False, None or a function of a line of text, not {progress!r}"
+            )
         self.total, self.done = total, 0
-        self.call: Progress | None = progress if callable(progress) else None
+        self.call = lines(progress, "done, total") if callable(progress) else None
         terminal = progress is None and sys.stderr is not None and sys.stderr.isatty()
         self.line = progress is True or terminal
         self.start = self.written = time.monotonic()
@@ -26,7 +29,7 @@ class Report:
     def add(self, products: int) -> None:
         self.done += products
         if self.call is not None:
-            self.call(self.done, self.total)
+            self.call(f"{self.done:,} of {self.total:,} products", self.done, self.total)
         now = time.monotonic()
         if self.line and now - self.start > 2 and now - self.written > 0.2:
             self.written = now
@@ -77,4 +80,4 @@ class Workers:
             raise
 
 
-__all__ = ["Progress", "Report", "Workers"]
+__all__ = ["Report", "Workers"]

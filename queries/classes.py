@@ -14,8 +14,8 @@ from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.formats import Format

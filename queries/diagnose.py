@@ -20,13 +20,13 @@ from pathlib import Path
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
-from mmaformal.cases.questions import Progress
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.queries.classes import Classes, Explanation, RunNext, values_text
 from mmaformal.queries.elimination import Miss, Recorded, Search, nearest_of, remaining, types_of
 from mmaformal.queries.orders import Ordered, ordered
 from mmaformal.recordings.read import Recording, read
+from mmaformal.renamed import keywords
 from mmaformal.result import Result, how_many
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
@@ -203,24 +203,25 @@ def _test_lines(test: RunNext) -> list[str]:
     return [f"to run next: {test.case.text}", f"  {len(codes)} results: {gives}"]
 
 
+@keywords(order_timeout="orders")
 def diagnose(
     recording: str | Path | Recording,
     *,
     only: Sequence[str] | None = None,
     timeout: float = 120.0,
-    order_timeout: float = 60.0,
+    orders: float | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """The models that explain every row of a recording, of all there are for its types.
+    """Find the models that explain every row of a recording, of all there are for its types.
 
     K is what was recorded.  The models are found by the first 131,072 rows, and run on all.  A NaN is compared bit by
     bit with models whose NaNs are known, and is any NaN for others.
 
     only: names of algorithms, of `mmaformal.spaces.algorithms()` (default: all) or `DESIGNS`.  timeout: seconds for
-    everything; where they are up, the answer has what was found until then.  order_timeout: seconds of these for all
-    other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those of the
-    space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
+    everything; where they are up, the answer has what was found until then.  orders: seconds of these (default:
+    half) for all other orders of the products (`mmaformal.queries.orders`), where nothing explains every row with those
+    of the space; 0: they are not searched.  jobs: worker processes; with several, a script needs the guard
     `if __name__ == "__main__"`.  progress: called with a line of text as the work goes on.
 
     Raises RecordingError for what is no recording, ValueError for an algorithm that there is not.
@@ -238,9 +239,10 @@ def diagnose(
         work.run_models(start + timeout * _SEARCHING)
     with Deadline(max(work.left, grace)):
         work.take_models()
-    if not work.exact and order_timeout > 0:
+    ordering = timeout / 2 if orders is None else orders
+    if not work.exact and ordering > 0:
         with Deadline(max(work.left * _ORDERING, 0)):
-            work.run_orders(min(order_timeout, work.left * _ORDERING - grace))
+            work.run_orders(min(ordering, work.left * _ORDERING - grace))
     with Deadline(max(work.left, grace)):
         work.find_nearest()
     classes = Classes(_compared(work.exact), max(work.left, 0), work.say)

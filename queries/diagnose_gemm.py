@@ -12,7 +12,7 @@ those that reproduce them, on all.  Structures that explain every element are on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
+from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
 from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
@@ -29,6 +30,7 @@ from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
+from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout
@@ -165,9 +167,6 @@ class GemmDiagnosis(Result):
         }
 
 
-Progress = Callable[[int, int, Instruction], None]
-
-
 def diagnose_gemm(
     A: ArrayLike,
     B: ArrayLike,
@@ -180,7 +179,7 @@ def diagnose_gemm(
     timeout: float = 300.0,
     progress: Progress | None = None,
 ) -> GemmDiagnosis:
-    """The structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
+    """Find the structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
 
     Bit patterns, or floats of exactly the types named.  A NaN is reproduced by any NaN.  Tried: every chain of one of
     `instructions` (default: all of units that are built, that take these types and can be chained) over K; K cut into
@@ -188,12 +187,14 @@ def diagnose_gemm(
     or 32 chains; their results added in order, in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded
     to D's type, to nearest even.  Instructions that differ only in which NaNs they give are tried once.
 
-    `timeout`: seconds for everything; where they are up before all was tried, the answer says so.  `progress(done, all,
-    instruction)` is called as they are done.
+    `timeout`: seconds for everything; where they are up before all was tried, the answer says so.  `progress` is called
+    with a line of text as instructions are done.
 
     Raises ValueError for shapes that do not fit or are empty, for formats that there are not, and where no instruction
     takes the types; TypeError for arrays of other types.
     """
+    caller(progress)
+    say = lines(progress, "done, all, instruction") or (lambda *_: None)
     start = time.monotonic()
     checked_timeout(timeout)
     given = _format(a_format), _format(b_format), _format(d_format)
@@ -208,8 +209,12 @@ def diagnose_gemm(
     with Deadline(_SEARCHING * timeout) as deadline:
         for done, instruction in enumerate(chosen, 1):
             search.run(instruction)
-            if progress is not None:
-                progress(done, len(chosen), instruction)
+            say(
+                f"{done} of {len(chosen)} instructions, {instruction.label} the last",
+                done,
+                len(chosen),
+                instruction,
+            )
     left = max(start + timeout - time.monotonic(), 0.0)
     twins = {first: rest for first, *rest in alike}
     nearest: list[Miss] = []

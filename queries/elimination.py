@@ -21,8 +21,8 @@ from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import rarity
 from mmaformal.cases.codes import exponent, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes

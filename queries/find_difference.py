@@ -24,11 +24,11 @@ from mmaformal.architectures.meant import architecture_meant, instruction_meant
 from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
-from mmaformal.cases.questions import Found, Places, Progress
+from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.run import run, smt_result
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.encodings import smt
 from mmaformal.facts import one_code, orders
 from mmaformal.facts.both_encodings import equal_in_both_encodings
@@ -38,10 +38,12 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, first_found, smtlib, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.witness import Witness, WitnessError, results_differ
 
 #: Seconds that the first solver has a question for itself: a race ends with the loser killed and started anew.
@@ -56,6 +58,7 @@ class IncomparableError(ValueError):
     """The two instructions do not take the same inputs; the message says how to make them comparable."""
 
 
+@keywords(backends="solver")
 def find_difference(
     x: Architecture | Instruction | str,
     y: Architecture | Instruction | str,
@@ -65,11 +68,12 @@ def find_difference(
     where: Constraint | str | Iterable[Constraint | str] = (),
     known: Codes | None = None,
     timeout: float = 120.0,
-    backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """Do x and y compute the same function?
+    """Find the smallest input on which x and y differ, or prove that they compute the same function.
 
     x, y: two architectures and the name of an instruction both have, or two Instructions of the same K and types;
     either by name, `"h100"` or `"hopper HMMA.16816.F32"`.
@@ -78,8 +82,9 @@ def find_difference(
     where: constraints on the inputs (`mmaformal.queries.constraints`, or their text).
     known: an input on which they differ, if one is known (not together with `where`): there is an answer at once, and
     what is asked is whether it is the smallest.  Of chains of many steps it is not used.
-    timeout: seconds for everything; memory: megabytes per solver process; backends: solvers to use, by default all
-    that are installed; progress: called with a line of text as the work goes on, of the first input found too.
+    timeout: seconds for everything; memory: megabytes per solver process; solver: one or several, by default all
+    that are installed; progress: called with a line of text as the work goes on, of the first input found too; cache:
+    whether, or in which file, what was proved is recorded, and looked up.
 
     Returns `Different` with a witness, `Equal` with a proof, or `Unknown` with the reason.  `Equal` is about both
     encodings: that those of x, and those of y, are equal is among its obligations.  Where the formats of one's a and b
@@ -94,7 +99,7 @@ def find_difference(
         raise ValueError("an input that is known is for all inputs: leave out either `known` or `where`")
     left, right = comparable(x, y, instruction, other)
     constraints = as_constraints(where)
-    with Portfolio(backends, memory) as portfolio, watching(None, first_found(progress)):
+    with session(solver, memory, cache, Portfolio) as portfolio, watching(None, first_found(progress)):
         portfolio.head_start = _HEAD_START
         asker = Asker(portfolio, timeout)
         if long_chains.apply(left.spec, right.spec):

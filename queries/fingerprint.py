@@ -26,10 +26,9 @@ from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import FORMATS, Format
 from mmaformal.instruction import Instruction
@@ -226,7 +225,7 @@ def of_types(a: str | Format, d: str | Format, b: str | Format | None = None) ->
 def fingerprint(
     instructions: Iterable[Instruction], *, timeout: float = 120.0, progress: Progress | None = None
 ) -> Fingerprint:
-    """The smallest set of inputs found that tells all of these apart.
+    """Find the smallest set of inputs that tells all of these apart.
 
     Instructions of other K are chained to the least K that they have in common.  timeout: seconds for
     everything; where they are up, the answer says whether the inputs found until then are known to tell all apart.

@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -38,6 +37,7 @@ from mmaformal.queries.classes import Explanation
 from mmaformal.queries.identify_narrowing import Narrowing
 from mmaformal.queries.identify_search import Outcome, Search, Verdict
 from mmaformal.recordings.check import row_sizes
+from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
@@ -226,6 +226,7 @@ class Identified(Result):
         }
 
 
+@keywords(solver_timeout="solving")
 def identify(
     unit: Unit | Instruction,
     *,
@@ -240,10 +241,10 @@ def identify(
     only: Iterable[str] | None = None,
     confirm: int = 4096,
     timeout: float = 300.0,
-    solver_timeout: float = 60.0,
+    solving: float = 60.0,
     progress: Progress | None = None,
 ) -> Identified:
-    """The model that a unit computes, by inputs chosen one after the other.
+    """Find the model that a unit computes, by inputs chosen one after the other.
 
     unit: a callable of unsigned 64-bit arrays of bit patterns, a and b of shape (n, K), c of (n,), with block scales
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
@@ -251,7 +252,7 @@ def identify(
     `mmaformal.spaces`, and where none of these explains the answers its `DESIGNS`.  only: the names of the algorithms
     that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything; where they
     are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba compiles, once
-    on a machine, is compiled to its end all the same.  solver_timeout: seconds of these for solvers.
+    on a machine, is compiled to its end all the same.  solving: seconds of these for solvers.
 
     Raises ValueError for a format or an algorithm that there is not, for types that no model has, and for answers that
     are not n codes of d; TypeError for missing types.
@@ -270,7 +271,7 @@ def identify(
     asked = Asked(unit.dot_add if isinstance(unit, Instruction) else unit, types)
     designs = only is None and among is None
     deadline = start + checked_timeout(timeout)
-    solving = checked_timeout(solver_timeout)
+    checked_timeout(solving)
     narrowing = Narrowing(asked, types, k, names, given, deadline, solving, progress or (lambda _: None))
     outcome = Search(narrowing, designs).found(confirm)
     rows, d = asked.all()

@@ -13,7 +13,7 @@ from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.generate import MOODS, Mood
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.questions import Progress
+from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.queries.asking_units import POOL, Asked, Table, everything, ordinary_cases, pool
 from mmaformal.queries.classes import Classes, Explanation, RunNext
@@ -48,11 +48,11 @@ class Narrowing:
         algorithms: tuple[str, ...],
         among: tuple[DotAdd, ...] | None,
         deadline: float,
-        solver_timeout: float,
+        solving: float,
         progress: Progress,
     ) -> None:
         self.asked, self.types, self.k, self.deadline, self.progress = asked, types, k, deadline, progress
-        self.algorithms, self.among, self.solving = algorithms, among, solver_timeout
+        self.algorithms, self.among, self.solving = algorithms, among, solving
         self.rules = SpecialRules()
         self.chosen = 0
         self.left: Sequence[DotAdd] = ()  #: the models left, as far as it came

@@ -28,7 +28,7 @@ import z3
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.questions import Progress
+from mmaformal.checked import Progress
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
 from mmaformal.folding import step_of

@@ -6,7 +6,7 @@
 `mmaformal max-difference` is the command.  Measured relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least
 normal number), which is |c| + Σ|a·b| where no operand is subnormal or zero; where one is, it may be far more.  Each of
 the two is off the exact sum by at most its own factor times σ (`analysis/units`), so their results are no further apart
-than both factors together, where all are finite.  With `prove` both factors are proved (`queries/product_bound`), and
+than both factors together, where all are finite.  With `prove` both factors are proved (`queries/bound`), and
 that their sum is a bound.
 
 Of one fused step the same is told in units u = 2^(e_max − F) of the coarser alignment: what both align is off by
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -37,7 +37,7 @@ from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.run import compiled_results
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr
 from mmaformal.facts.product_bound import prove_apart
 from mmaformal.formats import Format, fp32, fp64
@@ -45,14 +45,16 @@ from mmaformal.gemm import rounded, values
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, together
+from mmaformal.queries.bound import of_instruction
 from mmaformal.queries.constraints import Constraint, as_constraints
 from mmaformal.queries.find_difference import comparable
-from mmaformal.queries.product_bound import of_instruction
+from mmaformal.renamed import keywords
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout, checking, last_within
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.witness import Witness, WitnessError
 
 #: Cases of each round of the search, and how many of the best are kept for the next; cases tried before the first.
@@ -60,6 +62,9 @@ _ROUND, _KEPT, _FEW = 4096, 64, 64
 
 #: The part of the time for the search; the rest is for normally distributed operands.
 _SEARCHING = 0.85
+
+#: Seconds for the proof of each bound.
+_PROVING = 600.0
 
 #: Rounds without a better case after which the search ends.
 _PATIENCE = 40
@@ -209,29 +214,33 @@ class Allowed:
         return np.broadcast_to(found, len(codes)).astype(bool)
 
 
+@keywords(seconds="timeout")
 def max_difference(
     x: Architecture | Instruction | str,
     y: Architecture | Instruction | str,
     instruction: str | None = None,
+    other: str | None = None,
     *,
     where: Constraint | str | Iterable[Constraint | str] = (),
-    seconds: float = 20.0,
     seed: int = 0,
-    prove: bool = False,
-    timeout: float = 600.0,
-    progress: Callable[[str], None] | None = None,
+    prove: bool | float = False,
+    timeout: float = 20.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Apart:
-    """The largest difference of results, relative to σ: a bound, and the largest that a search found.
+    """Find the largest difference of results, relative to σ: a bound, and the largest that a search finds.
 
-    x, y, instruction, where: as `find_difference` takes them; the bound is that of all inputs.  `seconds` at most for
-    the search, which ends with the best found until then; a kernel that numba compiles, once on a machine, is compiled
-    to its end all the same.  With `prove`, `timeout` seconds more for each of the two bounds.  progress: told what is
-    being done.
+    x, y, instruction, other, where: as `find_difference` takes them; the bound is that of all inputs.  `timeout`
+    seconds at most for the search, which ends with the best found until then; a kernel that numba compiles, once on a
+    machine, is compiled to its end all the same.  With `prove` both bounds are proved, in 600 more seconds for each, or
+    as many as it says; `memory`, `solver` and `cache` are for that.  progress: told what is being done.
 
     Raises ValueError for instructions that have no bound relative to their terms; otherwise as `find_difference`.
     """
     caller(progress)
-    left, right = comparable(x, y, instruction)
+    left, right = comparable(x, y, instruction, other)
     units = Unit.of(left), Unit.of(right)
     if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:
         raise ValueError(f"{flushing[0]} takes subnormal numbers for zero: no bound relative to the terms")
@@ -241,13 +250,16 @@ def max_difference(
     say = progress or (lambda _: None)
     if prove:
         say("proving the bounds")
-    proof = _proved(left, right, bound, timeout) if prove else None
+    proof = None
+    if prove:
+        with session(solver, memory, cache) as portfolio:
+            proof = _proved(left, right, bound, portfolio, _PROVING if prove is True else float(prove))
     say("searching; the first time, kernels are compiled")
     allowed, rng = Allowed(left, as_constraints(where)), np.random.default_rng(seed)
-    deadline = time.monotonic() + checked_timeout(seconds)
+    deadline = time.monotonic() + checked_timeout(timeout)
     bests = ((True, best) for best in _search(left, right, units, rng, allowed))
     nothing: tuple[bool, Codes | None] = (False, None)
-    (searched, best), _ = last_within(seconds * _SEARCHING, bests, nothing)
+    (searched, best), _ = last_within(timeout * _SEARCHING, bests, nothing)
     random = None
     with Deadline(max(deadline - time.monotonic(), 0)):
         random = _random(left, right, np.random.default_rng([seed, 1]))  # however far the search came
@@ -271,28 +283,27 @@ def max_difference(
     )
 
 
-def _proved(x: Instruction, y: Instruction, bound: Fraction, timeout: float) -> Answer:
-    """That both bounds hold, and so their sum."""
+def _proved(x: Instruction, y: Instruction, bound: Fraction, portfolio: Portfolio, timeout: float) -> Answer:
+    """Proves that both bounds hold, and so their sum."""
     question = (
         f"{x.label} and {y.label}: |d − d'| ≤ {float(bound):.7g} · (w(c) + Σ w(a)·w(b)), where no step's sum is "
         "above the largest number"
     )
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
-        proofs = []
-        for each in (x, y):
-            answer = of_instruction(each, portfolio, timeout=timeout)
-            if not isinstance(answer, Holds):
-                assert isinstance(answer, Unknown)
-                return replace(answer, question=question)
-            proofs.append(answer)
-        asker = Asker(portfolio, timeout)
-        proving = Composing(asker)
-        try:
-            prove_apart(proving)
-        except NotProvedError as error:
-            return Unknown(question, str(error), proving.obligations, asker.elapsed)
-        together_ = together(*(answer.proof for answer in proofs), proving.proof())
-        return Holds(question, together_, asker.elapsed + sum(answer.seconds for answer in proofs))
+    proofs = []
+    for each in (x, y):
+        answer = of_instruction(each, portfolio, timeout=timeout)
+        if not isinstance(answer, Holds):
+            assert isinstance(answer, Unknown)
+            return replace(answer, question=question)
+        proofs.append(answer)
+    asker = Asker(portfolio, timeout)
+    proving = Composing(asker)
+    try:
+        prove_apart(proving)
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    together_ = together(*(answer.proof for answer in proofs), proving.proof())
+    return Holds(question, together_, asker.elapsed + sum(answer.seconds for answer in proofs))
 
 
 def _units(units: tuple[Unit, Unit], codes: Codes, apart: Fraction) -> Units | None:

@@ -1,6 +1,6 @@
 """Where does a model differ from what was recorded, in which stage, by the smallest example?
 
-    found = explain_mismatches("rows.npz")              # against the instruction that was recorded
+    found = mismatches("rows.npz")              # against the instruction that was recorded
     print(found)                # found.groups: mismatching rows by the change of the model that explains them
     found.groups[0].answer      # the smallest input on which the model, and the model so changed, differ
 
@@ -26,9 +26,8 @@ from mmaformal.algorithms import Conversion, DotAdd, parameter_text
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import results
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted, minimality_lines
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
@@ -38,6 +37,7 @@ from mmaformal.queries.elimination import Recorded, differ, tabled
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
+from mmaformal.renamed import names
 from mmaformal.result import Result
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import Deadline, checked_timeout
@@ -230,14 +230,14 @@ class Mismatches(Result):
         }
 
 
-def explain_mismatches(
+def mismatches(
     recording: str | Path | Recording,
     instruction: Instruction | None = None,
     *,
     timeout: float = 120.0,
     progress: Progress | None = None,
 ) -> Mismatches:
-    """The mismatching rows of a recording in groups, and what explains each.
+    """Find the rows of a recording that a model gets wrong, in groups, and what explains each.
 
     instruction: the model, by default that of the instruction recorded.  timeout: seconds for everything; where they
     are up, the answer has what was found until then.  progress: called with a line of text as the work goes on.
@@ -590,3 +590,6 @@ def _seen(
     same_sign = (x ^ y) & d.sign_mask == 0
     yield "one unit in the last place", same_sign & (np.abs(x - y) == 1 << d.ignored_low_bits)
     yield "more than one unit in the last place", np.ones(len(x), np.bool_)
+
+
+__getattr__ = names(__name__, explain_mismatches="mismatches")

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.cases.questions import Progress
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
 from mmaformal.kernels.rows import dot_add

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import Tabular, html_table
 from mmaformal.instruction import Instruction
 from mmaformal.queries import (
@@ -24,9 +23,11 @@ from mmaformal.queries import (
     zero_padding,
 )
 from mmaformal.queries.property import Property
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import first_found, watching
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver
 
 _ALL: tuple[Property, ...] = (
     order_independence.PROPERTY,
@@ -83,24 +84,29 @@ def property_named(name: str) -> Property:
     )
 
 
+@keywords(backends="solver")
 def prove(
     name: str | Property,
     instruction: Instruction | str,
     *,
     timeout: float = 120.0,
-    backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
-    progress: Callable[[str], None] | None = None,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """Whether a property holds for an instruction: `prove("order-independence", hopper["HMMA.16816.F32"])`.
+    """Prove a property of an instruction: `prove("order-independence", hopper["HMMA.16816.F32"])`.
 
     `PROPERTIES` has the names; an instruction may be named too, "hopper HMMA.16816.F32".  Returns `Holds` with a proof
     about all inputs, `Fails` with an input, or `Unknown` with the reason; `timeout` in seconds, `memory` in
-    megabytes for each solver process; `progress` is called with a line of text for each question that is asked.
+    megabytes for each process of `solver` (default: all that are installed); `progress` is called with a line of text
+    for each question that is asked; `cache`: whether, or in which file, what was proved is recorded, and looked up.
 
     Raises ValueError for a name that is no property's, TypeError for what is no instruction, and as `Property.prove`.
     """
     caller(progress)
     wanted = name if isinstance(name, Property) else property_named(name)
     with watching(progress, first_found(progress)):
-        return wanted.prove(instruction_meant(instruction), timeout=timeout, backends=backends, memory=memory)
+        return wanted.prove(
+            instruction_meant(instruction), timeout=timeout, memory=memory, solver=solver, cache=cache
+        )

@@ -16,11 +16,12 @@ from mmaformal.facts.chains import check_order
 from mmaformal.instruction import Instruction
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import by_rule
-from mmaformal.proof.lemmas import Relay
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.solver.session import Cache, Solver, session
 
 _RENUMBERED = (
     "renumbering: what holds for all inputs of a unit holds of one that takes the same products in another order; both "
@@ -48,24 +49,26 @@ class Property(ShortRepr):
     settle: Callable[[Instruction, Asker], Answer]  #: by the terms of the SMT wing
     about: Callable[[DotAdd], Sequence[DotAdd]] = lambda spec: [spec]  #: whose results it is about
 
+    @keywords(backends="solver")
     def prove(
         self,
         instruction: Instruction,
         *,
         timeout: float = 120.0,
-        backends: Sequence[str] | None = None,
         memory: int = DEFAULT_MEMORY,
+        solver: Solver = None,
+        cache: Cache = False,
     ) -> Answer:
-        """`Holds`, `Fails` or `Unknown`; `timeout` in seconds, `memory` in megabytes for each solver process.
+        """`Holds`, `Fails` or `Unknown`; `timeout` in seconds, `memory` in megabytes for each process of `solver`.
 
         `Holds` is about both encodings: their equality, for every specification that the statement is about, is among
-        its obligations.  What a store of evidence in use has (`with recording(store)`) is not asked again.
+        its obligations.  What `cache`, or a store of evidence in use (`with recording(store)`), has is not asked again.
 
-        Raises TypeError or ValueError for a timeout that is none, NoSolverError if no solver of `backends` is
+        Raises TypeError or ValueError for a timeout that is none, NoSolverError if no such solver is
         installed, WitnessError if a witness does not hold when both encodings re-run it.
         """
         checked_timeout(timeout)
-        with Relay(backends, memory) as portfolio:
+        with session(solver, memory, cache) as portfolio:
             asker = Asker(portfolio, timeout)
             question = f"{instruction.label}: {self.statement}"
             return asker.within(question, lambda: self._prove(instruction, asker))

@@ -9,7 +9,7 @@ scales) and d (`mmaformal.hardware.module`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
+from mmaformal.architectures.meant import instruction_meant
 from mmaformal.cases.alike import Licences
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.evaluate import evaluate
@@ -27,7 +28,7 @@ from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import fewer_products, shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.checked import caller
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.encodings import smt
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -38,7 +39,6 @@ from mmaformal.hardware.undefined import Choice, choose, constants_undefined, dr
 from mmaformal.hardware.yosys import design as read_design
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, direct
-from mmaformal.proof.lemmas import Relay
 from mmaformal.queries.classes import one_nan
 from mmaformal.queries.elimination import Recorded
 from mmaformal.queries.elimination import differ as rows_differ
@@ -46,7 +46,8 @@ from mmaformal.recordings.read import read, require_fit
 from mmaformal.result import Result
 from mmaformal.solver.answers import Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.spaces.common import Types
 from mmaformal.witness import WitnessError
 
@@ -66,30 +67,33 @@ _NAMED = 8
 #: Rows of a recording that are run at once.
 _BLOCK = 100_000
 
-Progress = Callable[[str], None]
-
 
 def signoff(
     files: str | Path | Sequence[str | Path],
-    instruction: Instruction,
+    instruction: Instruction | str,
     *,
     top: str | None = None,
     defines: Sequence[str] = (),
     parameters: Mapping[str, int] | None = None,
     timeout: float = 600.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Holds | Fails | Unknown:
-    """Whether a design gives the model's d for every input.
+    """Prove that a design gives the model's d for every input, or find the smallest input for which it does not.
 
     files: Verilog files read together by yosys, or one of BTOR2.  top: the module (default: the one no other uses).
     defines: of the preprocessor, `NAME` or `NAME=VALUE`.  parameters: of the module `top`, by name.  timeout:
-    seconds in all.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
+    seconds in all.  memory: megabytes for each process of `solver` (default: all that are installed).  cache: as
+    `prove` has it.  Where the model's NaN is not canonical any NaN of the design is right.  What the design leaves
     undefined may be anything: each x, each signal that nothing drives, what is read beyond a vector's ends, and what is
     divided by zero.  Where d does not depend on some input, the answer says so in its notes.
 
     Raises HardwareError for a design that cannot be read, has registers, or other ports than the instruction.
     """
     caller(progress)
+    instruction = instruction_meant(instruction)
     paths = [Path(x) for x in ([files] if isinstance(files, str | Path) else files)]
     say = progress or (lambda _: None)
     inputs = symbolic_inputs(instruction.spec)
@@ -97,7 +101,7 @@ def signoff(
     module = read_design(paths, top, defines, parameters, with_codes(inputs), timeout)
     check_ports(module, instruction)
     check_names(module, inputs)
-    with Relay() as portfolio:
+    with session(solver, memory, cache) as portfolio:
         asker = Asker(portfolio, timeout)
         signed = _Signoff(instruction, inputs, module, asker, say)
         answer = asker.within(signed.question, signed.answer)

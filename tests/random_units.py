@@ -64,7 +64,7 @@ from mmaformal.kernels.choose import kernel_for
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
@@ -539,7 +539,7 @@ def try_unit(number: int, unit: Instruction, plan: Plan) -> tuple[list[str], lis
     wrong, kinds = wrong_values(unit, cases(unit.spec, rng, plan.cases), kernel), []
     kinds += ["kernel"] if kernel else []
     if plan.encodings_every and number % plan.encodings_every == 0:
-        answer = prove_encodings(unit, timeout=plan.timeout)
+        answer = verify(unit, timeout=plan.timeout)
         kinds.append(f"both encodings: {type(answer).__name__}")
         wrong += [f"the encodings differ: {answer}"] if isinstance(answer, Fails) else []
     other = neighbour(unit, rng) if plan.difference else None

@@ -37,10 +37,10 @@ from mmaformal.architectures.emulations import emulation
 from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.proof import kernel
-from mmaformal.queries import product_bound
+from mmaformal.queries import bound
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.property import Property, in_order
-from mmaformal.queries.prove_encodings import Prover
+from mmaformal.queries.verify import Prover
 from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
@@ -137,7 +137,7 @@ def distinct(sample: bool) -> list[Instruction]:
 
 def _has_bound(instruction: Instruction) -> bool:
     try:
-        product_bound.provable(instruction)
+        bound.provable(instruction)
     except ValueError:
         return False
     return bool(Unit.of(instruction).stages)
@@ -145,7 +145,7 @@ def _has_bound(instruction: Instruction) -> bool:
 
 def _is_program(instruction: Instruction) -> bool:
     try:
-        product_bound.provable(Program.of(instruction, None).unit.instruction)
+        bound.provable(Program.of(instruction, None).unit.instruction)
     except ValueError:
         return False
     return True
@@ -180,7 +180,7 @@ def _property(each: Property, instruction: Instruction, portfolio: Relay, limit:
 
 
 def _bound(instruction: Instruction, portfolio: Relay, limit: float) -> Answer:
-    return product_bound.of_instruction(instruction, portfolio, timeout=limit)
+    return bound.of_instruction(instruction, portfolio, timeout=limit)
 
 
 def _program(instruction: Instruction, portfolio: Relay, limit: float) -> Answer:

@@ -17,7 +17,7 @@ u_ρ·|S|, or of a tiny S u_ρ times the least normal number.  So E_i ≤ (1 + U
 
 What stands here in place of the paper's n·U is thus a step's constant and the number of steps, not of products.  An
 instruction that is made of others (`lowered`) adds c in the end, and steps of its own count one each.  That this
-follows from what is proved of steps, `queries/product_bound` proves; of acc_e9s12 n is argued where it stands.
+follows from what is proved of steps, `queries/bound` proves; of acc_e9s12 n is argued where it stands.
 
 Units that take subnormal numbers for zero (`Flushing`) make a tree of roundings to fp32, whose depth is that of a
 product's way: `first` roundings until it is added to what c became, and one for each such addition, m in all.  Each

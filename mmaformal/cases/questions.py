@@ -18,12 +18,12 @@ from mmaformal.cases.codes import (
     magnitude_field,
 )
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
+from mmaformal.checked import Progress
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
 from mmaformal.witness import product_is_zero
 
-Progress = Callable[[str], None]
 Places = tuple[int, ...]  #: of the products that may be nonzero
 Bound = Callable[[Inputs, Places], list[z3.BoolRef]]  #: a bound on the size of a case
 

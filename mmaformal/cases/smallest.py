@@ -27,8 +27,9 @@ from mmaformal.cases.codes import (
     significand_bits,
 )
 from mmaformal.cases.inputs import Codes, Inputs
-from mmaformal.cases.questions import Bound, Found, Places, Progress, Questions
+from mmaformal.cases.questions import Bound, Found, Places, Questions
 from mmaformal.cases.shrink import size
+from mmaformal.checked import Progress
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker

@@ -67,7 +67,7 @@ def bound(
     as_json: bool,
     smtlib: Path | None,
 ) -> int:
-    """How far a product of K on an instruction is from the exact one, at most: proved from the bound of its steps.
+    """Prove how far a product of K on an instruction is from the exact one, at most, from the bound of its steps.
 
     Relative to w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number), where all results are finite.
 
@@ -112,7 +112,7 @@ def _asked(
     memory: int,
     solvers: tuple[str, ...],
 ) -> Answer:
-    from mmaformal.queries import product_bound
+    from mmaformal.queries import bound as query
     from mmaformal.solver.asking import watching
     from mmaformal.solver.portfolio import Relay
     from mmaformal.studies.emulation import program_bound
@@ -121,7 +121,7 @@ def _asked(
         try:
             if isinstance(instruction.parameters, Emulated):
                 return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
-            return product_bound.of_instruction(
+            return query.of_instruction(
                 instruction, portfolio, K, promote_every=promote_every, timeout=timeout
             )
         except ValueError as error:
@@ -131,7 +131,7 @@ def _asked(
 def _promotion(instruction: Instruction, K: int, within: float, promote_every: int | None) -> int | None:
     """How often to promote, at most; None for never."""
     from mmaformal.analysis.units import Unit
-    from mmaformal.queries.product_bound import most_promoted
+    from mmaformal.queries.bound import most_promoted
 
     if promote_every is not None:
         raise UsageError("--within says how often to promote: leave out either it or --promote-every")

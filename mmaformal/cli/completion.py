@@ -12,7 +12,7 @@ from mmaformal.cli.running import COMPLETE_VARIABLE, SETTLED, printed
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
-    """What makes a shell complete commands, options, architectures, instructions and properties.
+    """Print what makes a shell complete commands, options, architectures, instructions and properties.
 
     \b
     bash:  eval "$(mmaformal completion bash)"      in ~/.bashrc

@@ -81,7 +81,7 @@ def diagnose(
                 recording,
                 only=only or None,
                 timeout=timeout,
-                order_timeout=orders or timeout / 2,
+                orders=orders,
                 jobs=jobs or processors(),
                 progress=status.show,
             )

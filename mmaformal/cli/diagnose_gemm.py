@@ -15,7 +15,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, contents
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered
 from mmaformal.cli.terminal import Status
-from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.queries.diagnose_gemm import GemmDiagnosis
@@ -58,10 +57,6 @@ def diagnose_gemm(
         def ask(path: Path = path) -> _Diagnosed:
             with Status() as status:
                 recorded = read_product(path)
-
-                def show(done: int, of: int, last: Instruction) -> None:
-                    status.show(f"{path.name}: {done} of {of} instructions, {last.label} the last")
-
                 answer = diagnose(
                     recorded.A,
                     recorded.B,
@@ -71,7 +66,7 @@ def diagnose_gemm(
                     d_format=recorded.d_format,
                     instructions=instructions,
                     timeout=timeout,
-                    progress=show,
+                    progress=lambda line: status.show(f"{path.name}: {line}"),
                 )
             return _Diagnosed(path, recorded.origin, answer)
 

@@ -135,7 +135,7 @@ def _asked(
     with Status() as status, watching(status.show, status.found):
         try:
             return find_difference(
-                left, right, where=constraints, timeout=timeout, memory=memory, backends=solvers or None
+                left, right, where=constraints, timeout=timeout, memory=memory, solver=solvers or None
             )
         except IncomparableError as error:
             raise UsageError(options.made_comparable(left, right) or str(error)) from None

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("--never", is_flag=True, help="Instead: prove of one alone where its product is the nearest.")
 @options.model
 @options.timeout(600.0, "for everything")
+@options.memory(4096)
+@options.solver
 @options.evidence
 @options.json
 @options.table
@@ -43,12 +45,14 @@ def less_accurate(
     random: int | None,
     never: bool,
     timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
     table: str | None,
 ) -> int:
-    """Whether an emulation is ever farther from the exact sum than another: the smallest input.
+    """Find the smallest input on which an emulation is farther from the exact sum than another, or prove there is none.
 
     EMULATION is spelled as `mmaformal list emulation` does: 'ootomo(hopper HMMA.16816.F32)'.
 
@@ -65,15 +69,24 @@ def less_accurate(
     with options.remembering(evidence, no_cache) as store:
 
         def ask() -> Answer:
-            return _asked(one, other, products, timeout)
+            return _asked(one, other, products, timeout, memory, solvers)
 
-        question = Question("less-accurate", (one, *([] if other is None else [other])), f"{products}")
+        question = Question(
+            "less-accurate", (one, *([] if other is None else [other])), f"{products}", *solvers
+        )
         answer = question.ask(store if evidence is None else None, timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else str(answer)
     return answered(text, UNKNOWN if answer.verdict == "unknown" else SETTLED)
 
 
-def _asked(one: Instruction, other: Instruction | None, products: int, timeout: float) -> Answer:
+def _asked(
+    one: Instruction,
+    other: Instruction | None,
+    products: int,
+    timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
+) -> Answer:
     from mmaformal.solver.asking import watching
     from mmaformal.studies.emulation.less_accurate import less_accurate as query
     from mmaformal.studies.emulation.less_accurate import nearest_product
@@ -81,8 +94,16 @@ def _asked(one: Instruction, other: Instruction | None, products: int, timeout: 
     with Status() as status, watching(status.show):
         try:
             if other is None:
-                return nearest_product(one, timeout=timeout)
-            return query(one, other, products=products, timeout=timeout, progress=status.show)
+                return nearest_product(one, timeout=timeout, memory=memory, solver=solvers or None)
+            return query(
+                one,
+                other,
+                products=products,
+                timeout=timeout,
+                memory=memory,
+                solver=solvers or None,
+                progress=status.show,
+            )
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -40,6 +40,8 @@ _SEARCHED = 20.0
     metavar="S",
     help="Seconds for the search (default 20), and for each proof (default 600).",
 )
+@options.memory(4096)
+@options.solver
 @options.evidence
 @options.verbose
 @options.json
@@ -53,12 +55,14 @@ def max_difference(
     where: tuple[str, ...],
     proving: bool,
     timeout: float | None,
+    memory: int,
+    solvers: tuple[str, ...],
     evidence: Path | None,
     no_cache: bool,
     verbose: bool,
     as_json: bool,
 ) -> int:
-    """How far apart two instructions' results are: at most, and on the input found.
+    """Find how far apart two instructions' results are: at most, and on the input found.
 
     Relative to σ = w(c) + Σ w(a)·w(b), w(x) = max(|x|, the least normal number). A second INSTRUCTION is that of the
     second ARCH, if it has another there; --k is about both, --replace about the second. --where is about the inputs
@@ -72,9 +76,11 @@ def max_difference(
     with options.remembering(evidence, no_cache) as store:
 
         def ask() -> Apart:
-            return _asked(left, right, where, proving, timeout)
+            return _asked(left, right, where, proving, timeout, memory, solvers)
 
-        question = Question("max-difference", (left, right), *where, *(["--prove"] if proving else []))
+        question = Question(
+            "max-difference", (left, right), *where, *(["--prove"] if proving else []), *solvers
+        )
         kept = store if evidence is None else None
         found = question.ask(kept, timeout or _SEARCHED, ask, whole=_is_whole, improvable=True)
     text = json.dumps(found.to_json(), indent=2) if as_json else told(found, verbose)
@@ -82,7 +88,13 @@ def max_difference(
 
 
 def _asked(
-    left: Instruction, right: Instruction, where: tuple[str, ...], proving: bool, timeout: float | None
+    left: Instruction,
+    right: Instruction,
+    where: tuple[str, ...],
+    proving: bool,
+    timeout: float | None,
+    memory: int,
+    solvers: tuple[str, ...],
 ) -> Apart:
     from mmaformal.queries.find_difference import IncomparableError
     from mmaformal.queries.max_difference import max_difference as query
@@ -93,9 +105,10 @@ def _asked(
                 left,
                 right,
                 where=where,
-                seconds=timeout or _SEARCHED,
-                prove=proving,
-                timeout=timeout or 600.0,
+                prove=proving and (timeout or True),
+                timeout=timeout or _SEARCHED,
+                memory=memory,
+                solver=solvers or None,
                 progress=status.show,
             )
     except IncomparableError as error:

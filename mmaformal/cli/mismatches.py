@@ -92,7 +92,7 @@ def _asked(
     changes: tuple[options.Change, ...],
     timeout: float,
 ) -> Mismatches:
-    from mmaformal.queries.mismatches import explain_mismatches
+    from mmaformal.queries.mismatches import mismatches
     from mmaformal.recordings.check import NotModelledError
     from mmaformal.recordings.read import read
 
@@ -105,7 +105,7 @@ def _asked(
             except (TypeError, ValueError) as error:
                 raise UsageError(str(error)) from None
         try:
-            return explain_mismatches(recording, model, timeout=timeout, progress=status.show)
+            return mismatches(recording, model, timeout=timeout, progress=status.show)
         except NotModelledError as error:
             raise UsageError(f"{error}: `mmaformal diagnose` needs no model") from None
 

@@ -65,8 +65,8 @@ def narrow_range(
     as_json: bool,
     table: str | None,
 ) -> int:
-    """Errors of products in narrow-range formats: Figures 5.1 and 5.2 of the paper, or those of any formats, measured;
-    or its Theorems 3.1 and 4.1, proved.
+    """Measure errors of products in narrow-range formats, Figures 5.1 and 5.2 of the paper or those of any formats; or
+    prove its Theorems 3.1 and 4.1.
 
     A run that was interrupted goes on where it was: rows are kept in DIR/figure-….jsonl. Beside it are written a
     table, .md, and the figure, .png.

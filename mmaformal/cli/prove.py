@@ -160,7 +160,7 @@ def _asked(
     from mmaformal.solver.asking import watching
 
     with Status(f"{name}: starting") as status, watching(status.show, status.found):
-        return PROPERTIES[name].prove(instruction, timeout=timeout, backends=solvers or None, memory=memory)
+        return PROPERTIES[name].prove(instruction, timeout=timeout, memory=memory, solver=solvers or None)
 
 
 def _about(

@@ -94,7 +94,12 @@ class _Shape(options.Kind):
     help="Of the product (default 64,1024,64).",
 )
 @click.option(
-    "--threads", type=click.IntRange(1, 1024), metavar="N", help="Of the library (default: as it is set)."
+    "--jobs",
+    cls=options.Renamed,
+    old=["--threads"],
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Threads of the library (default: as it is set).",
 )
 @click.option(
     "--by-columns", type=click.Choice(["a", "b", "ab"]), help="Which matrices are stored column by column."
@@ -114,7 +119,7 @@ def record(
     library: str | None,
     kind: str | None,
     shape: tuple[int, int, int],
-    threads: int | None,
+    jobs: int | None,
     by_columns: str | None,
     device: str,
     as_json: bool,
@@ -142,7 +147,7 @@ def record(
             _required(out),
             type=kind,
             shape=shape,
-            threads=threads,
+            jobs=jobs,
             device=device,
             seed=seed,
             **layouts,
@@ -162,7 +167,7 @@ def record(
             rows=rows,
             seed=seed,
             compiler=compiler,
-            progress=lambda done: status.show(f"{instruction.label}: {done:,} of {rows:,} rows"),
+            progress=lambda line: status.show(f"{instruction.label}: {line}"),
         )
     return _told(found, as_json)
 

@@ -26,7 +26,7 @@ def show(
     changes: tuple[options.Change, ...],
     as_json: bool,
 ) -> int:
-    """A model in words, each parameter with what it means and its source.
+    """Show a model in words, each parameter with what it means and its source.
 
     INSTRUCTION may be the beginning of a name, a pattern ('QGMMA*') or a type (fp8); where that means several, they are
     listed; without one, all of ARCH are. `mmaformal show datapath` and `show emulation` say what can be spelled.

@@ -60,6 +60,8 @@ def _parameters(words: tuple[str, ...]) -> dict[str, int]:
     help="Only run the design on the rows of a recording (Verilator, else Icarus), and compare; repeatable.",
 )
 @options.timeout(600.0, "in all")
+@options.memory(4096)
+@options.solver
 @options.evidence
 @options.json
 def signoff(
@@ -71,6 +73,8 @@ def signoff(
     parameters: tuple[str, ...],
     recordings: tuple[Path, ...],
     timeout: float,
+    memory: int,
+    solvers: tuple[str, ...],
     evidence: Path | None,
     no_cache: bool,
     as_json: bool,
@@ -91,9 +95,17 @@ def signoff(
         if recordings:
             return _simulated(design, instruction, recordings, timeout, as_json)
         with options.remembering(evidence, no_cache) as store:
-            return _signed(design, instruction, store if evidence is None else None, timeout, as_json)
+            limits = _Limits(timeout, memory, solvers)
+            return _signed(design, instruction, store if evidence is None else None, limits, as_json)
     except (HardwareError, RecordingError) as error:
         raise UsageError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class _Limits:
+    timeout: float
+    memory: int
+    solvers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -130,7 +142,7 @@ def _program(name: str) -> str:
 
 
 def _signed(
-    design: _Design, instruction: Instruction, store: EvidenceStore | None, timeout: float, as_json: bool
+    design: _Design, instruction: Instruction, store: EvidenceStore | None, limits: _Limits, as_json: bool
 ) -> int:
     from mmaformal.queries.signoff import signoff as sign
 
@@ -142,13 +154,15 @@ def _signed(
                 top=design.top,
                 defines=design.defines,
                 parameters=design.parameters,
-                timeout=timeout,
+                timeout=limits.timeout,
+                memory=limits.memory,
+                solver=limits.solvers or None,
                 progress=status.show,
             )
 
     words = design.words
-    question = Question("signoff", (instruction,), *(words or ()))
-    answer = question.ask(store if words is not None else None, timeout, ask)
+    question = Question("signoff", (instruction,), *(words or ()), *limits.solvers)
+    answer = question.ask(store if words is not None else None, limits.timeout, ask)
     text = json.dumps(answer.to_json(), indent=2) if as_json else told(answer, False)
     return answered(text, _STATUS[answer.verdict])
 

@@ -58,7 +58,13 @@ def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
 @click.option("--k", "groups", callback=_numbers, metavar="N,…", help="Group sizes (default 2,4,8,16,32).")
 @click.option("--frac-bits", callback=_numbers, metavar="N,…", help="Fractional bits (default 8,12,…,28,40).")
 @click.option(
-    "--a", "fmt", default="bf16", metavar="FORMAT", help="Of a and b (default bf16, as the paper has it)."
+    "--a-format",
+    "fmt",
+    cls=options.Renamed,
+    old=["--a"],
+    default="bf16",
+    metavar="FORMAT",
+    help="Of a and b (default bf16, as the paper has it).",
 )
 @click.option(
     "--cut",
@@ -88,7 +94,7 @@ def sizes(
     as_json: bool,
     table: str | None,
 ) -> int:
-    """How large datapaths are: gates and depth after generic synthesis, over group size and fractional bits.
+    """Measure how large datapaths are: gates and depth after generic synthesis, over group size and fractional bits.
 
     KIND is mul_add, fma, fda or sda of the design space (`mmaformal show datapath`; default: all four), one of its
     datapaths spelled out, or 'ARCH INSTRUCTION'. Each is written as a module and mapped by yosys to gates of two

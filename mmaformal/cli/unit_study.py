@@ -29,7 +29,15 @@ KINDS = ("fda", "sda")
     metavar="DIR",
     help="Where rows, table and figure go, and where rows of an earlier run are (default: here).",
 )
-@click.option("--a", "factors", default="fp16", metavar="FORMAT", help="Of a and b (default fp16).")
+@click.option(
+    "--a-format",
+    "factors",
+    cls=options.Renamed,
+    old=["--a"],
+    default="fp16",
+    metavar="FORMAT",
+    help="Of a and b (default fp16).",
+)
 @click.option("--rho", default="RNE-FP32", metavar="ρ", help="Conversion of the sum (default RNE-FP32).")
 @click.option("--cut", type=click.Choice(("RZ", "RO")), default="RZ", help="At the alignment (default RZ).")
 @click.option("--samples", type=click.IntRange(2, 10**6), default=10_000, help="Of each K (default 10000).")
@@ -57,7 +65,7 @@ def unit_study(
     as_json: bool,
     table: str | None,
 ) -> int:
-    """Error statistics of fused and separated dot-adds over FracBits and K, as TensorGauge's Fig. 6; and from which
+    """Measure errors of fused and separated dot-adds over FracBits and K, as TensorGauge's Fig. 6; and from which
     FracBits on the error of alignment is below half a last place of the sum, proved.
 
     Samples are normal numbers, the exact result is exact.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
@@ -12,7 +11,6 @@ from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, UsageError, answered, printed
 
 _FORMATS = ("sv", "btor2", "aiger")
-_SUFFIXES = {".btor2": "btor2", ".btor": "btor2", ".aig": "aiger", ".aiger": "aiger"}
 
 
 @click.command()
@@ -47,26 +45,16 @@ def verilog(
 
     Exit status: 0, or 2 for wrong use.
     """
-    from mmaformal.hardware.btor2 import btor2
-    from mmaformal.hardware.module import HardwareError, model_of
-    from mmaformal.hardware.verilog import systemverilog
-    from mmaformal.hardware.yosys import write_aiger
+    from mmaformal.hardware.module import HardwareError
+    from mmaformal.hardware.verilog import verilog
 
-    kind = kind or _SUFFIXES.get(out.suffix.lower() if out is not None else "", "sv")
     instruction = options.instruction_of(arch, name, changes, chain)
-    called = module_name or re.sub(r"\W+", "_", f"{instruction.architecture}_{instruction.name}").lower()
-    about = f"{instruction.label}: {instruction.spec.types}, K={instruction.k}, {instruction.parameters.describe()}"
+    if out is None and kind == "aiger":
+        raise UsageError("AIGER is binary: --out says where to write it")
     try:
-        module = model_of(instruction.spec, called)
-        if kind == "aiger":
-            if out is None:
-                raise UsageError("AIGER is binary: --out says where to write it")
-            write_aiger(systemverilog(module), called, out)
-            return answered(f"{out}: {about}", SETTLED)
-        text = btor2(module) if kind == "btor2" else systemverilog(module, about)
+        found = verilog(instruction, out, format=kind, name=module_name)
     except HardwareError as error:
         raise UsageError(str(error)) from None
     if out is None:
-        return printed(text.rstrip("\n"), SETTLED)
-    out.write_text(text, encoding="utf-8")
-    return answered(f"{out}: {about}", SETTLED)
+        return printed(found.text.rstrip("\n"), SETTLED)
+    return answered(found.summary, SETTLED)

@@ -1,7 +1,7 @@
 """An answer is about both encodings: what was proved of the SMT wing's terms is proved of the executable wing too.
 
 Properties and differences are settled on terms of the SMT wing.  `Holds` and `Equal` are said of an instruction, not of
-one way to write it down, so they rest on `prove_encodings` as well, for every specification that the answer is about:
+one way to write it down, so they rest on `verify` as well, for every specification that the answer is about:
 its obligations become the answer's.  Those that the store of evidence has are not asked again.
 """
 
@@ -39,7 +39,7 @@ def _encodings() -> tuple[object, ...]:
 
 
 def _proof(instruction: Instruction, asker: Asker) -> Answer:
-    """The answer of `prove_encodings`, from memory if it was `Holds`."""
+    """The answer of `verify`, from memory if it was `Holds`."""
     now = _encodings()
     before, proof = _PROVED.get(instruction.spec, ((), None))
     if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import z3
 
 from mmaformal.hardware.module import HardwareError, Module
-from mmaformal.hardware.verilog import operations
+from mmaformal.hardware.systemverilog import operations
 
 #: Operations that are one of BTOR2's, whose operands are bit-vectors; a Boolean is one bit.
 _WRITTEN = {

@@ -11,16 +11,21 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import datapaths
-from mmaformal.display import ShortRepr
+from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import Progress, caller
+from mmaformal.display import ShortRepr, counted
 from mmaformal.hardware.module import HardwareError, model_of
-from mmaformal.hardware.verilog import systemverilog
+from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.yosys import size_of
 from mmaformal.instruction import Instruction
+from mmaformal.result import Result
+from mmaformal.solver.pool import processes
 
 #: Organisations that are compared; of the first two one unit is measured, of which a group is a chain.
 KINDS = ("mul_add", "fma", "fda", "sda")
@@ -46,6 +51,75 @@ class Row(ShortRepr):
     @property
     def per_product(self) -> float:
         return self.cells / self.k
+
+
+@dataclass(frozen=True, repr=False)
+class Sizes(Result):
+    """The sizes of datapaths, in the order in which they were asked for."""
+
+    measured: tuple[Row, ...]
+
+    @property
+    def verdict(self) -> str:
+        """`measured`, always."""
+        return "measured"
+
+    @property
+    def summary(self) -> str:
+        """Returns how many datapaths were measured."""
+        return f"{counted(len(self.measured), 'datapath')} measured"
+
+    def rows(self) -> list[dict[str, object]]:
+        """Returns a dict of plain values for each datapath."""
+        return [{**asdict(row), "per_product": row.per_product} for row in self.measured]
+
+    def to_json(self) -> list[dict[str, object]]:
+        """Returns plain values, for each datapath."""
+        return [asdict(row) for row in self.measured]
+
+    def __str__(self) -> str:
+        return table(self.measured)
+
+
+def sizes(
+    kinds: str | Instruction | Iterable[str | Instruction] = KINDS,
+    *,
+    k: Sequence[int] = GROUPS,
+    frac_bits: Sequence[int] = FRAC_BITS,
+    a_format: str = "bf16",
+    cut: str = "RZ",
+    path: str | Path | None = None,
+    jobs: int = 1,
+    timeout: float = 900.0,
+    progress: Progress | None = None,
+) -> Sizes:
+    """Measure how large datapaths are: gates and depth after generic synthesis by yosys.
+
+    kinds: names of `KINDS`, each over the group sizes `k` and the fractional bits `frac_bits`, of a and b in `a_format`
+    and aligned by `cut`; datapaths spelled out, "fda(k=16,frac_bits=20)"; instructions, or their names.  path: a file
+    to which rows are added, and whose rows are taken.  jobs: worker processes; with several, a script needs the guard
+    `if __name__ == "__main__"`.  timeout: seconds for each.  progress: called with a line of text for each.
+
+    Raises ValueError for what is no datapath, HardwareError without yosys, or when the time is up.
+    """
+    caller(progress)
+    chosen: list[Instruction] = []
+    for kind in [kinds] if isinstance(kinds, str | Instruction) else kinds:
+        if isinstance(kind, Instruction):
+            chosen.append(kind)
+        elif "(" in kind and " " not in kind.partition("(")[0].strip():
+            chosen.append(datapaths.named(kind))
+        elif " " in kind.strip():
+            chosen.append(instruction_meant(kind))
+        else:
+            chosen += points([kind], k, frac_bits, a_format, cut)
+    found: dict[str, Row] = {}
+    with processes(jobs) if jobs > 1 else nullcontext() as executor:
+        for row in measure(chosen, None if path is None else Path(path), executor, timeout):
+            found[row.datapath] = row
+            if progress is not None:
+                progress(f"{row.datapath}: {row.cells:,} gates, {row.depth:,} deep")
+    return Sizes(tuple(found[name] for name in dict.fromkeys(map(name_of, chosen))))
 
 
 def points(
@@ -200,4 +274,4 @@ def _by_bits(rows: Sequence[Row]) -> str:
     return "\n".join(told)
 
 
-__all__ = ["Row", "measure", "measure_one", "name_of", "points", "table"]
+__all__ = ["Row", "Sizes", "measure", "measure_one", "name_of", "points", "sizes", "table"]

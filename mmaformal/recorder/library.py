@@ -27,6 +27,7 @@ from mmaformal.recorder.rows import check_seed
 from mmaformal.recordings.layouts.npz import Column, write_archive
 from mmaformal.recordings.products import RecordedProduct, read_product
 from mmaformal.recordings.write import replacing
+from mmaformal.renamed import keywords
 from mmaformal.version import __version__
 
 Words = NDArray[Any]
@@ -61,13 +62,14 @@ class Call(ShortRepr):
             raise ValueError(f"threads is {self.threads}; 1 to 1024 make sense")
 
 
+@keywords(threads="jobs")
 def record_product(
     library: str,
     path: str | Path,
     *,
     type: str | None = None,
     shape: tuple[int, int, int] = (64, 1024, 64),
-    threads: int | None = None,
+    jobs: int | None = None,
     a_layout: str = LAYOUTS[0],
     b_layout: str = LAYOUTS[0],
     device: str = "cpu",
@@ -76,7 +78,7 @@ def record_product(
     """Record A·B as a library computes it, as an `.npz` (`mmaformal/recordings/products.py` has the layout).
 
     library: torch or numpy.  type: of A, B and D: bf16, fp16, fp32 or fp64; bf16 of torch and fp32 of numpy if it is
-    not given.  device: cpu, or what torch calls a GPU.
+    not given.  jobs: threads of the library.  device: cpu, or what torch calls a GPU.
     Of a larger D, 24 rows and columns are kept.  Raises RecorderError, one line, for what is missing.
     """
     if library not in LIBRARIES:
@@ -85,7 +87,7 @@ def record_product(
         type = _USUAL[library]
     if type not in FORMATS or FORMATS[type] not in _TYPES:
         raise RecorderError(f"products are recorded of {', '.join(map(str, _TYPES))}, not of {type!r}")
-    call = Call(FORMATS[type], shape, threads, a_layout, b_layout, device)
+    call = Call(FORMATS[type], shape, jobs, a_layout, b_layout, device)
     call.check()
     check_seed(seed)
     path = Path(path)
@@ -101,7 +103,7 @@ def record_product(
         "cpu": processor(),
         **told,
         "shape": list(call.shape),
-        "threads": threads,
+        "threads": jobs,
         "a_layout": a_layout,
         "b_layout": b_layout,
         **{f"{name}_format": str(call.fmt) for name in "abd"},

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.intrinsics import unit_of
 from mmaformal.recorder import amd, nvidia, processors
-from mmaformal.recorder.program import Program, Progress, RecorderError, execute
+from mmaformal.recorder.program import Program, RecorderError, execute
 from mmaformal.recorder.rows import Layout, Outputs, check_request, read_outputs, stream
 from mmaformal.recorder.writing import write
 from mmaformal.recordings.layouts import layout_of, saver
@@ -36,7 +37,7 @@ def record(
     """Record what this machine's own unit gives for random cases (`mmaformal.recorder.rows.stream`), as an `.npz`.
 
     instruction: one of the tables, or its name, "sapphire_rapids VDPBF16PS".  compiler: in place of those that are
-    looked for; with options, if need be.
+    looked for; with options, if need be.  progress: called with a line of text as rows are done.
     The file appears when it is whole.  Raises RecorderError, a ValueError of one line, for what is missing: a program,
     a compiler, the unit.
     """
@@ -47,7 +48,8 @@ def record(
     layout = Layout(instruction)
     with tempfile.TemporaryDirectory(prefix="mmaformal-") as folder:
         outputs = Path(folder, "rows")
-        execute(program, stream(instruction, rows, seed), layout.dtype.itemsize, outputs, progress)
+        say = None if progress is None else lambda done: progress(f"{done:,} of {rows:,} rows")
+        execute(program, stream(instruction, rows, seed), layout.dtype.itemsize, outputs, say)
         return _write(read_outputs(outputs), path, {"emulator": processors.emulator(program)})
 
 

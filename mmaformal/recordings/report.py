@@ -90,7 +90,7 @@ def check(
     instruction: str | None = None,
     replace: Mapping[str, object] | None = None,
 ) -> Checks:
-    """Recorded hardware outputs against the models: `check("recordings/*.npz")`.
+    """Check recorded hardware outputs against the models: `check("recordings/*.npz")`.
 
     `paths`: a file, a folder (its recordings), a pattern as a shell has them, or several of these.  The other arguments
     are those of `mmaformal.recordings.check_file`: names in place of the recorded ones, parameters to change.  What is

@@ -5,7 +5,7 @@ while the question is the same text.  Several processes may use one file at once
 next question is asked; so what is killed can be taken up again, and repeats nothing that it had finished.
 
     with EvidenceStore("evidence.db") as store, recording(store):
-        prove_encodings(hopper["HMMA.16816.F32"])     # asks only what the file does not have
+        verify(hopper["HMMA.16816.F32"])     # asks only what the file does not have
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class Portfolio:
         unknown = [repr(b) for b in wanted if b not in _DISTRIBUTIONS]
         if unknown or not wanted:
             raise ValueError(
-                f"backends are {', '.join(_DISTRIBUTIONS)}, not {', '.join(unknown) or 'none of them'}"
+                f"solvers are {', '.join(_DISTRIBUTIONS)}, not {', '.join(unknown) or 'none of them'}"
             )
         if memory <= 0:
             raise ValueError(f"memory is a number of megabytes above 0, not {memory}")

@@ -1,7 +1,7 @@
 """Whether rounding is what error analysis takes it for: fl(x) = x(1 + δ) + η, |δ| ≤ u, |η| ≤ g_min, δη = 0.
 
-    from mmaformal.studies.roundoff import prove_rounding_model
-    print(prove_rounding_model("e4m3"))
+    from mmaformal.studies.roundoff import roundoff
+    print(roundoff("e4m3"))
 
 Of all real numbers x within the range of a format, argued in `facts/rounding_model`.  `mmaformal roundoff` is the
 command.
@@ -9,38 +9,46 @@ command.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from mmaformal.analysis.arithmetic import Arithmetic
+from mmaformal.checked import Progress, caller
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS, Format, hex_float
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, prove
+from mmaformal.renamed import keywords, names
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.witness import WitnessError
 
 #: The formats that numbers are rounded to: all but those without a sign.
 NAMES = tuple(name for name, fmt in FORMATS.items() if fmt.signed and fmt.has_zero)
 
 
-def prove_rounding_model(
+@keywords(backends="solver")
+def roundoff(
     fmt: Format | str,
     *,
     subnormals: bool = True,
     nearest: bool = True,
     timeout: float = 60.0,
-    backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """`Holds` or `Unknown`; to `nearest`, ties to even, or toward zero.  `timeout` in seconds.
+    """Prove what rounding to a format costs; to `nearest`, ties to even, or toward zero.  Returns `Holds` or `Unknown`.
 
-    Raises ValueError for a format without a sign or zero, NoSolverError if no solver of `backends` is installed.
+    `timeout` in seconds; `memory`, `solver`, `progress` and `cache` are as `mmaformal.prove` has them.
+
+    Raises ValueError for a format without a sign or zero, NoSolverError if there is no solver.
     """
-    with Relay(backends, memory) as portfolio:
+    caller(progress)
+    with session(solver, memory, cache) as portfolio, watching(progress):
         return of_format(
             Format.named(fmt), portfolio, subnormals=subnormals, nearest=nearest, timeout=timeout
         )
@@ -49,7 +57,7 @@ def prove_rounding_model(
 def of_format(
     fmt: Format, portfolio: Portfolio, *, subnormals: bool = True, nearest: bool = True, timeout: float = 60.0
 ) -> Answer:
-    """The same with solvers that are there."""
+    """Returns what `roundoff` does, from solvers that are there."""
     if not (fmt.signed and fmt.has_zero):
         raise ValueError(f"nothing is rounded to {fmt.name}: it has no sign; {', '.join(NAMES)} have one")
     u, g_min = _constants(fmt, subnormals)
@@ -99,3 +107,6 @@ def _reached(fmt: Format, subnormals: bool) -> tuple[str, ...]:
         if (arithmetic.fl(above), arithmetic.fl(g_min)) != (f_min, Fraction(0)):
             raise WitnessError(f"{arithmetic} does not round {above} and {g_min} down")
     return tuple(notes)
+
+
+__getattr__ = names(__name__, prove_rounding_model="roundoff")

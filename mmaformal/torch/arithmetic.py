@@ -32,11 +32,11 @@ class Arithmetic(ShortRepr):
     scaling: Scaling  #: `quantise` says which there are
     backward: Backward = "full"  #: of torch, on operands as they were given; or through the same arithmetic
     division: Division = field(default_factory=Division)  #: `matmul`'s
-    threads: int | None = None  #: None: as many as this process may use processors, where it pays
+    jobs: int | None = None  #: None: as many as this process may use processors, where it pays
     key: str = field(init=False)  #: a text that equal arithmetics share, by which operators know this one
 
     def __post_init__(self) -> None:
-        told = [identity(self.instruction.spec), self.scaling, self.backward, str(self.threads)]
+        told = [identity(self.instruction.spec), self.scaling, self.backward, str(self.jobs)]
         told += [f"{name}={value!r}" for name, value in sorted(dict(self.division).items())]
         digest = hashlib.sha256(" ".join(told).encode()).hexdigest()[:16]
         object.__setattr__(self, "key", f"{self.instruction.label} {digest}")
@@ -49,12 +49,12 @@ class Arithmetic(ShortRepr):
         *,
         scaling: str | None = None,
         backward: str = "full",
-        threads: int | None = None,
+        jobs: int | None = None,
         **division: object,
     ) -> Arithmetic:
         """Raises as `Arithmetic`; `division` is what `matmul` takes: `promote_every`, `split_k`, `order`, …"""
         if isinstance(instruction, Arithmetic):
-            if scaling is not None or backward != "full" or threads is not None or division:
+            if scaling is not None or backward != "full" or jobs is not None or division:
                 raise TypeError("options are of an instruction; an Arithmetic has its own")
             return instruction
         instruction = instruction_meant(instruction)
@@ -63,8 +63,8 @@ class Arithmetic(ShortRepr):
         unknown = [name for name in division if name not in DIVISIONS]
         if unknown:
             raise TypeError(f"no {unknown[0]}; matmul's are {', '.join(DIVISIONS)}")
-        if threads is not None and integer(threads, "threads") < 1:
-            raise ValueError(f"threads is {threads}; it counts from 1")
+        if jobs is not None and integer(jobs, "jobs") < 1:
+            raise ValueError(f"jobs is {jobs}; it counts from 1")
         once = instruction.c_format != instruction.d_format and division.get("promote_every") != 1
         if once:
             raise ValueError(
@@ -73,7 +73,7 @@ class Arithmetic(ShortRepr):
             )
         own = Division(**{name: value for name, value in division.items() if value is not None})  # type: ignore[typeddict-item]
         wanted: Backward = "through" if backward == "through" else "full"
-        return cls(instruction, scaling_of(instruction, scaling), wanted, own, threads)
+        return cls(instruction, scaling_of(instruction, scaling), wanted, own, jobs)
 
     @property
     def wide(self) -> bool:

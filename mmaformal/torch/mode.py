@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from mmaformal.display import csv_text, latex_text, written
 from mmaformal.instruction import Instruction
+from mmaformal.renamed import keywords
 from mmaformal.torch import checkpointing
 from mmaformal.torch.arithmetic import Arithmetic
 from mmaformal.torch.attention import BODIES
@@ -172,13 +173,14 @@ def _sees(mode: Mode | None) -> bool:
 checkpointing.install(checkpointing.Modes(_current, _sees, _Again, _like))
 
 
+@keywords(threads="jobs")
 def arithmetic(
     instruction: Instruction | Arithmetic | str | None,
     *,
     scaling: str | None = None,
     backward: str = "full",
     strict: bool = False,
-    threads: int | None = None,
+    jobs: int | None = None,
     **division: object,
 ) -> Mode:
     """A context in which the products of matrices that torch computes in this thread run through `instruction`.
@@ -191,12 +193,12 @@ def arithmetic(
     - `backward`: `"full"`, derivatives by torch from the operands as they were given, as if nothing had been rounded;
       or `"through"`, their products through the same arithmetic.
     - `strict`: raise NotImplementedError for what would be left to torch.
-    - `promote_every`, `split_k`, `stream_k`, `order`, `tile` and `threads`: as in `mmaformal.matmul`.
+    - `promote_every`, `split_k`, `stream_k`, `order`, `tile` and `jobs`: as in `mmaformal.matmul`.
 
     Raises TypeError, ValueError for what makes no sense together.  Within it, RuntimeError for tensors that are not
     dense, not floats or not in the processor's memory, NotImplementedError for functions that are refused.
     """
     if instruction is None:
         return Mode(None)
-    own = Arithmetic.of(instruction, scaling=scaling, backward=backward, threads=threads, **division)
+    own = Arithmetic.of(instruction, scaling=scaling, backward=backward, jobs=jobs, **division)
     return Mode(own, strict)

@@ -201,8 +201,8 @@ def _part(x: Quantised, rows: slice) -> Quantised:
 def _gemm(a: Quantised, b: Quantised, arithmetic: Arithmetic) -> NDArray[np.unsignedinteger]:
     """Codes of a · bᵀ."""
     i, (m, k), n = arithmetic.instruction, a.codes.shape, len(b.codes)
-    threads = 1 if m * n * k < _ALONE else arithmetic.threads
-    own = Division(**arithmetic.division, threads=threads, progress=False)
+    jobs = 1 if m * n * k < _ALONE else arithmetic.jobs
+    own = Division(**arithmetic.division, jobs=jobs, progress=False)
     scale_b = None if b.scales is None else np.ascontiguousarray(b.scales.T)
     d: NDArray[np.unsignedinteger] = gemm(
         a.codes, b.codes.T, instruction=i, scale_a=a.scales, scale_b=scale_b, **own

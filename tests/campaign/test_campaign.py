@@ -28,7 +28,7 @@ from mmaformal.campaign import Campaign, checked
 from mmaformal.cli import main, verification
 from mmaformal.encodings.executable import stages
 from mmaformal.facts.protocol import Facts
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver import pool
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.evidence import EvidenceError, EvidenceStore, Record, digest, recording
@@ -240,7 +240,7 @@ def test_a_contradiction_between_solvers_settles_nothing(
     with EvidenceStore(known) as store:
         assert {r.verdict for r in store.records() if r.sha256 == first.sha256} == {"sat", "unsat"}
     with EvidenceStore(known) as store, recording(store):
-        assert isinstance(prove_encodings(SMALL, timeout=3), Unknown)
+        assert isinstance(verify(SMALL, timeout=3), Unknown)
 
 
 def test_what_was_satisfiable_once_is_not_proved_by_asking_again(known: Path, tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_ways_are_found_where_few_of_many_are_possible() -> None:
 @pytest.mark.parametrize("backend", ["z3", "bitwuzla"])
 def test_whichever_solver_answers_the_case_is_the_same(backend: str) -> None:
     one = Instruction("X", "test", 16, 8, DotAdd(2, e2m1, e2m1, fp32, fp32, Fda(3, 2, RNE_FP32, -60)))
-    answer = find_difference(one, one.replace(F=4), where="c=0x40000000", backends=[backend])
+    answer = find_difference(one, one.replace(F=4), where="c=0x40000000", solver=[backend])
     assert isinstance(answer, Different)
     assert answer.minimality[-1] == "first in order of place and code: proved minimal"
     found = Codes(tuple(answer.witness.a.tolist()), tuple(answer.witness.b.tolist()), int(answer.witness.c))

@@ -14,7 +14,7 @@ from mmaformal.cases.run import both_results
 from mmaformal.explain import explain_case
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Different, Equal, Holds
 
 HALF = SHARED / "processors" / "emr_vfmadd231ph.npz"
@@ -81,7 +81,7 @@ def test_a_chain_is_told_step_by_step() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_encodings_are_equal(name: str) -> None:
-    assert isinstance(prove_encodings(apple_amx[name], timeout=600.0), Holds)
+    assert isinstance(verify(apple_amx[name], timeout=600.0), Holds)
 
 
 @pytest.mark.slow

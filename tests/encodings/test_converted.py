@@ -17,7 +17,7 @@ from mmaformal.cuda_programs import cuda_program
 from mmaformal.explain import explain_case
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp32
 from mmaformal.queries.find_difference import IncomparableError
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.witness import Witness
 
 HMMA = hopper["HMMA.1688.F32"]
@@ -129,7 +129,7 @@ def test_fp8_of_one_unit_differs_from_fp16_of_another() -> None:
 
 @pytest.mark.slow
 def test_both_encodings_of_a_conversion_are_equal() -> None:
-    assert isinstance(prove_encodings(converted(HMMA, a="e4m3", b="e5m2")), Holds)
+    assert isinstance(verify(converted(HMMA, a="e4m3", b="e5m2")), Holds)
 
 
 def test_a_subnormal_of_fp8_is_normal_in_fp16_and_loses_less() -> None:

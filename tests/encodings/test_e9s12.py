@@ -22,7 +22,7 @@ from mmaformal.facts.equality import argue
 from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Fails, Holds
 
 
@@ -133,7 +133,7 @@ def test_compiled_rows(instruction: Instruction) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("instruction", list(e9s12), ids=lambda i: i.name)
 def test_both_wings_are_proved_equal(instruction: Instruction) -> None:
-    assert isinstance(prove_encodings(instruction, timeout=600.0), Holds)
+    assert isinstance(verify(instruction, timeout=600.0), Holds)
 
 
 def broken_unpack(x: object, fmt: Format, subnormal: int = 1) -> Sequence[object]:
@@ -161,4 +161,4 @@ def test_a_break_of_one_wing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_break_has_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executable, "unpack", broken_unpack)
-    assert isinstance(prove_encodings(e9s12["DP1A.FP32"], timeout=60.0), Fails)
+    assert isinstance(verify(e9s12["DP1A.FP32"], timeout=60.0), Fails)

@@ -27,7 +27,7 @@ from mmaformal.kernels import kernel_for, rows
 from mmaformal.kernels.plain import PlainKernel
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Equal, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
@@ -278,14 +278,12 @@ def test_what_is_no_program_is_refused() -> None:
     ],
 )
 def test_both_encodings_are_proved_equal(name: str) -> None:
-    assert isinstance(prove_encodings(emulation[name], timeout=120), Holds)
+    assert isinstance(verify(emulation[name], timeout=120), Holds)
 
 
 def test_a_total_that_is_forgotten_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smt_emulated, "add", lambda x, y, rho, nan: ieee.add(y, y, rho, nan))
-    assert isinstance(
-        prove_encodings(emulation["promoted(datapath fda(k=2,frac_bits=9), k=4)"], timeout=60), Fails
-    )
+    assert isinstance(verify(emulation["promoted(datapath fda(k=2,frac_bits=9), k=4)"], timeout=60), Fails)
 
 
 @pytest.mark.slow
@@ -295,7 +293,7 @@ def test_a_broken_program_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         smt_emulated, "rescale", lambda code, fmt, rho, shift=0: whole(code, fmt, rho, max(shift, 0))
     )
-    assert isinstance(prove_encodings(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60), Fails)
+    assert isinstance(verify(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60), Fails)
 
 
 @pytest.mark.slow
@@ -307,7 +305,7 @@ def test_a_broken_rounding_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> Non
         return z3.LShR(x, ieee.resize(n, x.size())) if n.size() < 10 and x.size() == 26 else shifted(x, n)
 
     monkeypatch.setattr(ieee, "sticky_shift_right", cut)
-    answer = prove_encodings(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60)
+    answer = verify(emulation["ootomo(datapath fda(k=2,frac_bits=9))"], timeout=60)
     assert isinstance(answer, (Fails, Unknown))  # a solver has to find the input: the time may not suffice
     assert "words of equal codes are equal does not hold" in answer.why
 

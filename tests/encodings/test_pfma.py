@@ -22,7 +22,7 @@ from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.properties import prove
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.recordings import read
 from mmaformal.solver.answers import Fails, Holds, Unknown
 
@@ -111,12 +111,12 @@ def test_tiny_is_what_is_below_the_least_normal_number(tiny: str, wanted: list[i
 
 @pytest.mark.slow
 def test_a_unit_that_flushes_what_is_tiny_before_rounding_is_proved_too() -> None:
-    assert isinstance(prove_encodings(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE")), Holds)
+    assert isinstance(verify(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE")), Holds)
 
 
 def test_the_proof_needs_both_encodings_to_flush_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ffma, "tiny_before", lambda spec: False)
-    found = prove_encodings(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE"), timeout=10)
+    found = verify(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE"), timeout=10)
     assert isinstance(found, Fails | Unknown)
 
 
@@ -170,7 +170,7 @@ def test_other_types_and_odd_steps_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("K", range(2, 34, 2))
 def test_both_encodings_are_proved_equal(K: int) -> None:
-    assert isinstance(prove_encodings(unit(K), timeout=600), Holds)
+    assert isinstance(verify(unit(K), timeout=600), Holds)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mmaformal.cases.run import both_results
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import prove
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.recordings import read
 from mmaformal.solver.answers import Fails, Holds
 
@@ -177,7 +177,7 @@ def test_a_tile_is_configured_for_fewer_products() -> None:
     "i", [HALF, VDP, *(pytest.param(i, marks=pytest.mark.slow) for i in (DOT, MATRIX))], ids=str
 )
 def test_both_encodings_are_proved_equal(i: Instruction) -> None:
-    assert isinstance(prove_encodings(i, timeout=600), Holds)
+    assert isinstance(verify(i, timeout=600), Holds)
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_both_encodings_are_proved_equal(i: Instruction) -> None:
     ids=str,
 )  # fmt: skip
 def test_both_encodings_of_others_of_their_kind_are_proved_equal(i: Instruction) -> None:
-    assert isinstance(prove_encodings(i, timeout=600), Holds)
+    assert isinstance(verify(i, timeout=600), Holds)
 
 
 #: of order-independence, … (queries/properties.py), which hold; of each unit

@@ -21,7 +21,7 @@ from mmaformal.facts.both_encodings import proved_for
 from mmaformal.formats import e5m2, fp16, fp32, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 
 #: products 0, 2, then 1, 3, then 4, 6, …
 ORDER = (0, 2, 1, 3)
@@ -76,7 +76,7 @@ def test_the_gemm_takes_products_in_that_order() -> None:
 
 
 def test_the_encodings_are_proved_equal() -> None:
-    answer = prove_encodings(unit(SMALL))
+    answer = verify(unit(SMALL))
     assert isinstance(answer, Holds), answer
 
 
@@ -87,7 +87,7 @@ def test_an_encoding_that_takes_them_otherwise_is_found(monkeypatch: pytest.Monk
     given = executable.dot_add
     chains.check_order(SMALL)
     monkeypatch.setattr(executable, "dot_add", wrong)
-    assert isinstance(prove_encodings(unit(SMALL)), Fails)
+    assert isinstance(verify(unit(SMALL)), Fails)
     with pytest.raises((ArgumentError, NameError, AttributeError)):
         chains.check_order(SMALL)
 

@@ -16,7 +16,7 @@ from mmaformal.algorithms import Conversion, DotAdd, Rounding
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import both_results
 from mmaformal.formats import Format, bf16, e5m2, fp16, fp32
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Holds
 
 
@@ -106,14 +106,14 @@ def test_overflow_is_what_is_rounded_to_the_next_binade(rounding: Rounding) -> N
 @pytest.mark.parametrize("rounding", [Rounding.RU, Rounding.RO], ids=lambda r: r.name)
 def test_encodings_are_proved_equal(rounding: Rounding) -> None:
     i = hopper["QGMMA.64x8x32.F16.E4M3.E4M3"].replace(k=1, L=1, rho=rho_of(fp16, rounding))
-    assert isinstance(prove_encodings(i), Holds)
+    assert isinstance(verify(i), Holds)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounding", Rounding, ids=lambda r: r.name)
 @pytest.mark.parametrize("i", UNITS, ids=lambda i: i.label)
 def test_encodings_are_proved_equal_for_every_algorithm(i: Instruction, rounding: Rounding) -> None:
-    assert isinstance(prove_encodings(rounding_as(i, rounding)), Holds)
+    assert isinstance(verify(rounding_as(i, rounding)), Holds)
 
 
 def test_exact_arithmetic_rounds_by_the_definitions() -> None:

@@ -17,7 +17,7 @@ from mmaformal.facts.protocol import Facts, NoArgumentError
 from mmaformal.facts.registry import facts_of, found
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES, prove
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.tellers import teller_of
 
@@ -74,11 +74,11 @@ def test_equality_needs_no_argument_where_the_stages_are_known(
     for wing in (executable, smt):
         table: dict[str, Any] = wing._ALGORITHMS
         monkeypatch.setitem(table, "unheard", table["fda"])
-    assert isinstance(prove_encodings(unheard, timeout=60), Holds)
+    assert isinstance(verify(unheard, timeout=60), Holds)
 
 
 def test_equality_without_an_argument_is_unknown(unheard: Instruction) -> None:
-    answer = prove_encodings(unheard, timeout=20)
+    answer = verify(unheard, timeout=20)
     assert isinstance(answer, Unknown)
     assert "no argument for unheard: why both encodings agree" in answer.why
 

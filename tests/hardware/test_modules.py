@@ -16,7 +16,7 @@ from mmaformal import ARCHITECTURES, cli, hopper, volta
 from mmaformal.hardware.btor2 import btor2
 from mmaformal.hardware.module import HardwareError, Module, model_of, ports_of
 from mmaformal.hardware.read_btor2 import read_btor2
-from mmaformal.hardware.verilog import systemverilog
+from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.hardware.yosys import design, size_of, write_aiger
 from mmaformal.queries import signoff
 from mmaformal.queries.signoff import on_recording

@@ -14,7 +14,7 @@ from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.formats import e5m2, fp16
 from mmaformal.hardware.module import HardwareError, model_of
-from mmaformal.hardware.verilog import systemverilog
+from mmaformal.hardware.systemverilog import systemverilog
 from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.signoff import signoff
 from mmaformal.solver.answers import Fails, Holds, Unknown

@@ -99,10 +99,10 @@ def test_a_plain_loop_gives_the_same(i: Instruction, how: Any, K: int) -> None:
 @pytest.mark.parametrize("how", ORDERS)
 def test_threads_and_ranges_of_k_change_nothing(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, c = operands(90, 6, FDA)
-    whole = matmul(a, b, c, instruction=FDA, accumulation=how, threads=1)
+    whole = matmul(a, b, c, instruction=FDA, accumulation=how, jobs=1)
     monkeypatch.setattr("mmaformal.gemm._PLANES_K", 16)
     monkeypatch.setattr("mmaformal.accumulation._AT_ONCE", 200)
-    assert (matmul(a, b, c, instruction=FDA, accumulation=how, threads=3) == whole).all()
+    assert (matmul(a, b, c, instruction=FDA, accumulation=how, jobs=3) == whole).all()
 
 
 @pytest.mark.parametrize("how", ORDERS)

@@ -21,7 +21,7 @@ from mmaformal.encodings.smt import stages
 from mmaformal.formats import FORMATS, Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.listing import in_words
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Fails, Holds
 
 #: a point of each kind, with narrow formats and ways to cut
@@ -239,20 +239,18 @@ def test_matmul_takes_a_datapath(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["fda(k=2,frac_bits=8,a=e4m3,cut=RO)", "mul_add(k=1,a=e4m3,rho=RNE-FP16)"])
 def test_both_encodings_agree(text: str) -> None:
-    assert isinstance(prove_encodings(datapaths.named(text), timeout=60), Holds)
+    assert isinstance(verify(datapaths.named(text), timeout=60), Holds)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [each for each in POINTS if "fma" not in each])
 def test_both_encodings_of_every_point_agree(text: str) -> None:
-    assert isinstance(prove_encodings(datapaths.named(text), timeout=120), Holds)
+    assert isinstance(verify(datapaths.named(text), timeout=120), Holds)
 
 
 def test_a_proof_of_sticky_places_notices_a_wing_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "align_sticky", stages.align)
-    assert isinstance(
-        prove_encodings(datapaths.named("fda(k=2,frac_bits=8,a=e4m3,cut=RO)"), timeout=30), Fails
-    )
+    assert isinstance(verify(datapaths.named("fda(k=2,frac_bits=8,a=e4m3,cut=RO)"), timeout=30), Fails)
 
 
 def test_a_proof_of_muladd_notices_products_that_are_not_rounded_apart(
@@ -265,4 +263,4 @@ def test_a_proof_of_muladd_notices_products_that_are_not_rounded_apart(
 
     monkeypatch.setattr(smt_muladd, "rounded_product", as_sums)
     i = datapaths.named("mul_add(k=1,a=bf16,product=RNE-E8M7)")
-    assert isinstance(prove_encodings(i, timeout=30), Fails)
+    assert isinstance(verify(i, timeout=30), Fails)

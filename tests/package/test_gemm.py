@@ -281,7 +281,7 @@ def test_totals_are_rounded_once_to_any_type() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"split_k": 2.0}, {"split_k": True}, {"promote_every": "4"}, {"threads": 1.5}, {"tile": (128, 64.0)}],
+    [{"split_k": 2.0}, {"split_k": True}, {"promote_every": "4"}, {"jobs": 1.5}, {"tile": (128, 64.0)}],
     ids=str,
 )
 def test_what_is_no_integer_is_refused(wrong: dict[str, Any]) -> None:
@@ -290,8 +290,8 @@ def test_what_is_no_integer_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_no_threads_are_refused() -> None:
-    with pytest.raises(ValueError, match="threads is 0"):
-        matmul(*problem(H, 3, 4, 16), instruction=H, threads=0)
+    with pytest.raises(ValueError, match="jobs is 0"):
+        matmul(*problem(H, 3, 4, 16), instruction=H, jobs=0)
 
 
 def test_errors() -> None:
@@ -335,18 +335,19 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     A, B, C = problem(i, 65, 130, 96)
     A[3, 5], B[40, 7] = 0x7E00, 0x7C00
     monkeypatch.setattr("mmaformal.kernels.kernel.Kernel.task", 1 << 14)
-    results = [matmul(A, B, C, instruction=i, threads=threads) for threads in (1, 2, 5)]
+    results = [matmul(A, B, C, instruction=i, jobs=threads) for threads in (1, 2, 5)]
     assert all((each == results[0]).all() for each in results)
 
 
 def test_progress_counts_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmaformal.kernels.kernel.Kernel.task", 1 << 14)
     A, B, C = problem(H, 65, 130, 96)
-    told: list[tuple[int, int]] = []
-    matmul(A, B, C, instruction=H, progress=lambda done, total: told.append((done, total)))
+    told: list[str] = []
+    matmul(A, B, C, instruction=H, progress=told.append)
     assert len(told) > 3
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (65 * 130 * 96, 65 * 130 * 96)
+    done = [int(line.split()[0].replace(",", "")) for line in told]
+    assert done == sorted(done)
+    assert told[-1] == f"{65 * 130 * 96:,} of {65 * 130 * 96:,} products"
 
 
 def test_an_interrupt_leaves_no_thread_and_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,10 +355,10 @@ def test_an_interrupt_leaves_no_thread_and_no_harm(monkeypatch: pytest.MonkeyPat
     A, B, C = problem(H, 65, 130, 96)
     before = threading.active_count()
 
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(line: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        matmul(A, B, C, instruction=H, threads=3, progress=interrupt)
+        matmul(A, B, C, instruction=H, jobs=3, progress=interrupt)
     assert threading.active_count() == before
-    assert (matmul(A, B, C, instruction=H, threads=3) == chain(H, A, B, C)).all()
+    assert (matmul(A, B, C, instruction=H, jobs=3) == chain(H, A, B, C)).all()

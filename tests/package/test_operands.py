@@ -142,23 +142,23 @@ def test_masked_arrays_are_refused(name: str) -> None:
         ({"seed": None}, "seed is an integer, not None"),
         *(
             ({name: True}, f"{name} is an integer, not True")
-            for name in ("split_k", "promote_every", "stream_k", "threads")
+            for name in ("split_k", "promote_every", "stream_k", "jobs")
         ),
         *(
             ({name: 2.0}, f"{name} is an integer, not 2.0")
-            for name in ("split_k", "promote_every", "stream_k", "threads")
+            for name in ("split_k", "promote_every", "stream_k", "jobs")
         ),
         *(
             ({name: "2"}, f"{name} is an integer, not '2'")
-            for name in ("split_k", "promote_every", "stream_k", "threads")
+            for name in ("split_k", "promote_every", "stream_k", "jobs")
         ),
         *(
             ({name: 0}, f"{name} is 0; it counts from 1")
-            for name in ("split_k", "promote_every", "stream_k", "threads")
+            for name in ("split_k", "promote_every", "stream_k", "jobs")
         ),
         *(
             ({name: -1}, f"{name} is -1; it counts from 1")
-            for name in ("split_k", "promote_every", "stream_k", "threads")
+            for name in ("split_k", "promote_every", "stream_k", "jobs")
         ),
         ({"split_k": None}, "split_k is an integer, not None"),
         ({"order": 5}, 'order is "sequential" or "pairwise", not 5'),
@@ -221,11 +221,11 @@ def test_few_columns_are_what_they_are_among_many(how: dict[str, Any], threads: 
     B[6, 0] = 0
     whole = matmul(A, B, bits(C), instruction=H, **how)
     for columns in (slice(0, 1), slice(0, 3)):
-        few = matmul(A, B[:, columns], bits(C)[:, columns], instruction=H, threads=threads, **how)
+        few = matmul(A, B[:, columns], bits(C)[:, columns], instruction=H, jobs=threads, **how)
         assert (few == whole[:, columns]).all()
         fortran = np.asfortranarray(A), np.asfortranarray(B[:, columns])
-        assert (matmul(*fortran, bits(C)[:, columns], instruction=H, threads=threads, **how) == few).all()
-    one = matmul(A[:1], B, bits(C)[:1], instruction=H, threads=threads, **how)
+        assert (matmul(*fortran, bits(C)[:, columns], instruction=H, jobs=threads, **how) == few).all()
+    one = matmul(A[:1], B, bits(C)[:1], instruction=H, jobs=threads, **how)
     assert (one == whole[:1]).all()
 
 
@@ -241,8 +241,8 @@ def test_one_column_takes_no_longer_than_one_row() -> None:
             seconds.append(time.perf_counter() - start)
         return min(seconds)
 
-    row = fastest(lambda: matmul(x.T, W.T, instruction=Q, threads=1))
-    assert fastest(lambda: matmul(W, x, instruction=Q, threads=1)) < 3 * row
+    row = fastest(lambda: matmul(x.T, W.T, instruction=Q, jobs=1))
+    assert fastest(lambda: matmul(W, x, instruction=Q, jobs=1)) < 3 * row
 
 
 def test_wide_sums_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_wide_sums_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmaformal.gemm._PLANES_BYTES", 1 << 16)
     i = volta["HMMA.884.F32.F32"]
     A, B = drawn((2, 40)), drawn((40, 2000), seed=1)
-    told: list[int] = []
-    wide = matmul(A, B, instruction=i, threads=5, progress=lambda done, total: told.append(done))
-    assert (bits(wide) == bits(matmul(A, B, instruction=i, threads=1))).all()
-    assert told[-1] == 2 * 2000 * 40
+    told: list[str] = []
+    wide = matmul(A, B, instruction=i, jobs=5, progress=told.append)
+    assert (bits(wide) == bits(matmul(A, B, instruction=i, jobs=1))).all()
+    assert told[-1].startswith(f"{2 * 2000 * 40:,} of ")

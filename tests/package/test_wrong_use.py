@@ -20,8 +20,8 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.queries.constraints import fixed, magnitude, parse
 from mmaformal.queries.max_difference import max_difference
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.queries.signoff import signoff
+from mmaformal.queries.verify import verify
 from mmaformal.solver.portfolio import Portfolio
 
 #: Seconds of this process' own work that a wrong use may take to be told.
@@ -318,10 +318,10 @@ CALLS: list[tuple[str, Callable[[], Any], Any]] = [
         for value in (0, -1, float("nan"), float("inf"), "5")
     ),
     *(
-        (f"prove_encodings with timeout={value!r}", lambda v=value: prove_encodings(H, timeout=v), WRONG)
+        (f"verify with timeout={value!r}", lambda v=value: verify(H, timeout=v), WRONG)
         for value in (0, -1, float("nan"), float("inf"), "5")
     ),
-    ("find_difference with no such solver", lambda: find_difference(H, H, backends=["yices"]), ValueError),
+    ("find_difference with no such solver", lambda: find_difference(H, H, solver=["yices"]), ValueError),
     ("find_difference with memory=0", lambda: find_difference(H, H, memory=0), ValueError),
     ("find_difference with a number for a constraint", lambda: find_difference(H, H, where=5), WRONG),  # type: ignore[arg-type]
     ("prove with no such property", lambda: mmaformal.prove("comutativity", H), (KeyError, ValueError)),
@@ -357,7 +357,7 @@ def test_a_call_tells_wrong_use_in_a_line(what: str, call: Callable[[], Any], ra
         lambda: mmaformal.prove("commutativity", H, progress=1),
         lambda: max_difference(ampere, hopper, "HMMA.1688.F32", progress=True),
         lambda: mmaformal.diagnose("rows.npz", progress=True),
-        lambda: mmaformal.explain_mismatches("rows.npz", progress=True),
+        lambda: mmaformal.mismatches("rows.npz", progress=True),
         lambda: mmaformal.identify(H, progress=True),
         lambda: mmaformal.fingerprint([H, SFMA], progress=True),
         lambda: signoff("unit.sv", H, progress=True),

@@ -13,7 +13,7 @@ import z3
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
 from mmaformal.encodings.smt import sfma, stages
 from mmaformal.proof.failure import Failure, examine, named
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 
@@ -31,7 +31,7 @@ def test_a_refuted_lemma_is_told_with_its_line_and_its_interfaces(
 ) -> None:
     align = stages.align
     monkeypatch.setattr(stages, "align", lambda *given: align(*given) ^ 1)
-    answer = prove_encodings(SMALL)
+    answer = verify(SMALL)
     assert isinstance(answer, Fails)
     failure = answer.failure
     assert isinstance(failure, Failure)
@@ -76,6 +76,6 @@ def test_a_claim_under_claims_is_told_too(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_what_holds_has_no_failure() -> None:
-    answer = prove_encodings(SMALL)
+    answer = verify(SMALL)
     assert "failed_at" not in answer.to_json()
     assert "where the proof failed" not in answer.verbose()

@@ -320,7 +320,7 @@ def test_errors_are_a_line() -> None:
     assert "no block scales" in message(ValueError, lambda: arithmetic(H, scaling="block"))
     assert "backward" in message(ValueError, lambda: arithmetic(H, backward="half"))
     assert "no splitk" in message(TypeError, lambda: arithmetic(H, splitk=2))
-    assert "counts from 1" in message(ValueError, lambda: arithmetic(H, threads=0))
+    assert "counts from 1" in message(ValueError, lambda: arithmetic(H, jobs=0))
     assert "promote_every=1" in message(ValueError, lambda: arithmetic(volta["HMMA.884.F32.F16"]))
     assert "its own" in message(TypeError, lambda: arithmetic(Arithmetic.of(H), scaling="row"))
     assert "no such arithmetic" in message(LookupError, lambda: product(x[None], x[None], "none such"))

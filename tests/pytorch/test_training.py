@@ -70,7 +70,7 @@ def test_settings_are_the_paper_s() -> None:
     assert {int(s.x) for s in every if s.part == "groups"} == {4, 8, 16, 32, 64}
     for s in every:
         if s.unit is not None:
-            assert s.unit.arithmetic.threads == 1
+            assert s.unit.arithmetic.jobs == 1
     wanted = jobs(every, NETWORKS, 5)
     assert len({job.key for job in wanted}) == len(wanted)
     fp4 = ARCHITECTURES["rtx_blackwell"]["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]

@@ -285,7 +285,7 @@ def _values(codes: Sequence[int], fmt: Format) -> list[Fraction]:
 
 def test_a_witness_satisfies_each_constraint() -> None:
     wanted = [normal(), "nonzero", magnitude(0.5, 64, "a"), "magnitude 0.25 3 b", "finite"]
-    answer = find_difference(X, Y, where=wanted, backends="z3")
+    answer = find_difference(X, Y, where=wanted, solver="z3")
     assert isinstance(answer, Different)
     w = answer.witness
     a, b = _values(w.a, e4m3), _values(w.b, e4m3)
@@ -304,7 +304,7 @@ def test_fixed_inputs_are_what_they_are_fixed_to() -> None:
     x, y = (i["HMMA.1688.F32.TF32"].replace(k=2, L=2, F=F) for i, F in ((ampere, 9), (hopper, 10)))
     y = y.replace(e_zero=x.parameters["e_zero"])
     pins = fixed(a={0: 0x3F801234, 1: 0x40000001}, b={0: 0x3F800FFF}, c=0x3F800000)
-    answer = find_difference(x, y, where=pins, backends="z3")
+    answer = find_difference(x, y, where=pins, solver="z3")
     assert isinstance(answer, Different)
     w = answer.witness
     assert w.a.tolist() == [0x3F801234, 0x40000001]
@@ -314,7 +314,7 @@ def test_fixed_inputs_are_what_they_are_fixed_to() -> None:
 
 def test_products_that_are_fixed_stay_in_the_case() -> None:
     answer = find_difference(
-        X, Y, where=[fixed(a={1: e4m3.code("-1")}, b={1: e4m3.code("1.75")})], backends="z3"
+        X, Y, where=[fixed(a={1: e4m3.code("-1")}, b={1: e4m3.code("1.75")})], solver="z3"
     )
     assert isinstance(answer, Different)
     assert e4m3.value(int(answer.witness.a[1])) == -1
@@ -329,7 +329,7 @@ def test_inputs_fixed_twice_must_agree() -> None:
         find_difference(X, Y, where="a2=0x0")
     with pytest.raises(ValueError, match="no code 0x100"):
         find_difference(X, Y, where="a0=0x100")
-    agreed = find_difference(X, Y, where=["c=0x0", fixed(c=0)], backends="z3")
+    agreed = find_difference(X, Y, where=["c=0x0", fixed(c=0)], solver="z3")
     assert isinstance(agreed, Different)
 
 
@@ -344,15 +344,15 @@ def test_inputs_fixed_twice_must_agree() -> None:
 )
 def test_constraints_that_nothing_satisfies_are_no_proof(where: list[str]) -> None:
     with pytest.raises(ValueError, match="no input satisfies"):
-        find_difference(X, Y, where=where, backends="z3")
+        find_difference(X, Y, where=where, solver="z3")
 
 
 def test_results_that_nothing_satisfies_are_no_proof(terms_alone: None) -> None:
     x, y = model(1, 24, bf16, bf16, fp32), model(1, 25, bf16, bf16, fp32)
     overflow = ["a0=0x5f80", "b0=0x5f80"]  # 2^64 · 2^64
     with pytest.raises(ValueError, match="no input satisfies"):
-        find_difference(x, y, where=[*overflow, "finite", "magnitude 0 1 c"], backends="z3")
-    assert isinstance(find_difference(x, y, where=[*overflow, "magnitude 0 1 c"], backends="z3"), Equal)
+        find_difference(x, y, where=[*overflow, "finite", "magnitude 0 1 c"], solver="z3")
+    assert isinstance(find_difference(x, y, where=[*overflow, "magnitude 0 1 c"], solver="z3"), Equal)
 
 
 def test_codes_of_a_model_are_those_of_its_terms() -> None:

@@ -202,11 +202,11 @@ def claimed(answer: Different) -> tuple[list[int], list[bool]]:
     return values, proved  # type: ignore[return-value]
 
 
-def check(small: Small, must_prove: bool = True, timeout: float = 60.0, backends: str | None = None) -> None:
+def check(small: Small, must_prove: bool = True, timeout: float = 60.0, solver: str | None = None) -> None:
     """Compare what find_difference answers with what looking at every case gives."""
     truth = smallest_difference(small)
     x, y = small.models
-    answer = find_difference(x, y, where=small.constraints, timeout=timeout, backends=backends)
+    answer = find_difference(x, y, where=small.constraints, timeout=timeout, solver=solver)
     if truth is None:
         assert isinstance(answer, Equal), f"they agree on every input, but: {answer}"
         assert answer.proof.obligations
@@ -600,7 +600,7 @@ def test_little_time_gives_no_wrong_claim() -> None:
     small = dataclass_replace(SMALL["places differ"])
     for timeout in (0.6, 1.2):
         x, y = small.models
-        answer = find_difference(x, y, where=small.constraints, timeout=timeout, backends="z3")
+        answer = find_difference(x, y, where=small.constraints, timeout=timeout, solver="z3")
         if isinstance(answer, Different):
             truth = smallest_difference(small)
             assert truth is not None
@@ -628,7 +628,7 @@ def test_an_answer_is_not_true_or_false(answer: Equal | Unknown | Different) -> 
 
 def test_progress_is_told() -> None:
     lines: list[str] = []
-    find_difference(*SMALL["one product"].models, progress=lines.append, backends="z3")
+    find_difference(*SMALL["one product"].models, progress=lines.append, solver="z3")
     assert lines
     (first,) = [line for line in lines if line.startswith("found: ")]
     assert first.endswith("; a smaller one is looked for")
@@ -665,7 +665,7 @@ class TestStaged:
         y = x.replace(e_zero=e_zero)
         assert applies(x.spec, y.spec)
         a, b = map(x.a_format.code, factors)
-        answer = find_difference(x, y, where=fixed(a={0: a}, b={0: b}, c=0), backends="bitwuzla")
+        answer = find_difference(x, y, where=fixed(a={0: a}, b={0: b}, c=0), solver="bitwuzla")
         assert isinstance(answer, Different)
         w = answer.witness
         assert answer.minimality[0] == "2 nonzero products: proved minimal"
@@ -726,7 +726,7 @@ def test_a_wing_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> N
     x, y = SMALL["one product"].models
     monkeypatch.setattr(stages, "align", _off_by_one(stages.align))
     with pytest.raises(WitnessError, match=r"an encoding is wrong|encodings disagree"):
-        find_difference(x, y, backends="z3")
+        find_difference(x, y, solver="z3")
 
 
 def test_wings_that_differ_alike_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -740,7 +740,7 @@ def test_wings_that_differ_alike_are_found_out(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(smt_fda, "step", wrong)
     with pytest.raises(WitnessError, match="encodings disagree"):
-        find_difference(x, y, backends="z3")
+        find_difference(x, y, solver="z3")
 
 
 # ---- what is refused
@@ -777,8 +777,8 @@ def test_limits_that_are_none_are_errors() -> None:
             find_difference(AMPERE, HOPPER, timeout=timeout)
     with pytest.raises(ValueError, match="megabytes"):
         find_difference(AMPERE, HOPPER, memory=0)
-    with pytest.raises(ValueError, match="backends"):
-        find_difference(AMPERE, HOPPER, backends=["yices"])
+    with pytest.raises(ValueError, match="solvers are"):
+        find_difference(AMPERE, HOPPER, solver=["yices"])
 
 
 def test_no_memory_is_unknown() -> None:

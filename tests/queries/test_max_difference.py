@@ -42,7 +42,7 @@ def exactly(found: Apart) -> Fraction:
 
 def test_ampere_and_hopper() -> None:
     """Ampere loses 16 products of nearly 2^-24 beside c = 1, of which Hopper keeps half: eight times 2^-24."""
-    found = max_difference(ampere, hopper, "HMMA.16816.F32", seconds=60.5)
+    found = max_difference(ampere, hopper, "HMMA.16816.F32", timeout=60.5)
     assert exactly(found) == found.found
     assert 4 * U <= found.found <= found.bound
     assert 29 * U < found.bound < 31 * U
@@ -62,7 +62,7 @@ def test_five_last_places_by_hand() -> None:
 
 
 def test_results_of_fp16_differ_by_as_much_as_the_bound() -> None:
-    found = max_difference(turing, hopper, "HMMA.1688.F16", seconds=60)
+    found = max_difference(turing, hopper, "HMMA.1688.F16", timeout=60)
     assert 0.5 * found.bound < found.found <= found.bound
 
 
@@ -83,7 +83,7 @@ def test_what_is_refused() -> None:
 def test_block_scales() -> None:
     """One unit keeps two places less: it cuts what is between."""
     scaled = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"]
-    found = max_difference(scaled, scaled.replace(F=33), seconds=60)
+    found = max_difference(scaled, scaled.replace(F=33), timeout=60)
     assert found.witness is not None
     assert 0 < found.found <= found.bound
 
@@ -91,7 +91,7 @@ def test_block_scales() -> None:
 def test_where_and_units() -> None:
     """c is given, and what is found is within the range that is allowed."""
     where = ["c=0x3f800000", "magnitude 0x1p-14 1 ab", "finite"]
-    found = max_difference(turing, hopper, "HMMA.1688.F32", where=where, seconds=60)
+    found = max_difference(turing, hopper, "HMMA.1688.F32", where=where, timeout=60)
     assert found.witness is not None
     assert found.witness.c == 0x3F800000
     assert all(abs(x) <= 1 for x in found.witness.a.view("float16"))
@@ -99,14 +99,14 @@ def test_where_and_units() -> None:
     assert found.units.F == 24
     assert 0 < found.units.found <= found.units.bound
     nothing = max_difference(
-        turing, hopper, "HMMA.1688.F32", where="magnitude 0x1p-1000 0x1p-999", seconds=60
+        turing, hopper, "HMMA.1688.F32", where="magnitude 0x1p-1000 0x1p-999", timeout=60
     )
     assert nothing.witness is None
 
 
 def test_a_chain_is_farther_apart() -> None:
     one, many = (
-        max_difference(turing["HMMA.1688.F32"].chained(k), hopper["HMMA.1688.F32"].chained(k), seconds=60)
+        max_difference(turing["HMMA.1688.F32"].chained(k), hopper["HMMA.1688.F32"].chained(k), timeout=60)
         for k in (8, 64)
     )
     assert one.units is not None
@@ -117,12 +117,12 @@ def test_a_chain_is_farther_apart() -> None:
 @pytest.mark.slow
 def test_the_bound_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     small = turing["HMMA.1688.F32"], hopper["HMMA.1688.F32"]
-    found = max_difference(*small, seconds=0.2, prove=True, timeout=120)
+    found = max_difference(*small, timeout=0.2, prove=120)
     assert isinstance(found.proof, Holds)
     assert "steps of a product" in str(found.proof)
     right = product_bound.within
     monkeypatch.setattr("mmaformal.facts.product_bound.within", lambda x, bound: right(x, bound * 2))
-    assert isinstance(max_difference(*small, seconds=0.2, prove=True, timeout=120).proof, Unknown)
+    assert isinstance(max_difference(*small, timeout=0.2, prove=120).proof, Unknown)
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,13 +142,13 @@ def test_no_answer_is_later_than_its_limit(terms: int, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "_PATIENCE", 10**9)
     x, y = (arch["HMMA.16816.F32"].chained(terms) for arch in (ampere, hopper))
     start = time.monotonic()
-    found = max_difference(x, y, seconds=1)
+    found = max_difference(x, y, timeout=1)
     assert time.monotonic() - start < 11
     assert found.searched or "the time was up before any input was tried" in str(found)
 
 
 def test_what_the_time_did_not_suffice_for_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    found = max_difference(ampere, hopper, "HMMA.16816.F32", seconds=1e-3)
+    found = max_difference(ampere, hopper, "HMMA.16816.F32", timeout=1e-3)
     assert (found.searched, found.witness, found.random) == (False, None, None)
     assert found.bound > 29 * U
     assert "the time was up before any input was tried" in str(found)

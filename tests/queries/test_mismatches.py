@@ -17,7 +17,7 @@ from recorded import SHARED, save
 from recorded import meta as meta_of
 from slow import slow
 
-from mmaformal import ARCHITECTURES, cli, explain_mismatches
+from mmaformal import ARCHITECTURES, cli, mismatches
 from mmaformal.algorithms import Rounding
 from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.run import results
@@ -95,7 +95,7 @@ def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Pa
     label, change, kind = WRONG[name]
     true = instruction(label)
     path = recording(tmp_path, true, moods=RARE.get(name, (*MOODS, "edge")))
-    found = explain_mismatches(path, true.replace(**change), timeout=100)
+    found = mismatches(path, true.replace(**change), timeout=100)
     ((parameter, _),) = change.items()
     assert [(group.kind, group.change) for group in found.groups] == [
         (kind, (parameter, true.spec.parameters[parameter]))
@@ -118,7 +118,7 @@ def test_flushing_before_rounding_is_named(wrong: str, tmp_path: Path) -> None:
     unit = instruction("sapphire_rapids VDPBF16PS")
     true = unit.replace(tiny="AFTER" if wrong == "BEFORE" else "BEFORE")
     path = recording(tmp_path, true, 600, (*MOODS, "tiny"), meta=meta_of(unit, 2))
-    found = explain_mismatches(path, unit.replace(tiny=wrong), timeout=100)
+    found = mismatches(path, unit.replace(tiny=wrong), timeout=100)
     (group,) = found.groups
     assert group.kind == "output rounding: when a result is tiny, and flushed"
     assert group.change == ("tiny", true.spec.parameters["tiny"])
@@ -133,7 +133,7 @@ def test_the_smallest_of_a_group_is_a_row_that_it_explains(tmp_path: Path) -> No
     true = instruction("volta HMMA.884.F32.F32")
     wrong = true.replace(F=24)
     path = recording(tmp_path, true)
-    (group,) = explain_mismatches(path, wrong, timeout=100).groups
+    (group,) = mismatches(path, wrong, timeout=100).groups
     block, row = read(path).load(), group.smallest
     assert (row.a, row.b) == (tuple(map(int, block.a[row.row])), tuple(map(int, block.b[row.row])))
     assert row.recorded == int(block.d[row.row])
@@ -144,7 +144,7 @@ def test_the_smallest_of_a_group_is_a_row_that_it_explains(tmp_path: Path) -> No
 @pytest.mark.usefixtures("quick")
 def test_two_wrong_parameters_are_two_groups(tmp_path: Path) -> None:
     true = instruction("volta HMMA.884.F32.F32")
-    found = explain_mismatches(recording(tmp_path, true), true.replace(F=24, rho="RNE-FP32"), timeout=100)
+    found = mismatches(recording(tmp_path, true), true.replace(F=24, rho="RNE-FP32"), timeout=100)
     kinds = {group.kind for group in found.groups}
     assert kinds == {"alignment: bits kept", "output rounding", "several of these together"}
     assert found.explained_by is not None
@@ -155,7 +155,7 @@ def test_two_wrong_parameters_are_two_groups(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("quick")
 def test_rows_with_block_scales_are_explained_too(tmp_path: Path) -> None:
     true = next(i for i in ARCHITECTURES["blackwell"] if i.algorithm == "gdfs")
-    found = explain_mismatches(recording(tmp_path, true), true.replace(F=34), timeout=100)
+    found = mismatches(recording(tmp_path, true), true.replace(F=34), timeout=100)
     assert found.explained_by is not None
     assert found.explained_by.spec == true.spec
     (group,) = found.groups
@@ -170,7 +170,7 @@ def test_noise_is_explained_by_nothing(tmp_path: Path) -> None:
     ordinary = np.nonzero(((d & 0x7F800000) != 0x7F800000) & ((d & 0x7F800000) != 0))[0]
     d[ordinary[7]] ^= 1
     d[ordinary[8]] ^= 1 << 20
-    found = explain_mismatches(recording(tmp_path, true, d=d), true, timeout=100)
+    found = mismatches(recording(tmp_path, true, d=d), true, timeout=100)
     assert found.explained_by is None
     assert [(group.kind, group.rows, group.smallest.row) for group in found.groups] == [
         ("unexplained: one unit in the last place", 1, ordinary[7]),
@@ -216,7 +216,7 @@ def test_a_change_that_does_not_explain_everything_is_a_candidate(tmp_path: Path
         code = nearest_aligned(true, a[row].tolist(), b[row].tolist(), int(c[row]))
         assert code is not None
         d[row] = code
-    found = explain_mismatches(recording(tmp_path, true, a=a, b=b, c=c, d=d), true, timeout=100)
+    found = mismatches(recording(tmp_path, true, a=a, b=b, c=c, d=d), true, timeout=100)
     assert found.count == int((d != right).sum())
     assert found.explained_by is None
     (group,) = (each for each in found.groups if each.change is not None)
@@ -236,7 +236,7 @@ def test_of_noise_no_cause_is_named(share: float, tmp_path: Path) -> None:
     d = read(recording(tmp_path, true)).load().d.copy()
     off = (rng.random(len(d)) < share) & ((d & 0x7F800000) != 0x7F800000) & ((d & 0x7FFFFFFF) > 1)
     d[off] = d[off].astype(np.int64) + rng.choice([-1, 1], int(off.sum()))
-    found = explain_mismatches(recording(tmp_path, true, d=d), true, timeout=100)
+    found = mismatches(recording(tmp_path, true, d=d), true, timeout=100)
     assert [group.change for group in found.groups if group.change is not None] == []
     assert found.count == off.sum()
 
@@ -245,14 +245,14 @@ def test_no_answer_is_later_than_its_limit(tmp_path: Path) -> None:
     true = instruction("hopper QGMMA.64x8x32.F32.E4M3.E4M3")
     path = recording(tmp_path, true, 20_000)
     start = time.monotonic()
-    found = explain_mismatches(path, true.replace(F=14), timeout=1)
+    found = mismatches(path, true.replace(F=14), timeout=1)
     assert time.monotonic() - start < 3
     assert found
 
 
 def test_a_model_that_is_right_has_no_mismatches(tmp_path: Path) -> None:
     true = instruction("volta HMMA.884.F32.F32")
-    found = explain_mismatches(recording(tmp_path, true))
+    found = mismatches(recording(tmp_path, true))
     assert not found
     assert str(found) == "volta HMMA.884.F32.F32 explains all of 3,000 rows"
 
@@ -267,7 +267,7 @@ def test_what_no_table_has_is_told(tmp_path: Path) -> None:
     given = read(path)
     object.__setattr__(given, "instruction", None)
     with pytest.raises(NotModelledError, match="is not modelled yet"):
-        explain_mismatches(given)
+        mismatches(given)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_recorded_outputs_name_the_right_parameter() -> None:
     def told(name: str, **change: object) -> Mismatches:
         given = read(SHARED / f"{name}.npz")
         assert given.instruction is not None
-        return explain_mismatches(given, given.instruction.replace(**change), timeout=100)
+        return mismatches(given, given.instruction.replace(**change), timeout=100)
 
     v100 = told("v100_fp16_fp32", F=24)
     bfdot = told("processors/qemu_bfdot", rho="RZ-FP32±0")

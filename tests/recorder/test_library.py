@@ -101,7 +101,7 @@ def test_a_product_by_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     torch = _Torch()
     monkeypatch.setattr(importlib, "import_module", {"torch": torch}.__getitem__)
     how = {"type": "fp64", "shape": (30, 65, 7), "b_layout": "column-major"}
-    product = record_product("torch", tmp_path / "x.npz", threads=3, **how)
+    product = record_product("torch", tmp_path / "x.npz", jobs=3, **how)
     assert torch.threads == [7, 3, 7]
     assert product.meta["library"] == "PyTorch 0 (oneDNN 9.8.7), torch.matmul"
     assert (product.meta["threads"], product.meta["b_layout"]) == (3, "column-major")
@@ -117,7 +117,7 @@ def test_a_product_by_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_product_by_the_torch_that_is_here(kind: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
-    product = record_product("torch", tmp_path / "x.npz", type=kind, threads=1, a_layout="column-major")
+    product = record_product("torch", tmp_path / "x.npz", type=kind, jobs=1, a_layout="column-major")
     assert product.meta["threads"] == 1
 
 
@@ -127,12 +127,12 @@ def test_a_product_by_the_torch_that_is_here(kind: str, tmp_path: Path) -> None:
         ("cupy", {}, "of torch and numpy, not of 'cupy'"),
         ("numpy", {"type": "e4m3"}, "bf16, fp16, fp32, fp64, not of 'e4m3'"),
         ("numpy", {"type": "bf16"}, "numpy multiplies fp32 and fp64"),
-        ("numpy", {"type": "fp32", "threads": 2}, "takes its threads from OMP_NUM_THREADS"),
+        ("numpy", {"type": "fp32", "jobs": 2}, "takes its threads from OMP_NUM_THREADS"),
         ("numpy", {"type": "fp32", "shape": (0, 4, 4)}, "shape is M, K, N"),
         ("numpy", {"type": "fp32", "shape": (4, 1, 4)}, "K at least 2"),
         ("numpy", {"type": "fp32", "a_layout": "diagonal"}, "a_layout is row-major or column-major"),
         ("numpy", {"type": "fp32", "seed": -1}, "seed is -1"),
-        ("torch", {"threads": 0}, "threads is 0"),
+        ("torch", {"jobs": 0}, "threads is 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(library: str, how: dict[str, Any], why: str, tmp_path: Path) -> None:

@@ -315,13 +315,13 @@ def test_nothing_is_left_of_what_was_interrupted(tmp_path: Path, monkeypatch: py
     recorded_or_skipped(PAIR, folder / "x.npz", 10)
     before = (folder / "x.npz").read_bytes()
 
-    def interrupt(done: int) -> None:
-        if done:
+    def interrupt(line: str) -> None:
+        if not line.startswith("0 "):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         record(PAIR, folder / "x.npz", rows=100_000, progress=interrupt)
-    monkeypatch.setattr("mmaformal.recorder.writing.read", lambda *_, **__: interrupt(1))
+    monkeypatch.setattr("mmaformal.recorder.writing.read", lambda *_, **__: interrupt("1 of 10 rows"))
     with pytest.raises(KeyboardInterrupt):
         record(PAIR, folder / "x.npz", rows=10)
     assert (lines_of_files(folder), lines_of_files(temporary)) == (["x.npz"], [])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mmaformal import ampere, volta
 from mmaformal.facts.equality import argue
 from mmaformal.proof.kernel import Scripts
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import (
@@ -394,7 +394,7 @@ def test_only_proofs_of_the_same_text_are_used_again(tmp_path: Path, verdict: st
 
 def test_a_proof_is_recorded_and_then_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EvidenceStore(tmp_path / "e.db") as store, recording(store):
-        first = prove_encodings(SMALL)
+        first = verify(SMALL)
         assert isinstance(first, Holds)
         records = {r.sha256: r for r in store.records()}
         assert set(records) == {o.digest for o in first.proof.obligations}
@@ -405,11 +405,11 @@ def test_a_proof_is_recorded_and_then_known(tmp_path: Path, monkeypatch: pytest.
             raise AssertionError("what is known was asked")
 
         monkeypatch.setattr(Portfolio, "ask", never)
-        again = prove_encodings(SMALL)
+        again = verify(SMALL)
         assert isinstance(again, Holds)
         assert again.proof == first.proof
         with pytest.raises(AssertionError, match="what is known"):
-            prove_encodings(ampere["HMMA.1688.F16"])
+            verify(ampere["HMMA.1688.F16"])
 
 
 @pytest.mark.parametrize("verdicts", [("unsat", "sat"), ("sat", "unsat")])

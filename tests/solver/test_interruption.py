@@ -14,7 +14,7 @@ from conftest import solver_processes, wait_until
 from mmaformal import hopper
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.queries.properties import PROPERTIES
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Unknown
 from mmaformal.solver.pool import processes
 
@@ -83,6 +83,6 @@ def test_a_limit_holds_for_properties(name: str) -> None:
 
 def test_a_limit_holds_for_proofs_of_encodings() -> None:
     start = time.monotonic()
-    assert isinstance(prove_encodings(hopper["HMMA.16816.F32"].chained(1 << 13), timeout=1), Unknown)
+    assert isinstance(verify(hopper["HMMA.16816.F32"].chained(1 << 13), timeout=1), Unknown)
     assert time.monotonic() - start < 1 + GENEROUS
     assert not solver_processes(os.getpid())

@@ -127,7 +127,7 @@ def test_without_any_solver_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -
 
 def test_backends_that_are_none_are_errors() -> None:
     for wrong in (["yices"], ["z3", "yices"], "yices", []):
-        with pytest.raises(ValueError, match="backends are z3, bitwuzla"):
+        with pytest.raises(ValueError, match="solvers are z3, bitwuzla"):
             Portfolio(wrong)
     assert Portfolio("z3").backends == ("z3",)
     for megabytes in (0, -1):

@@ -18,7 +18,7 @@ from mmaformal.facts import rounding_model
 from mmaformal.formats import FORMATS
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.portfolio import Relay
-from mmaformal.studies.roundoff import NAMES, of_format, prove_rounding_model
+from mmaformal.studies.roundoff import NAMES, of_format, roundoff
 
 
 def test_it_is_proved_of_all_formats() -> None:
@@ -58,7 +58,7 @@ def test_what_is_proved_is_so(name: str, subnormals: bool) -> None:
 
 
 def refuted(name: str = "e4m3", **how: bool) -> str:
-    answer = prove_rounding_model(name, backends=["bitwuzla"], **how)
+    answer = roundoff(name, solver=["bitwuzla"], **how)
     assert isinstance(answer, Unknown)
     return answer.why
 

@@ -56,7 +56,7 @@ def row(x: Instruction, y: Instruction, seconds: float) -> str:
 def compare(x: Instruction, y: Instruction, K: int, seconds: float) -> Apart:
     """Both chained to K products, or to as few as both can be."""
     k = math.lcm(x.k, y.k, K)
-    return max_difference(x.chained(k), y.chained(k), seconds=seconds)
+    return max_difference(x.chained(k), y.chained(k), timeout=seconds)
 
 
 HEAD = """\

@@ -9,7 +9,7 @@ every other claim is proved of the SMT wing (`claims`), and its `Holds` rests on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 
 import numpy as np
@@ -24,10 +24,12 @@ from mmaformal.encodings.smt import amx
 from mmaformal.lanes import LaneError
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, direct, prove, together
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.session import Solver
 from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
 from mmaformal.studies.amx.claims import CLAIMS, OPERAND, Claim, Operation, Question
@@ -50,11 +52,11 @@ _TRIED = 40
 class AmxProver:
     """Proves one claim after another; what was proved for one is not asked again for the next.
 
-    `memory` in megabytes for each solver process.  Raises NoSolverError if no solver of `backends` is installed.
+    `memory` in megabytes for each solver process.  Raises NoSolverError if there is no solver.
     """
 
-    def __init__(self, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = Relay(backends, memory)
+    def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
+        self.portfolio = Relay(solver, memory)
         self._equal: dict[str, Proof] = {}
 
     def __enter__(self) -> AmxProver:
@@ -96,15 +98,16 @@ class AmxProver:
         return Holds(question, self._equal[name], asker.elapsed)
 
 
+@keywords(backends="solver")
 def prove_amx(
-    claim: str, name: str, *, timeout: float = 600.0, backends: Sequence[str] | None = None
+    claim: str, name: str, *, timeout: float = 600.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
 ) -> Answer:
     """Prove one of `STATEMENTS` of fma16, fma32 or fma64, for all operands and all states.
 
     `Fails` has an `AmxWitness`.  `timeout` in seconds.  Raises ValueError for what is no claim or no instruction,
     NoSolverError if no solver of `backends` is installed.
     """
-    with AmxProver(backends) as prover:
+    with AmxProver(solver, memory) as prover:
         return prover.prove(claim, name, timeout)
 
 

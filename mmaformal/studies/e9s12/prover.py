@@ -44,10 +44,12 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.session import Solver
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
 from mmaformal.studies.e9s12.operators import OPERATORS
@@ -89,11 +91,11 @@ class HalvesWitness(HtmlText):
 class E9s12Prover:
     """Proves one claim after another, of `CLAIMS` and `SUMS`; what was proved for one is not asked again for the next.
 
-    `memory` in megabytes for each solver process.  Raises NoSolverError if no solver of `backends` is installed.
+    `memory` in megabytes for each solver process.  Raises NoSolverError if there is no solver.
     """
 
-    def __init__(self, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = Relay(backends, memory)
+    def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
+        self.portfolio = Relay(solver, memory)
 
     def __enter__(self) -> E9s12Prover:
         return self
@@ -124,15 +126,16 @@ class E9s12Prover:
         return asker.within(question, settled)
 
 
+@keywords(backends="solver")
 def prove_e9s12(
-    claim: str, name: str, *, timeout: float = 600.0, backends: Sequence[str] | None = None
+    claim: str, name: str, *, timeout: float = 600.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
 ) -> Answer:
     """Prove one of `CLAIMS` of an instruction, or of `SUMS` of a multi-addition.
 
     `timeout` in seconds.  Raises ValueError for what is no claim or no instruction of it, NoSolverError if no solver of
     `backends` is installed.
     """
-    with E9s12Prover(backends) as prover:
+    with E9s12Prover(solver, memory) as prover:
         return prover.prove(claim, name, timeout)
 
 

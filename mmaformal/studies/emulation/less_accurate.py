@@ -24,12 +24,12 @@ from mmaformal.cases.alike import Licences, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.numerical import exact
-from mmaformal.cases.questions import Found, Places, Progress
+from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.run import run, run_both
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
 from mmaformal.cases.witness import CaseWitness, Run
-from mmaformal.checked import integer
+from mmaformal.checked import Progress, caller, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import BitVec, decode, resize
@@ -43,7 +43,8 @@ from mmaformal.proof.kernel import NotProvedError, direct
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.studies.emulation import one_product
 from mmaformal.witness import WitnessError
 
@@ -58,15 +59,19 @@ def less_accurate(
     *,
     products: int = 1,
     timeout: float = 600.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
     progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """Whether x is ever farther from the exact sum than y, on inputs of at most so many nonzero products.
+    """Find out whether x is ever farther from the exact sum than y, on inputs of at most so many nonzero products.
 
     `Fails` with the smallest such input, as `find_difference` has it; `Holds` if there is none, of both encodings.
 
     Raises ValueError for instructions of other types than fp32, or not of one K, and unless `products` is 1 or more;
-    NoSolverError without a solver.
+    NoSolverError without a solver.  `memory`, `solver`, `progress` and `cache` are as `find_difference` has them.
     """
+    caller(progress)
     checked_timeout(timeout)
     if integer(products, "products") < 1:
         raise ValueError(f"products is {products}: inputs have 1 nonzero product at least")
@@ -77,7 +82,7 @@ def less_accurate(
             raise ValueError(
                 f"{each.label} computes {each.spec.types}, K = {each.k}: both are to take fp32, of one K"
             )
-    with Portfolio() as portfolio:
+    with session(solver, memory, cache, Portfolio) as portfolio:
         asker = Asker(portfolio, timeout)
         search = _Smallest(x, y, asker, products, progress)
         answer = asker.within(search.question, search.answer)
@@ -89,7 +94,9 @@ def less_accurate(
         return answer
 
 
-def nearest_product(x: Instruction, *, timeout: float = 600.0) -> Answer:
+def nearest_product(
+    x: Instruction, *, timeout: float = 600.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
+) -> Answer:
     """Where Ootomo and Yokota's product of two numbers is the nearest there is (`one_product`).
 
     Raises NoSolverError without a solver; ValueError for another instruction than an emulation.
@@ -102,7 +109,7 @@ def nearest_product(x: Instruction, *, timeout: float = 600.0) -> Answer:
         f"nearer, if b is a number of fp16, and a is 0, or has at most 23 significant bits, an exponent from "
         f"{one_product.LEAST} on, and a first word that is finite"
     )
-    with Relay() as portfolio:
+    with session(solver, memory) as portfolio:
         asker = Asker(portfolio, timeout)
 
         def settle() -> Answer:

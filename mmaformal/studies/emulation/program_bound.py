@@ -9,7 +9,7 @@
 
 where every factor's first word is finite and nothing overflows.  It rests on
 
-- what a product on the unit is off, as `queries/product_bound` proves it of the unit itself;
+- what a product on the unit is off, as `queries/bound` proves it of the unit itself;
 - how much of a factor its words are, and how large they are (`words`);
 - what products of words are off of the product, and how errors grow with each sum (`sums`);
 - what scalings and additions in fp32 are off (`sums`, `facts/rounding_model`);
@@ -18,13 +18,13 @@ where every factor's first word is finite and nothing overflows.  It rests on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
 
 from mmaformal.algorithms import Part
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import Progress, caller
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
@@ -32,35 +32,41 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, prove
-from mmaformal.queries import product_bound
-from mmaformal.queries.product_bound import rounded_up, theorem
+from mmaformal.queries import bound
+from mmaformal.queries.bound import rounded_up, theorem
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.studies.emulation import sums, words
 from mmaformal.studies.emulation.programs import Program
 from mmaformal.witness import WitnessError
 
 
+@keywords(K="k", backends="solver")
 def prove_program_bound(
     instruction: Instruction | str,
-    K: int | None = None,
+    k: int | None = None,
     *,
     least: int | None = None,
     timeout: float = 600.0,
-    backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """`Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
+    """`Holds` or `Unknown`: how far a product of k (of the instruction's own) is from the exact one, at most.
 
     `least`: another exponent than the program's own from which factors count as they are.  `timeout` in seconds.
 
-    Raises ValueError for an instruction without such a bound (`Program.of`), NoSolverError if no solver of `backends`
-    is installed.
+    Raises ValueError for an instruction without such a bound (`Program.of`), NoSolverError if there is no
+    solver.
     """
-    with Relay(backends, memory) as portfolio:
-        return of_program(instruction_meant(instruction), portfolio, K, least=least, timeout=timeout)
+    caller(progress)
+    with session(solver, memory, cache) as portfolio, watching(progress):
+        return of_program(instruction_meant(instruction), portfolio, k, least=least, timeout=timeout)
 
 
 def of_program(
@@ -73,7 +79,7 @@ def of_program(
 ) -> Answer:
     """The same with solvers that are there."""
     program, k = Program.of(instruction, least), K or instruction.k
-    product_bound.provable(program.unit.instruction)
+    bound.provable(program.unit.instruction)
     question = _question(program, k)
     asker = Asker(portfolio, checked_timeout(timeout))
 
@@ -106,7 +112,7 @@ def _question(program: Program, K: int) -> str:
 def _settle(question: str, program: Program, K: int, asker: Asker) -> Holds | Unknown:
     p, unit = program.parameters, program.unit
     longest = max([p.unit.k, *(program.chain(part) for part in p.parts)])
-    of_unit = product_bound.settle(question, unit, longest, None, asker)
+    of_unit = bound.settle(question, unit, longest, None, asker)
     if not isinstance(of_unit, Holds):
         why = f"of its unit, {unit.instruction.label}: {of_unit.why}"
         return Unknown(question, why, of_unit.obligations, asker.elapsed)

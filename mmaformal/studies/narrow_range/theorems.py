@@ -9,15 +9,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError
+from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Solver, session
 from mmaformal.studies.narrow_range.argument import prove_theorem_3_1, prove_theorem_4_1
 
 #: By the paper's number: what is proved, and how.
@@ -35,14 +37,15 @@ THEOREMS: dict[str, tuple[str, Callable[[Composing], None]]] = {
 }
 
 
+@keywords(backends="solver")
 def prove_theorem(
-    number: str, *, timeout: float = 60.0, backends: Sequence[str] | None = None, memory: int = DEFAULT_MEMORY
+    number: str, *, timeout: float = 60.0, memory: int = DEFAULT_MEMORY, solver: Solver = None
 ) -> Answer:
     """`Holds` or `Unknown` for "3.1" or "4.1"; `timeout` in seconds.
 
-    Raises ValueError for no theorem, NoSolverError if no solver of `backends` is installed.
+    Raises ValueError for no theorem, NoSolverError if there is no solver.
     """
-    with Relay(backends, memory) as portfolio:
+    with session(solver, memory) as portfolio:
         return of_theorem(number, portfolio, timeout)
 
 

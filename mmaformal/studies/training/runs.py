@@ -54,7 +54,7 @@ class Unit(ShortRepr):
         """Raises as the registry, `Instruction.replace` and `Arithmetic.of`."""
         i = ARCHITECTURES[self.architecture][self.instruction]
         changes: dict[str, object] = dict(self.changes)
-        return Arithmetic.of(i.replace(**changes) if changes else i, threads=1, **dict(self.options))  # type: ignore[arg-type]
+        return Arithmetic.of(i.replace(**changes) if changes else i, jobs=1, **dict(self.options))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         told = [f"{name}={value}" for name, value in (*self.changes, *self.options)]

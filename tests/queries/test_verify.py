@@ -27,7 +27,7 @@ from mmaformal.lanes import INT64, Lane, LaneError, Tracer
 from mmaformal.proof import encoding_links
 from mmaformal.proof.kernel import Lemma, Link
 from mmaformal.proof.lemmas import Argument, number
-from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.queries.verify import verify
 from mmaformal.solver.answers import Holds
 
 SMALL = volta["HMMA.884.F32.F32"].replace(a_format=e2m1, b_format=e2m1, k=2, L=2)
@@ -299,7 +299,7 @@ def test_a_long_product_is_an_identity_of_polynomials() -> None:
 
 
 def test_both_wings_of_a_small_dot_product_agree() -> None:
-    answer = prove_encodings(SMALL, timeout=120)
+    answer = verify(SMALL, timeout=120)
     assert isinstance(answer, Holds), answer
     assert {o.solver for o in answer.proof.obligations} <= {"z3", "bitwuzla"}
 
@@ -308,7 +308,7 @@ def test_both_wings_of_a_small_dot_product_agree() -> None:
 def test_both_wings_agree_on_the_papers_reading_of_cdna3() -> None:
     """Infinite inputs before products that overflow, zero products aligned too, and the sum not cut."""
     instruction = cdna3.revision("paper-v1")["f32_4x4x4_16b_bf16"]
-    assert isinstance(prove_encodings(instruction, timeout=300), Holds)
+    assert isinstance(verify(instruction, timeout=300), Holds)
 
 
 def test_the_conclusion_is_about_the_codes_of_d() -> None:

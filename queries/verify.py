@@ -1,8 +1,8 @@
 """Do the two encodings of an instruction agree on every input, and does no operation of the executable one wrap?
 
     from mmaformal import hopper
-    from mmaformal.queries.prove_encodings import prove_encodings
-    print(prove_encodings(hopper["HMMA.16816.F32"]))
+    from mmaformal.queries.verify import verify
+    print(verify(hopper["HMMA.16816.F32"]))
 
 The executable wing is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are linked to
 those of the SMT wing stage by stage (`proof/simulation`, `facts/*/equal.py`), by lemmas over fresh constants
@@ -12,26 +12,29 @@ operation wraps; it is re-run in both wings before anyone sees it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 
 from mmaformal.algorithms import DotAdd
+from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import Progress, caller
 from mmaformal.facts.equality import question_of, settle
 from mmaformal.instruction import Instruction
+from mmaformal.renamed import keywords, names
 from mmaformal.solver.answers import Answer, Holds, Proof
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.session import Cache, Solver, remembering
 
 
 class Prover:
     """Proves one instruction after another; what was proved for one is not asked again for the next.
 
-    Raises NoSolverError if no solver of `backends` is installed.
+    Raises NoSolverError if there is no solver.
     """
 
-    def __init__(self, backends: Sequence[str] | None = None) -> None:
-        self.portfolio = Relay(backends)
+    def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
+        self.portfolio = Relay(solver, memory)
         self._proofs: dict[DotAdd, Proof] = {}
 
     def __enter__(self) -> Prover:
@@ -53,14 +56,27 @@ class Prover:
         return answer
 
 
-def prove_encodings(
-    instruction: Instruction, *, timeout: float = 600.0, backends: Sequence[str] | None = None
+@keywords(backends="solver")
+def verify(
+    instruction: Instruction | str,
+    *,
+    timeout: float = 600.0,
+    memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
     """Prove that both encodings of an instruction agree on every input, at its full K, and that nothing wraps.
 
     Equal means the same code, NaNs included.  Returns `Holds` with the proof, `Fails` with a `CaseWitness`, or
-    `Unknown`.  `timeout` is in seconds.  Raises NoSolverError if no solver of `backends` is installed, WitnessError
-    if a solver's model does not hold when re-run.
+    `Unknown`.  `timeout` is in seconds, `memory` in megabytes for each process of `solver` (default: all that are
+    installed); `progress` is called with a line of text for each question; `cache`: as `prove` has it.
+
+    Raises NoSolverError if there is no solver, WitnessError if a solver's model does not hold when re-run.
     """
-    with Prover(backends) as prover:
-        return prover.prove(instruction, timeout)
+    caller(progress)
+    with remembering(cache), watching(progress), Prover(solver, memory) as prover:
+        return prover.prove(instruction_meant(instruction), timeout)
+
+
+__getattr__ = names(__name__, prove_encodings="verify")

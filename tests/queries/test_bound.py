@@ -24,8 +24,8 @@ from mmaformal.facts.product_bound import (
 )
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.queries import product_bound as query
-from mmaformal.queries.product_bound import most_promoted, prove_product_bound, rounded_up
+from mmaformal.queries import bound as query
+from mmaformal.queries.bound import bound, most_promoted, rounded_up
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
@@ -91,7 +91,7 @@ def test_the_largest_exponent_is_some_terms(
 
 def test_a_whole_product() -> None:
     i = ampere["HMMA.16816.F32"]
-    answer = prove_product_bound(i, 4096, timeout=200)
+    answer = bound(i, 4096, timeout=200)
     assert isinstance(answer, Holds)
     f, U = answer.numbers
     assert f.name == "f"
@@ -105,7 +105,7 @@ def test_in_another_order_of_products(order: tuple[int, ...]) -> None:
     """Within steps, or so that a step is of products that are not one after the other: the same bound."""
     plain = volta["HMMA.884.F32.F32"].replace(k=8)
     reordered = plain.replace(product_order=order)
-    answer = prove_product_bound(reordered, 64, timeout=200)
+    answer = bound(reordered, 64, timeout=200)
     assert isinstance(answer, Holds)
     assert answer.numbers[0].value == rounded_up(Unit.of(plain).factor(64))
 
@@ -121,7 +121,7 @@ def test_in_another_order_of_products(order: tuple[int, ...]) -> None:
     ],
 )
 def test_whole_products_of_other_algorithms(architecture: str, name: str) -> None:
-    assert isinstance(prove_product_bound(ARCHITECTURES[architecture][name], 1024, timeout=600), Holds)
+    assert isinstance(bound(ARCHITECTURES[architecture][name], 1024, timeout=600), Holds)
 
 
 def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_bound_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(query.Unit, "of", smaller)
     with pytest.raises(WitnessError, match="the proved n is"):
-        prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+        bound(ampere["HMMA.1688.F32"], timeout=100)
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,15 @@ def test_other_steps_than_those_proved_are_noticed(
 
     monkeypatch.setattr(query.Unit, "of", other)
     with pytest.raises(WitnessError, match="the proved steps are"):
-        prove_product_bound(ampere["HMMA.1688.F32"], timeout=100)
+        bound(ampere["HMMA.1688.F32"], timeout=100)
 
 
 def test_roundings_and_chains_without_a_theorem() -> None:
     up = datapaths.fda(k=2, frac_bits=20, a="e4m3", rho="RU-FP16")
     with pytest.raises(ValueError, match="neither to nearest even nor toward zero"):
-        prove_product_bound(up)
+        bound(up)
     with pytest.raises(ValueError, match="has no chain"):
-        prove_product_bound(volta["HMMA.884.F32.F16"], 4096)
+        bound(volta["HMMA.884.F32.F16"], 4096)
 
 
 def test_parameters_that_allow_no_bound() -> None:
@@ -193,7 +193,7 @@ def test_promotion() -> None:
     assert most_promoted(i, 4096, 0.001) is None
     assert most_promoted(ampere["HMMA.16816.F32"], 4096, 0.02) is None
     with pytest.raises(ValueError, match="of results of fp32"):
-        prove_product_bound(ampere["HMMA.16816.F16"], 64, promote_every=2)
+        bound(ampere["HMMA.16816.F16"], 64, promote_every=2)
 
 
 def test_promoted_products_are_within_their_bound() -> None:

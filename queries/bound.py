@@ -1,7 +1,7 @@
 """The bound of a whole product on an instruction, of any K, proved from its steps.
 
-    from mmaformal.queries.product_bound import prove_product_bound
-    print(prove_product_bound(hopper["HMMA.16816.F32"], 4096))
+    from mmaformal.queries.bound import bound
+    print(bound(hopper["HMMA.16816.F32"], 4096))
 
 `mmaformal bound` is the command.  `analysis/units` states the bound: ((1 + U)^m − 1) · (w(c) + Σ w(a)·w(b)) after m
 steps, w(x) = max(|x|, the least normal number), where nothing overflows.  It rests on
@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
 from mmaformal.analysis.units import Stage, Unit
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
@@ -33,32 +34,39 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.queries import error_bound
+from mmaformal.renamed import keywords, names
 from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
-from mmaformal.solver.asking import Asker
+from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
+from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.witness import WitnessError
 
 
-def prove_product_bound(
+@keywords(K="k", backends="solver")
+def bound(
     instruction: Instruction | str,
-    K: int | None = None,
+    k: int | None = None,
     *,
     promote_every: int | None = None,
     timeout: float = 600.0,
-    backends: Sequence[str] | None = None,
     memory: int = DEFAULT_MEMORY,
+    solver: Solver = None,
+    progress: Progress | None = None,
+    cache: Cache = False,
 ) -> Answer:
-    """`Holds` or `Unknown`: how far a product of K (of the instruction's own) is from the exact one, at most.
+    """Prove how far a product of k products (default: as many as the instruction has) is from the exact one, at most.
 
-    `promote_every`: as `matmul` has it, of results of fp32.  `timeout` in seconds.
+    Returns `Holds`, whose `.number` is the bound, or `Unknown`.  `promote_every`: as `matmul` has it, of results of
+    fp32.  `timeout` in seconds, `memory` in megabytes for each process of `solver` (default: all that are installed);
+    `progress` is called with a line of text for each question; `cache`: as `prove` has it.
 
-    Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if no solver of `backends` is
-    installed.
+    Raises ValueError for an instruction without such a bound (`Unit.of`), NoSolverError if there is no solver.
     """
-    with Relay(backends, memory) as portfolio:
+    caller(progress)
+    with session(solver, memory, cache) as portfolio, watching(progress):
         return of_instruction(
-            instruction_meant(instruction), portfolio, K, promote_every=promote_every, timeout=timeout
+            instruction_meant(instruction), portfolio, k, promote_every=promote_every, timeout=timeout
         )
 
 
@@ -70,7 +78,7 @@ def of_instruction(
     promote_every: int | None = None,
     timeout: float = 600.0,
 ) -> Answer:
-    """The same with solvers that are there."""
+    """Returns what `bound` does, from solvers that are there."""
     # The bound is of sums over all products, so the order in which they are taken does not enter.
     unit, k = provable(replace(instruction, spec=instruction.spec.in_order)), K or instruction.k
     spec = instruction.spec
@@ -233,11 +241,14 @@ def theorem(claims: Callable[[Composing], None], asker: Asker) -> Proof:
 
 
 __all__ = [
+    "bound",
     "most_promoted",
     "of_instruction",
     "provable",
-    "prove_product_bound",
     "rounded_up",
     "settle",
     "theorem",
 ]
+
+
+__getattr__ = names(__name__, prove_product_bound="bound")

@@ -1,0 +1,40 @@
+"""What every query that asks solvers takes, and how it is set up: `solver`, `memory`, `cache`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from mmaformal.solver.evidence import EvidenceStore, default_path, recording
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+
+#: `solver=`: one solver or several by their names; None: all that are installed.
+Solver: TypeAlias = str | Sequence[str] | None
+#: `cache=`: True: what was proved is recorded in the user's cache, and is not asked again; a path: in that file.
+#: False: nothing is, but in a store that is in use (`with recording(store)`).
+Cache: TypeAlias = bool | str | Path
+
+
+@contextmanager
+def remembering(cache: Cache) -> Iterator[None]:
+    """Within this block `cache` is in use.  Raises EvidenceError where it cannot be read or written."""
+    if cache is False:
+        yield
+        return
+    with EvidenceStore(default_path() if cache is True else cache) as store, recording(store):
+        yield
+
+
+@contextmanager
+def session(
+    solver: Solver = None, memory: int = DEFAULT_MEMORY, cache: Cache = False, kind: type[Portfolio] = Relay
+) -> Iterator[Portfolio]:
+    """Gives solvers to ask: `memory` megabytes for each process of `solver`, within `cache`.
+
+    Raises NoSolverError if no such solver is installed, ValueError for what is no solver, EvidenceError as
+    `remembering`.
+    """
+    with remembering(cache), kind(solver, memory) as portfolio:
+        yield portfolio
