@@ -51,9 +51,7 @@ SHARED = {
     "only": {"Sequence[str] | None", "Iterable[str] | None"},
     "where": {"Constraint | str | Iterable[Constraint | str]"},
     "name": {"str | None"},
-    **dict.fromkeys(
-        ("a_format", "b_format", "c_format", "d_format", "scale_format"), {"str", "str | Format"}
-    ),
+    **{f"{name}_format": {"str", "str | Format"} for name in ("a", "b", "c", "d", "scale")},
 }
 #: Keywords of one function each.
 OWN = {
