@@ -1,7 +1,7 @@
 """What has to be right for a `Proof` to mean what it says: counted, by file, with a reason for each.
 
     python tools/trusted_base.py            print the tables
-    python tools/trusted_base.py --write    write them into docs/proofs.md
+    python tools/trusted_base.py --write    write them into docs/trusted-base.md
 
 The files of `BASE` are listed by hand.  Those that state conclusions, name rules or say `Holds` are found in the
 sources: none can be left out.  Lines are lines of code: no comments, docstrings or blank lines.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "proofs.md"
+DOCUMENT = ROOT / "docs" / "trusted-base.md"
 BEGIN, END = "<!-- begin of what tools/trusted_base.py writes -->", "<!-- end of it -->"
 
 
@@ -224,7 +224,7 @@ def listed(text: str) -> dict[str, tuple[int, str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/proofs.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/trusted-base.md")
     if not parser.parse_args(argv).write:
         print(tables())
         return 0

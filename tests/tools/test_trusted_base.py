@@ -1,4 +1,4 @@
-"""The trusted base is listed in full, and as it is (docs/proofs.md, §11)."""
+"""The trusted base is listed in full, and as it is (docs/trusted-base.md)."""
 
 from __future__ import annotations
 
