@@ -1,4 +1,4 @@
-"""Run mypy and import-linter on the package as it is imported (docs/design.md, "Packaging"), mypy on tools too."""
+"""Run mypy and import-linter on the package as it is imported (docs/design.md, "Layers"), mypy on tools too."""
 
 from __future__ import annotations
 
