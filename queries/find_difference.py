@@ -310,7 +310,22 @@ class _Search(Search):
         best: Zeros = "plus" if "plus" in zeros else "signed" if "signed" in zeros else "any"
         return Licences(classes, exchange, signs, best)
 
+    def _prepare(self, count: int) -> None:
+        """Prove what questions about cases of `count` nonzero products rest on, before any of those is asked."""
+        if self._licences is None:
+            self.progress(f"{self.asker.elapsed:5.1f} s  proving which cases are alike")
+            self.know(self.find_licences())
+        for spec in (self.x.spec, self.y.spec):
+            if self._may_leave_out(spec):
+                self._laws.order(spec)
+                if count:
+                    self._idle_steps_pass(spec)
+
     # ---- formulas ---------------------------------------------------------------------------------------------
+
+    def _may_leave_out(self, spec: DotAdd) -> bool:
+        """Whether idle steps of a model might be left out, if that is proved."""
+        return not spec.product_order and facts_of(spec).may_pass_c_on(spec)
 
     def _result(self, spec: DotAdd, inputs: Inputs, active: Places | None) -> z3.BitVecRef:
         """The result of one model; for sparse inputs, of the same model with its idle steps left out.
@@ -320,7 +335,7 @@ class _Search(Search):
         """
         k = list(range(spec.k))
         scales = (inputs.scale_a, inputs.scale_b) if spec.scale_format else ()
-        if active is not None and not spec.product_order and facts_of(spec).may_pass_c_on(spec):
+        if active is not None and self._may_leave_out(spec):
             L = spec.parameters.step_products
             steps = [k[start : start + L] for start in range(0, spec.k, L)]
             busy = [s for s in steps if not all(_both_zero(self.spec, inputs, i) for i in s)]
@@ -405,7 +420,7 @@ class _Search(Search):
         if self._start is not None:
             products = self.products(self._start)
             fewest = self._fewer_products(self._start, range(len(self.forced), products))
-            return self._different(self.shrink(self._settle_products(*fewest)))
+            return self._smallest(self._settle_products(*fewest))
         equal = self._prove_equal_quickly()
         if equal is not None:
             return equal
@@ -419,7 +434,12 @@ class _Search(Search):
             if found is None:
                 return Unknown(self.question, outcome.why, tuple(self.asker.proved), self.asker.elapsed)
             found, products = self._fewer_products(found, self._not_tried(found))
-        return self._different(self.shrink(self._settle_products(found, products)))
+        return self._smallest(self._settle_products(found, products))
+
+    def _smallest(self, found: Found) -> Different:
+        """The answer that a case gives, made as small as the time allows."""
+        self._prepare(self.products(found))
+        return self._different(self.shrink(found))
 
     def _prove_equal_quickly(self) -> Equal | None:
         inputs = symbolic_inputs(self.spec, self.pins)
@@ -448,6 +468,7 @@ class _Search(Search):
     def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:
         """A case with `count` nonzero products, looked for until a part of the time given is used up."""
         limit = _FIRST_TRY * self.asker.timeout if first_try else None
+        self._prepare(count)
         return self.with_products(count, lambda: self.asker.left - (1 - share) * self.asker.timeout, limit)
 
     def _sparse(self) -> tuple[Found | None, int]:

@@ -78,10 +78,16 @@ class Questions(ABC):
 
     @property
     def licences(self) -> Licences:
+        """Which cases stand for others; proved at the first use, unless a search has them before (`know`)."""
         if self._licences is None:
             self.progress(f"{self.asker.elapsed:5.1f} s  proving which cases are alike")
-            self._licences = self.find_licences()
+            self.know(self.find_licences())
+        assert self._licences is not None
         return self._licences
+
+    def know(self, licences: Licences) -> None:
+        """Takes what was proved of which cases stand for others."""
+        self._licences = licences
 
     # ---- inputs ---------------------------------------------------------------------------------------------------
 
