@@ -4,8 +4,8 @@
     python tools/walk.py --write before         write it into docs/walk.md, in the place of that name
 
 A call holds it if one of its variables, or a field of the object that it is a method of, is an `Instruction` or a
-`DotAdd`.  The way of a question is what holds it on the stack of calls when a script is put to a solver.  It climbs where
-a file calls one of a room that stands above its own.
+`DotAdd`.  The way of a question is what holds it on the stack of calls when a script is put to a solver.  It climbs
+where a file calls one of a room that stands above its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
@@ -93,7 +94,7 @@ def stays(way: Way) -> list[tuple[str, list[str]]]:
 def climbs(way: Way) -> int:
     """Returns how often it climbs."""
     rooms = [ROOMS.index(file.partition("/")[0]) for file, _ in way]
-    return sum(later < earlier for earlier, later in zip(rooms, rooms[1:], strict=False))
+    return sum(later < earlier for earlier, later in pairwise(rooms))
 
 
 def drawn(ways: dict[Way, int]) -> list[str]:
@@ -127,8 +128,8 @@ def told() -> str:
         longest = max(len({file for file, _ in path}) for path in paths)
         back = max(len(path) - len({file for file, _ in path}) for path in paths)
         counts = (
-            f"{sum(ways.values())} questions, {len(ways)} ways: at most {longest} files on one, {len(files)} on all; climbs "
-            f"{max(map(climbs, ways))} times at most, returns to a file {back} times; {len(names)} names."
+            f"{sum(ways.values())} questions, {len(ways)} ways: at most {longest} files on one, {len(files)} on all; "
+            f"climbs {max(map(climbs, ways))} times at most, returns to a file {back} times; {len(names)} names."
         )
         parts.append("\n".join([f"Of {title}. {counts}", "", "```text", *drawn(ways), "```"]))
     return "\n\n".join(parts)
