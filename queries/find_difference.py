@@ -421,7 +421,7 @@ class _Search(Search):
             products = self.products(self._start)
             fewest = self._fewer_products(self._start, range(len(self.forced), products))
             return self._smallest(self._settle_products(*fewest))
-        equal = self._prove_equal_quickly()
+        equal = _prove_equal_quickly(self)
         if equal is not None:
             return equal
         found, products = self._sparse()
@@ -440,30 +440,6 @@ class _Search(Search):
         """The answer that a case gives, made as small as the time allows."""
         self._prepare(self.products(found))
         return self._different(self.shrink(found))
-
-    def _prove_equal_quickly(self) -> Equal | None:
-        inputs = symbolic_inputs(self.spec, self.pins)
-        rx, ry = (self._result(i.spec, inputs, None) for i in (self.x, self.y))
-        if rx.eq(ry):
-            statement = f"{self.question}: both are one and the same term"
-            if self.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
-                return Equal(self.question, direct(self.asker.proved[-1]), self.asker.elapsed)
-        if self.x.spec.in_order == self.y.spec.in_order:
-            try:
-                proof = prove(self.asker, orders.alike(self.x.spec, self.y.spec))
-                return Equal(self.question, proof, self.asker.elapsed)
-            except (ArgumentError, NotProvedError):
-                return None
-        facts = facts_of(self.x.spec)
-        if facts.alike(self.x.spec, self.y.spec):
-            self.progress(f"{self.asker.elapsed:5.1f} s  proving equality stage by stage")
-            known = facts.prove_alike(self.asker, self.x.spec, self.y.spec, symbolic_inputs(self.spec))
-            if known is not None:
-                return Equal(self.question, known, self.asker.elapsed)
-        known = one_code.prove_equal(
-            self.asker, self.x.spec, self.y.spec, _allowed(self.spec, self.constraints, self.pins)
-        )
-        return None if known is None else Equal(self.question, known, self.asker.elapsed)
 
     def _with_products(self, count: int, share: float, first_try: bool = True) -> Found | None:
         """A case with `count` nonzero products, looked for until a part of the time given is used up."""
@@ -520,6 +496,32 @@ class _Search(Search):
         return Different(
             self.question, witness, self.minimality, tuple(self.asker.proved), self.asker.elapsed
         )
+
+
+def _prove_equal_quickly(search: _Search) -> Equal | None:
+    """Returns `Equal` where the models are proved equal without asking for a difference: one term, or by an argument."""
+    inputs = symbolic_inputs(search.spec, search.pins)
+    rx, ry = (search._result(i.spec, inputs, None) for i in (search.x, search.y))
+    if rx.eq(ry):
+        statement = f"{search.question}: both are one and the same term"
+        if search.asker.prove("same term", statement, rx == ry, cut=[rx]).verdict == "unsat":
+            return Equal(search.question, direct(search.asker.proved[-1]), search.asker.elapsed)
+    if search.x.spec.in_order == search.y.spec.in_order:
+        try:
+            proof = prove(search.asker, orders.alike(search.x.spec, search.y.spec))
+            return Equal(search.question, proof, search.asker.elapsed)
+        except (ArgumentError, NotProvedError):
+            return None
+    facts = facts_of(search.x.spec)
+    if facts.alike(search.x.spec, search.y.spec):
+        search.progress(f"{search.asker.elapsed:5.1f} s  proving equality stage by stage")
+        known = facts.prove_alike(search.asker, search.x.spec, search.y.spec, symbolic_inputs(search.spec))
+        if known is not None:
+            return Equal(search.question, known, search.asker.elapsed)
+    known = one_code.prove_equal(
+        search.asker, search.x.spec, search.y.spec, _allowed(search.spec, search.constraints, search.pins)
+    )
+    return None if known is None else Equal(search.question, known, search.asker.elapsed)
 
 
 __all__ = ["IncomparableError", "find_difference", "smtlib"]

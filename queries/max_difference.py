@@ -266,11 +266,11 @@ def max_difference(
     if best is None:
         return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
-    one, other = (left.d_format.value(code) for code in witness.results)
-    apart = abs(one - other)
+    one, two = (left.d_format.value(code) for code in witness.results)
+    apart = abs(one - two)
     if apart > bound * _sigma(left, best):
         raise WitnessError(f"{left.label} and {right.label} are farther apart than their bound, on {witness}")
-    exponent = math.frexp(float(max(abs(one), abs(other))))[1] - 1
+    exponent = math.frexp(float(max(abs(one), abs(two))))[1] - 1
     place = Fraction(2) ** (max(exponent, left.d_format.min_exponent) - left.d_format.fraction_bits)
     return Apart(
         bound,
