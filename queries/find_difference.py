@@ -499,7 +499,7 @@ class _Search(Search):
 
 
 def _prove_equal_quickly(search: _Search) -> Equal | None:
-    """Returns `Equal` where the models are proved equal without asking for a difference: one term, or by an argument."""
+    """Returns `Equal` where the models are proved equal without a search: by one term, or by an argument."""
     inputs = symbolic_inputs(search.spec, search.pins)
     rx, ry = (search._result(i.spec, inputs, None) for i in (search.x, search.y))
     if rx.eq(ry):
