@@ -78,7 +78,7 @@ class Sizes(Result):
         return [asdict(row) for row in self.measured]
 
     def __str__(self) -> str:
-        return table(self.measured)
+        return table(self.measured) or self.summary
 
 
 def sizes(

@@ -33,6 +33,7 @@ from mmaformal import (
     Instruction,
     Number,
     Proof,
+    Sizes,
     Unknown,
     ampere,
     apple_amx,
@@ -47,6 +48,7 @@ from mmaformal import (
     hopper,
     probe,
     sapphire_rapids,
+    verilog,
     volta,
 )
 from mmaformal.algorithms import CONVERSIONS, AccE9s12, Rounding
@@ -111,6 +113,8 @@ def obligations(count: int = 20) -> tuple[Obligation, ...]:
 
 def samples(folder: Path) -> Iterator[Any]:
     """At least one object of every kind that the public functions return or take."""
+    yield Sizes(())
+    yield verilog("volta HMMA.884.F16.F16")
     yield ARCHITECTURES
     yield PROPERTIES
     yield tuple(FORMATS.values()), tuple(CONVERSIONS.values())
