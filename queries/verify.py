@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.facts.equality import question_of, settle
@@ -25,6 +24,7 @@ from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
 from mmaformal.solver.session import Cache, Solver, remembering
+from mmaformal.spec import DotAdd
 
 
 class Prover:

@@ -19,8 +19,8 @@ from types import FrameType
 
 import mmaformal
 from mmaformal import ampere, find_difference, hopper
-from mmaformal.algorithms import DotAdd
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "walk.md"

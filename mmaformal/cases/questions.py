@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import Licences, has_minus_zero, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
@@ -22,6 +21,7 @@ from mmaformal.checked import Progress
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
+from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
 Places = tuple[int, ...]  #: of the products that may be nonzero

@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import datapaths
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
@@ -26,6 +25,7 @@ from mmaformal.hardware.yosys import size_of
 from mmaformal.instruction import Instruction
 from mmaformal.result import Result
 from mmaformal.solver.pool import processes
+from mmaformal.spec import DotAdd
 
 #: Organisations that are compared; of the first two one unit is measured, of which a group is a chain.
 KINDS = ("mul_add", "fma", "fda", "sda")

@@ -11,7 +11,8 @@ import pytest
 import z3
 
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
-from mmaformal.encodings.smt import sfma, stages
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import stages
 from mmaformal.proof.failure import Failure, examine, named
 from mmaformal.queries.verify import verify
 from mmaformal.solver.asking import Asker
