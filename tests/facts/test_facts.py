@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-import mmaformal.facts
 from mmaformal import ARCHITECTURES, ampere
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.fda import Fda
