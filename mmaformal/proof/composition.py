@@ -6,6 +6,7 @@ is one too, so an error is a difference, and a bound a comparison.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -15,7 +16,7 @@ import z3
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.failure import place as place_of_argument
-from mmaformal.proof.interfaces import UNCUT, Ways
+from mmaformal.proof.interfaces import HINT, UNCUT, Ways
 from mmaformal.proof.kernel import (
     Inference,
     Lemma,
@@ -35,8 +36,11 @@ from mmaformal.solver.portfolio import Outcome
 
 #: Seconds for each way to cut a claim, round after round; in the last they share what is left.
 _ROUNDS = (1.0, 5.0, 25.0, None)
-#: Seconds for the first way at once: most claims are proved that way, and some take long.
+#: Seconds at once for a hint, or the way in which the claim before was proved: some take long.
 _FIRST = 25.0
+
+#: What tells claims of one argument apart in their names.
+_NUMBERS = re.compile(r"\d+")
 
 FIXED_POINT = Rule(
     "fixed point",
@@ -57,7 +61,7 @@ class Composing(Theorem):
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
-        self._worked: dict[str, int] = {}  #: by the place of a claim, the way in which it was proved last
+        self._worked: dict[tuple[str, str], int] = {}  #: of claims of a place and name, the way proved last
 
     def _infer(
         self,
@@ -110,16 +114,17 @@ class Composing(Theorem):
         hint: Iterable[z3.ExprRef],
     ) -> None:
         """Ask one way after another, for longer each round, beginning with the one that was proved here before, or else
-        with the hint, or uncut: that one has longer than the others at once."""
-        argued, refuted, why = place_of_argument(), set[int](), "no time was left"
+        with the hint: that one has longer than the others at once."""
+        argued, refuted, why = (place_of_argument(), _NUMBERS.sub("", name)), set[int](), "no time was left"
         ways, shown = Ways([*using, claim], hint), None
+        first, unsettled = self._worked.get(argued), set[int]()
         for limit in _ROUNDS:
-            for n, (way, cut) in enumerate(ways.beginning_with(self._worked.get(argued))):
+            for way, cut in ways.beginning_with(first, unsettled):
                 if way in refuted or self.asker.left <= 0:
                     continue
                 seconds = (
                     max(limit, _FIRST)
-                    if limit and n == 0
+                    if limit and way in (first, HINT)
                     else limit or self.asker.left / max(ways.count - len(refuted), 1)
                 )
                 lemma, outcome = self._attempt(name, statement, claim, using, cut, seconds)
@@ -134,9 +139,10 @@ class Composing(Theorem):
                     refuted.add(way)
                 else:
                     why = outcome.why
-        unsettled = Outcome("unknown", "", "", 0.0, why=why)
+                    unsettled.add(way)
+        unknown = Outcome("unknown", "", "", 0.0, why=why)
         lemma, _ = self._attempt(name, statement, claim, using, [], 0.0)
-        demand_proved(self.asker, self, lemma, unsettled, shown)
+        demand_proved(self.asker, self, lemma, unknown, shown)
 
     def _attempt(
         self,
