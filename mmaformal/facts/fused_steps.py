@@ -162,7 +162,6 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         "so a group's sum is at most 36 G",
         z3.And(sigma <= reach, sigma >= -reach),
         each,
-        [magnitude for _, magnitude in products],
     )
     largest = bound >> max(x.F - summand.fraction_bits, 0)
     scaled = proving.claim(
@@ -170,10 +169,8 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         "and with its scales, at most that times the largest of them",
         z3.ULE(summand.term.significand, largest),
         [of_sum],
-        summand.factors,
     )
-    cut = [summand.term.significand, summand.term.exponent, x.step.e_max]
-    return proving.claim("aligned group", "and no more when aligned", small, [scaled, below], cut)
+    return proving.claim("aligned group", "and no more when aligned", small, [scaled, below])
 
 
 def unit_exponent(e_max: z3.BitVecRef, exponents: ExponentRange, F: int) -> z3.BitVecRef:
@@ -191,14 +188,13 @@ def prove_highest(
         proving.claim(f"{s.name} in range", "no exponent is above its range", z3.ULE(s.term.exponent, high))
         for s in x.summands
     ]
-    cut = [e_max, *(s.term.exponent for s in x.summands)]
     highest = proving.claim(
-        "e_max in range", "so e_max is not above its range", z3.ULE(e_max, high), [*each, some], cut
+        "e_max in range", "so e_max is not above its range", z3.ULE(e_max, high), [*each, some]
     )
     c = x.summands[-1].term.exponent
     lowest = proving.claim("c's exponent", f"c's exponent is at least {x.least}", z3.UGE(c, least))
     text = f"so e_max is at least {x.least}"
-    return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]], [e_max, c])
+    return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]])
 
 
 def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRef]) -> z3.BoolRef:
@@ -217,7 +213,6 @@ def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRe
         rho=x.rho,
         special=special,
         premises=[*e_max_range],
-        cut=[e_max],
         reach=reach,
     )
 
@@ -230,7 +225,6 @@ def prove_rounded(
     rho: Conversion,
     special: Sequence[z3.BoolRef],
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     reach: int,
 ) -> z3.BoolRef:
     """Where nothing is special, `code` is ρ(total · 2^t), for |total| ≤ reach."""
@@ -245,5 +239,4 @@ def prove_rounded(
             z3.And(is_rounded(m, t, code, rho, negative), z3.Or(zero, sign == negative)),
         ),
         [*premises, total <= reach, total >= -reach],
-        [*cut, total, *special],
     )

@@ -247,26 +247,23 @@ def prove_scaled(
 ) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """x, y and d = x − y, each scaled by 2^amount; of these too, the last is the difference."""
     d, text = x - y, "a difference scaled is the difference of both scaled"
-    proving.claim("difference", "x = y + (x − y)", x == y + d, (), [x, y])
-    letters = [x, y]  # d is made of them
+    proving.claim("difference", "x = y + (x − y)", x == y + d)
     for i in range(amount.size()):
         known, chosen = x == y + d, z3.Extract(i, i, amount) == 1
         larger = [_doubled(v, 1 << i) for v in (x, y, d)]
         of_sum = _doubled(y + d, 1 << i) == larger[1] + larger[2]
-        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum, (), [y, d])
+        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum)
         of_x = larger[0] == larger[1] + larger[2]
-        proving.claim(f"doubled {i}", text, of_x, [known, of_sum], [x, y + d, larger[1], larger[2]])
+        proving.claim(f"doubled {i}", text, of_x, [known, of_sum])
         after = [z3.If(chosen, u, v) for u, v in zip(larger, (x, y, d), strict=True)]
         goal = after[0] == after[1] + after[2]
-        cut = [*larger, *letters, chosen]
         cases = [
-            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x], cut),
-            proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known], cut),
+            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x]),
+            proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known]),
         ]
-        proving.claim("scaled", text, goal, cases, [*after, chosen])
+        proving.claim("scaled", text, goal, cases)
         x, y, d = after
-        letters = after
-    proving.claim("scaled difference", text, x - y == d, [x == y + d], [x, y, d])
+    proving.claim("scaled difference", text, x - y == d, [x == y + d])
     return x, y, d
 
 
@@ -321,10 +318,9 @@ def prove_cut_error(
     """From error = before − exact, claimed: after − exact = error − lost, where lost = before − after."""
     text = "an error after a cut is that before it, less what was cut off"
     both = after - exact == (before - exact) - (before - after)
-    identity = proving.claim("identity", text, both, (), [after, exact, before])
+    identity = proving.claim("identity", text, both)
     claim = after - exact == error - (before - after)
-    inside = [after - exact, before - exact, before - after, error]
-    return proving.claim("error after a cut", text, claim, [identity, before - exact == error], inside)
+    return proving.claim("error after a cut", text, claim, [identity, before - exact == error])
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -336,7 +332,6 @@ def prove_error(
     most: int,
     when: z3.BoolRef,
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     why: str,
 ) -> z3.BoolRef:
     """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign."""
@@ -347,19 +342,16 @@ def prove_error(
         f"{why}, what is cut off a term is at most {most} · 2^-{x.places} units",
         z3.Implies(when, z3.ULE(loss, most)),
         premises,
-        cut,
     )
     text = "a term's error is what is cut off its magnitude, with its sign or the other"
     small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
-    proving.claim("size of an error", text, small, [cut_off], [loss, when])
+    proving.claim("size of an error", text, small, [cut_off])
     signed = [
-        proving.claim(
-            f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same), (), [x.sign, exact, kept]
-        )
+        proving.claim(f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same))
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return proving.claim("signed error", text, claim, [small, *signed], [x.sign, x.error, loss, when])
+    return proving.claim("signed error", text, claim, [small, *signed])
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
@@ -371,7 +363,6 @@ def prove_errors_add_up(
     terms: Sequence[Placed],
     facts: Sequence[Sequence[z3.BoolRef]],
     bound: Callable[[int, z3.BitVecRef], z3.BoolRef],
-    flags: Sequence[Sequence[z3.ExprRef]],
 ) -> z3.BoolRef:
     """`bound(n, D)`, D the sum of all n errors, term by term.
 
@@ -379,11 +370,10 @@ def prove_errors_add_up(
     in the facts of the i-th, and in the bound of those before it: cut away.
     """
     running = terms[0].error
-    known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0], [running, *flags[0]])
+    known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0])
     for i, x in enumerate(terms[1:], 1):
-        after, error = running + x.error, x.error
-        cut = [running, error, *flags[i]]
-        known = proving.claim(f"errors of {i + 1}", _ADD_UP, bound(i + 1, after), [known, *facts[i]], cut)
+        after = running + x.error
+        known = proving.claim(f"errors of {i + 1}", _ADD_UP, bound(i + 1, after), [known, *facts[i]])
         running = after
     return known
 
@@ -406,9 +396,7 @@ def prove_accumulated(
     small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
     for x, bound, claim in zip(terms, bounds, small, strict=True):
         if bound == (1 << x.aligned.size()) - 1:
-            proving.claim(
-                f"{x.name} width", "a magnitude is no more than its bits hold", claim, (), [x.aligned]
-            )
+            proving.claim(f"{x.name} width", "a magnitude is no more than its bits hold", claim)
     parts = [negate_if(x.sign, resize(x.aligned, bits)) for x in terms]
     kept = [x.signed_kept for x in terms]
     running, target, reach = parts[0], kept[0], bounds[0]
@@ -418,16 +406,14 @@ def prove_accumulated(
         text,
         z3.And(placed(running) == target, within(running, reach)),
         [small[0]],
-        [terms[0].sign, terms[0].aligned],
     )
-    for k, x in enumerate(terms[1:], 1):
+    for k in range(1, len(terms)):
         after, reach_after = running + parts[k], reach + bounds[k]
         step = proving.claim(
             f"partial sum {k}",
             text,
             z3.And(placed(after) == placed(running) + kept[k], within(after, reach_after)),
             [within(running, reach), small[k]],
-            [running, x.sign, x.aligned],
         )
         same = z3.And(placed(after) == target + kept[k], within(after, reach_after))
         text_same = "so the accumulator is the sum of the aligned terms"
@@ -436,22 +422,18 @@ def prove_accumulated(
             text_same,
             same,
             [known, step],
-            [placed(after), placed(running), after, running, target, kept[k]],
         )
         running, target, reach = after, target + kept[k], reach_after
     order = running == total
     if not running.eq(total):
         text = "the accumulator's order of summation does not matter"
-        proving.claim("sum", text, order, (), [cut for x in terms for cut in (x.sign, x.aligned)])
+        proving.claim("sum", text, order)
     exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
     text = "the difference of two sums is the sum of the differences"
     difference = target - total_of(exact) == total_of(errors)
-    proving.claim("difference", text, difference, (), [*kept, *exact])
+    proving.claim("difference", text, difference)
     link = z3.And(placed(total) - total_of(exact) == total_of(errors), within(total, reach))
     given = [known, difference, *([] if running.eq(total) else [order])]
     text = "so the accumulator's error is the sum of the terms' errors"
-    cut = [running, total, target, total_of(exact), total_of(errors)]
-    if running.eq(total):
-        cut = [placed(total), *cut[1:]]
-    proving.claim("error of the sum", text, link, given, cut)
+    proving.claim("error of the sum", text, link, given)
     return link.arg(0), link.arg(1)

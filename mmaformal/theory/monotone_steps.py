@@ -134,7 +134,7 @@ class OneStep(Generic[RoundsT]):
         results = rule.at(x), rule.at(y)
         goal = z3.Implies(not_below(rule.codes, self.c_format), not_below(results, fmt))
         text = "of any two codes of c in order, infinities and NaNs among them, the results are in order"
-        theory.claim("any two codes", text, goal, [kept, *either], results)
+        theory.claim("any two codes", text, goal, [kept, *either])
         return theory.theorem("c ≤ c' ⇒ d ≤ d' in one step", goal)
 
     def _prove_neighbours(self, theory: Theory, pair: Neighbours[RoundsT]) -> None:
@@ -144,9 +144,8 @@ class OneStep(Generic[RoundsT]):
         theory.claim("special values of neighbours", text, same, [pair.finite])
         outcomes = [prove_outcome(theory, side, self.d_format) for side in (x, y)]
         claim = rule.in_turn(x.result, y.result)
-        cut = [x.result, y.result, *flags(x), *flags(y)]
         text = "so the results of neighbouring codes are in order, or NaNs both"
-        theory.claim("results of neighbours", text, claim, [same, *outcomes, pair.ordered], cut)
+        theory.claim("results of neighbours", text, claim, [same, *outcomes, pair.ordered])
         theory.theorem("d grows from each finite c to the next", rule.neighbours)
 
     def _prove_special(self, theory: Theory) -> z3.BoolRef:
@@ -171,7 +170,7 @@ class OneStep(Generic[RoundsT]):
             z3.Implies(z3.And(infinite, negative), z3.Or(d_nan, d == fmt.infinity | fmt.sign_mask)),
         )
         text = "a NaN gives a NaN, and an infinity itself or a NaN"
-        theory.claim("result of a special c", text, goal, [known, outcome], [d, *flags(step)])
+        theory.claim("result of a special c", text, goal, [known, outcome])
         return theory.theorem(text, goal)
 
 
@@ -188,8 +187,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
         z3.Implies(z3.Not(any_special(step)), z3.Not(is_nan(d, fmt))),
     )
     text = "d is the NaN or the infinity that the inputs decide, and a number where they decide nothing"
-    cut = [*flags(step), step.rounded.code, step.rounded.sign]
-    return proving.claim("special codes", text, claim, (), cut)
+    return proving.claim("special codes", text, claim)
 
 
 # ---- the chain ---------------------------------------------------------------------------------------------------
@@ -277,7 +275,7 @@ def same_results(
 ) -> None:
     """That two results are two others, so that they are in order if those are."""
     pairs = list(zip(results, others, strict=True))
-    same = [theory.claim(name, text, mine == other, (), [mine]) for mine, other in pairs]
+    same = [theory.claim(name, text, mine == other) for mine, other in pairs]
     if not all(mine.eq(other) for mine, other in pairs):
         known, claim = not_below(others, fmt), not_below(results, fmt)
-        theory.claim(f"{name} in order", text, claim, [*same, known], [*results, *others])
+        theory.claim(f"{name} in order", text, claim, [*same, known])

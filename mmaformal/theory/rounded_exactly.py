@@ -107,7 +107,7 @@ def conclude(
         (exact < 0) == (total < 0),
     )
     text = "equal numbers are rounded alike"
-    alike = theory.claim("rounded alike", text, z3.Implies(exact == total, alike), (), [exact, total, code])
+    alike = theory.claim("rounded alike", text, z3.Implies(exact == total, alike))
     none = once.nothing_special if given is None else z3.And(once.nothing_special, given)
     goal = z3.Implies(none, z3.And(grid.rounds(total, code), grid.is_far(total)))
     of_sign = z3.Implies(none, signs.signed(total == 0, total < 0))

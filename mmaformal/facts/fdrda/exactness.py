@@ -145,8 +145,6 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
             z3.ULE(step.addend.exponent, step.e_max),
             z3.Or(step.e_dot == step.e_max, step.addend.exponent == step.e_max),
         ),
-        (),
-        [step.e_dot, step.addend.exponent],
     )
     kept = _at_e_max(proving, x, larger, dot, exact_raised)
     c = _c(proving, x, larger)
@@ -185,7 +183,7 @@ def _group(proving: Composing, x: Frame, g: int) -> Stage:
     at_most, _ = prove_largest(proving, "exponents", e_top, [product.exponent for product in products])
     terms = _terms(x, g)
     kept = [
-        prove_kept(proving, term, [below], [product.exponent, e_top, product.significand])
+        prove_kept(proving, term, [below])
         for term, product, below in zip(terms, products, at_most, strict=True)
     ]
     linked, small = prove_accumulated(proving, terms, total, [(1 << t.aligned.size()) - 1 for t in terms])
@@ -193,8 +191,7 @@ def _group(proving: Composing, x: Frame, g: int) -> Stage:
     value = wide(total, x.bits) << x.product_places
     whole = z3.And([claim.arg(0) for claim in kept])
     same = z3.Implies(whole, value == exact)
-    cut = [value, exact, *(term.error for term in terms), *whole.children()]
-    proving.claim("exact group", "so a group's sum is the exact one", same, [linked, *kept], cut)
+    proving.claim("exact group", "so a group's sum is the exact one", same, [linked, *kept])
     return Stage(total, value, exact=exact, places=x.product_places, condition=whole, same=same, small=small)
 
 
@@ -206,7 +203,6 @@ def _cut(
     exact: z3.BitVecRef,
     distance: z3.BitVecRef,
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     places: int,
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(condition, claimed under it): what is kept of a sum, raised to an exponent `distance` above its own and cut
@@ -214,15 +210,13 @@ def _cut(
     value, (kept, _) = scaled(before.value, ~distance), after
     raised = z3.Implies(before.condition, value == exact)
     text = f"{what} is the exact one at the larger exponent, too"
-    cuts = [before.value, before.exact, distance, before.condition]
-    proving.claim(f"{what} raised", text, raised, [before.same], cuts)
+    proving.claim(f"{what} raised", text, raised, [before.same])
     whole = z3.Implies(no_bit_below(value, places), kept == value)
     text = f"{what} without a bit below the last place kept is cut exactly"
-    proving.claim(f"{what} cut", text, whole, [*premises, before.small], cut)
+    proving.claim(f"{what} cut", text, whole, [*premises, before.small])
     condition = z3.And(before.condition, no_bit_below(exact, places))
     same = z3.Implies(condition, kept == exact)
-    inside = [kept, value, exact, before.condition]
-    return condition, proving.claim(f"exact {what}", f"so {what} is exact", same, [raised, whole], inside)
+    return condition, proving.claim(f"exact {what}", f"so {what} is exact", same, [raised, whole])
 
 
 def _both_groups(
@@ -240,7 +234,6 @@ def _both_groups(
     bounds = [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups]
     for g, (e, cut, below) in enumerate(zip(step.e_groups, step.groups_cut, at_most, strict=True)):
         before, after = groups[g], wide(cut, bits) << places
-        inside = [before.total, e, step.e_products]
         condition, same = _cut(
             proving,
             "a group's sum",
@@ -249,23 +242,21 @@ def _both_groups(
             exact=raised[g],
             distance=step.e_products - e,
             premises=[below],
-            cut=inside,
             places=places,
         )
         text = "a group's sum is no larger when cut"
         own = within(cut, bounds[g])
-        small.append(proving.claim("range of a cut group", text, own, [before.small], inside))
+        small.append(proving.claim("range of a cut group", text, own, [before.small]))
         kept.append(after)
         conditions.append(condition)
         facts.append(same)
     value, reach = wide(step.dot, bits) << places, within(step.dot, sum(bounds))
     text = "the sum of both groups does not wrap"
     claim = z3.And(value == total_of(kept), reach)
-    added = proving.claim("sum of groups", text, claim, small, list(step.groups_cut))
+    added = proving.claim("sum of groups", text, claim, small)
     both = z3.And(conditions)
     same = z3.Implies(both, value == exact_dot)
-    inside = [value, *kept, *raised, *conditions]
-    proving.claim("exact dot product", "so the dot product is exact", same, [added, *facts], inside)
+    proving.claim("exact dot product", "so the dot product is exact", same, [added, *facts])
     return Stage(step.dot, value, exact=exact_dot, places=places, condition=both, same=same, small=reach)
 
 
@@ -281,7 +272,6 @@ def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exac
         exact=exact,
         distance=step.e_max - step.e_dot,
         premises=[larger],
-        cut=[dot.total, step.e_dot, step.e_max],
         places=places,
     )
     return Stage(
@@ -296,10 +286,8 @@ def _c(proving: Composing, x: Frame, larger: z3.BoolRef) -> z3.BoolRef:
     claim = z3.Implies(no_bit_below(placed.exact, placed.places), kept == placed.signed_exact)
     text = "c without a bit below the last place kept is cut exactly"
     least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
-    proving.claim("c's exponent", "c's exponent is at least the least", least, (), [x.step.c.significand])
-    return proving.claim(
-        "c cut", text, claim, [larger], [c.sign, c.significand, c.exponent, x.step.e_max, x.step.e_dot]
-    )
+    proving.claim("c's exponent", "c's exponent is at least the least", least)
+    return proving.claim("c cut", text, claim, [larger])
 
 
 def _together(
@@ -314,15 +302,14 @@ def _together(
     step, S = x.step, rounded_down(x)
     whole, same = step.total == S, z3.Implies(step.total == S, S_value == value)
     text = "a sum without a bit below the last place kept is rounded as it is"
-    proving.claim("last cut", text, same, (), [S, step.total])
+    proving.claim("last cut", text, same)
     c_kept, c_exact = c.arg(1).children()
     condition = z3.And(kept.condition, c.arg(0), whole)
     exact = kept.exact + c_exact
     added = value == kept.value + c_kept
     claim = z3.Implies(condition, S_value == exact)
-    cut = [S_value, value, kept.value, c_kept, kept.exact, c_exact, kept.condition, c.arg(0), whole]
     text = "so what is rounded is the exact sum"
-    return proving.claim("exact sum", text, claim, [kept.same, c, same, added], cut)
+    return proving.claim("exact sum", text, claim, [kept.same, c, same, added])
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
     none = z3.Not(z3.Or(*step.special))
     proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
-    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]), signs)
+    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]))
     code, ex = encode(step.rounded, IEEE_FP32), pfma.exponents_of(spec)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     terms = step.product, bits, step.addend, fp32.fraction_bits

@@ -25,7 +25,7 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags
+from mmaformal.theory.monotone_steps import Neighbours, OneStep
 
 
 def _with_code(step: ffma.Step, code: BitVec) -> ffma.Step:
@@ -53,12 +53,12 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         results, sums = (pair[0].result, pair[1].result), said.arg(1)
         alone = [z3.substitute(step.rule.result, *mine, (step.c, c)) for c in given]
         same = [
-            theory.claim(f"step {k + 1}", text, is_same(d, number), (), _made_of(own))
-            for d, number, own in zip(results, alone, pair, strict=True)
+            theory.claim(f"step {k + 1}", text, is_same(d, number))
+            for d, number in zip(results, alone, strict=True)
         ]
         claim = not_below(results, fp32)
         text_ = "so results are in order where the sums are"
-        theory.claim(f"step {k + 1} in order", text_, claim, [*same, sums], [*results, *alone])
+        theory.claim(f"step {k + 1} in order", text_, claim, [*same, sums])
         given = results
     last = (runs.first.result, runs.second.result)
     demand(
@@ -66,10 +66,6 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
         "results of the last step are not those given",
     )
     theory.theorem("c ≤ c' ⇒ d ≤ d', all else the same", runs.statement)
-
-
-def _made_of(step: ffma.Step) -> list[z3.ExprRef]:
-    return [*step.codes, step.number]
 
 
 def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -> None:
@@ -85,26 +81,20 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -
     for side, code in zip(sides, codes, strict=True):
         known += _prove_number(theory, spec, side, code)
     text = "where sums are in order, so are their codes, those of tiny ones zero"
-    cut = [*pair.E, *pair.totals, *codes, *(side.number for side in sides), runs.sign]
-    theory.claim(
-        "flushed in order", text, runs.ordered, known, [*cut, *(f for side in sides for f in flags(side))]
-    )
+    theory.claim("flushed in order", text, runs.ordered, known)
 
 
 def _prove_number(theory: Theory, spec: DotAdd, step: ffma.Step, code: BitVec) -> list[z3.BoolRef]:
     """That a rounded sum has the sign of the sum, or is zero; and that it is flushed to zero, or is the number."""
     total = step.sum.total
-    signs = [step.product.sign, step.addend.sign]
     reach = 2 * ((1 << (total.size() - 2)) - 1)
     claim = z3.And(total <= reach, total >= -reach)
-    small = theory.claim("small sum", "the sum does not wrap", claim, (), [step.sum.x, step.sum.y, *signs])
-    cut = [total, step.sum.e_max, *signs]
+    small = theory.claim("small sum", "the sum does not wrap", claim)
     claim = z3.Or(order(code) == 0, (order(code) < 0) == (total < 0))
-    sign = theory.claim("sign of a code", "a rounded sum is zero, or has the sum's sign", claim, (), cut)
+    sign = theory.claim("sign of a code", "a rounded sum is zero, or has the sum's sign", claim)
     claim = order(step.number) == z3.If(step.tiny, z3.BitVecVal(0, fp32.storage_bits), order(code))
     text = "the number is the code of the rounded sum, or zero where that is tiny"
-    inside = [*step.rounded, total, step.sum.e_max]
-    number = theory.claim("number or zero", text, claim, (), inside)
+    number = theory.claim("number or zero", text, claim)
     above = pfma.exponents_of(spec).constant(
         pfma.LEAST + 3
     )  # the least where the sum itself is not looked at
@@ -115,7 +105,7 @@ def _prove_number(theory: Theory, spec: DotAdd, step: ffma.Step, code: BitVec) -
         small,
         sign,
         number,
-        theory.claim("tiny by its code", text, z3.Implies(below, step.tiny), (), cut),
+        theory.claim("tiny by its code", text, z3.Implies(below, step.tiny)),
     ]
 
 

@@ -112,7 +112,6 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
         rho=phi,
         special=u.special,
         premises=[high],
-        cut=[u.exact.exponent],
         reach=reach,
     )
     both = prove_number(proving, u.result, total=u.total, t=t, rho=phi, rounded=rounded, none=none)
