@@ -36,8 +36,8 @@ from mmaformal.solver.portfolio import Outcome
 
 #: Seconds for each way to cut a claim, round after round; in the last they share what is left.
 _ROUNDS = (1.0, 5.0, 25.0, None)
-#: Seconds at once for a hint, or the way in which the claim before was proved: some take long.
-_FIRST = 25.0
+#: Seconds at once for a hint; the way in which the last such claim was proved has so many times what that took.
+_FIRST, _AGAIN = 25.0, 4.0
 
 #: What tells claims of one argument apart in their names.
 _NUMBERS = re.compile(r"\d+")
@@ -61,7 +61,8 @@ class Composing(Theorem):
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
-        self._worked: dict[tuple[str, str], int] = {}  #: of claims of a place and name, the way proved last
+        #: of claims of a place and name, the way in which one was proved last, and the seconds
+        self._worked: dict[tuple[str, str], tuple[int, float]] = {}
 
     def _infer(
         self,
@@ -114,22 +115,22 @@ class Composing(Theorem):
         hint: Iterable[z3.ExprRef],
     ) -> None:
         """Ask one way after another, for longer each round, beginning with the one that was proved here before, or else
-        with the hint: that one has longer than the others at once."""
+        with the hint: these may have longer than the others at once."""
         argued, refuted, why = (place_of_argument(), _NUMBERS.sub("", name)), set[int](), "no time was left"
         ways, shown = Ways([*using, claim], hint), None
-        first, unsettled = self._worked.get(argued), set[int]()
+        (first, took), unsettled = self._worked.get(argued, (None, 0.0)), set[int]()
+        longer = {first: _AGAIN * took, HINT: _FIRST}
         for limit in _ROUNDS:
             for way, cut in ways.beginning_with(first, unsettled):
                 if way in refuted or self.asker.left <= 0:
                     continue
-                seconds = (
-                    max(limit, _FIRST)
-                    if limit and way in (first, HINT)
-                    else limit or self.asker.left / max(ways.count - len(refuted), 1)
-                )
+                if limit is None:
+                    seconds = self.asker.left / max(ways.count - len(refuted), 1)
+                else:
+                    seconds = max(limit, longer.get(way, 0.0))
                 lemma, outcome = self._attempt(name, statement, claim, using, cut, seconds)
                 if outcome.verdict == "unsat":
-                    self._worked[argued] = way
+                    self._worked[argued] = way, outcome.seconds
                     self._settle([lemma])
                     return
                 if outcome.verdict == "sat" and way == UNCUT:

@@ -89,6 +89,7 @@ def prove_rounded(
         "and where the sum is odd and there is room, of all that is less than one unit off",
         z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho, negative)),
         premises,
+        [total, e_max, *special],
     )
 
 
@@ -114,6 +115,7 @@ def prove_rounded_sum(
             z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative)),
         ),
         premises,
+        [total, e_max, *special],
     )
 
 

@@ -204,7 +204,7 @@ class Grid:
         same = w.theory.claim("number with a sign", "a number with a sign", same)
         text = "equal numbers are alike between midpoints"
         claim = z3.Implies(along == z, self.between(along, index) == self.between(z, index))
-        alike = w.theory.claim("alike between", text, claim)
+        alike = w.theory.claim("alike between", text, claim, (), [along, z, lo, up, index])
         pairs = [(z, up), (up, z), (lo, z), (z, lo), (other, up), (up, other)]
         signs = [self._signed(*pair) for pair in pairs]
         signs += [self._range(x), self._range_of_end(lo), self._range_of_end(up)]

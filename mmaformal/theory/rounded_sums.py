@@ -186,9 +186,9 @@ class RoundedOnce:
         moved = w.theory.claim("next values", text, claim, steps)
         upper = self.grid.midpoints(self.index)[1]
         rooms = [w.roomy(self._below, in_u).arg(0), w.roomy(upper, in_q).arg(0)]
-        claim = z3.Implies(nonzero, (size - p) + up >= 0)
+        claim, cut = z3.Implies(nonzero, (size - p) + up >= 0), [below, size, p, up, m.m == 0]
         text = "one unit below is not below the other side"
-        return [moved, w.theory.claim("last unit", text, claim, [steps[1], *rooms])]
+        return [moved, w.theory.claim("last unit", text, claim, [steps[1], *rooms], cut)]
 
     def _prove_sign(self, known: list[z3.BoolRef], in_u: z3.BoolRef) -> z3.BoolRef:
         """That x may be taken with the sign of d."""
@@ -203,7 +203,8 @@ class RoundedOnce:
         mirrored = z3.Implies(z3.And(grid.between(x, index), zero), grid.between(-x, index))
         mirrored = w.theory.claim("between, mirrored", text, mirrored)
         claim = z3.And(z3.Implies(sign == self.sum.negative, along == x), z3.Or(along == x, along == -x))
-        same = w.theory.claim("same sign", "with the sign of d", claim)
+        signs = [exact, sign, self.sum.negative]
+        same = w.theory.claim("same sign", "with the sign of d", claim, (), signs)
         claim = z3.Implies(x == 0, along == x)
         no_sum = w.theory.claim("no sum", "zero has any sign", claim)
         claim = z3.Implies(z3.And(m.m == 0, self.size == x), x == 0)

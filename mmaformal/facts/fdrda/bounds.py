@@ -409,6 +409,7 @@ def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef
         "so the dot product is off by as much, or by half and what the cut takes",
         bounded,
         [floor, raised, apart],
+        [after - exact, error, lost, distance, none],
     )
     return Sum(
         step.dot_cut,
@@ -471,6 +472,7 @@ def _c(
         + (f", or {x.losses.c_above} added" if above else ""),
         claim,
         [larger, top, least],
+        [c.sign, c.significand, c.exponent, step.e_max, none],
     )
     error = z3.Implies(none, where(at_top, kept - exact == 0, bounded))
     text = "an error of c is 0, or in its bounds"
@@ -598,6 +600,7 @@ def _rounded(
         f"d is {rho} of S: by definition, no other number of the format is the right one",
         z3.Implies(none, z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, sign == negative))),
         [at_least, highest, of_total],
+        [total, e_max, *step.special],
     )
 
 
