@@ -35,7 +35,7 @@ from mmaformal.solver.asking import Asker, Cut, cut_away
 from mmaformal.solver.portfolio import Outcome
 
 #: Seconds for each way to cut a claim, round after round; in the last they share what is left.
-_ROUNDS = (1.0, 5.0, 25.0, None)
+_ROUNDS = (0.5, 2.0, 10.0, 30.0, None)
 #: Seconds at once for a hint; the way in which the last such claim was proved has so many times what that took.
 _FIRST, _AGAIN = 25.0, 4.0
 
