@@ -60,7 +60,7 @@ def no_bit_below(x: z3.BitVecRef, places: int) -> z3.BoolRef:
 
 
 def prove_kept(proving: Composing, term: Placed, premises: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """That a term without a bit below the unit is aligned without an error; `cut` is what it is made of."""
+    """That a term without a bit below the unit is aligned without an error."""
     whole = no_bit_below(term.exact, term.places)
     kept = z3.Implies(whole, term.kept == term.exact)
     text = "a term that has no bit below the unit is aligned exactly"
@@ -82,14 +82,14 @@ def prove_number(
 
     `rounded` says that d is ρ of it then; returns both, without `none`, that nothing is special.
     """
-    _, m = magnitude_of(total)
+    negative, m = magnitude_of(total)
     drop = rho.format.fraction_bits - rho.fraction_bits
     of_code = z3.Extract(rho.format.storage_bits - 2, drop, code)
     index = z3.BitVec("index", of_code.size())
     is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*read(index, t.size(), rho), m, t))
     claim = z3.Implies(is_it, of_code == index)
     text = f"if the sum is one of {rho}'s numbers, d is that number"
-    proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded])
+    proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded], [code, m, negative, t, none])
     return z3.And(rounded.arg(1), claim)
 
 

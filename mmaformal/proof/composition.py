@@ -365,10 +365,9 @@ def prove_errors_add_up(
     facts: Sequence[Sequence[z3.BoolRef]],
     bound: Callable[[int, z3.BitVecRef], z3.BoolRef],
 ) -> z3.BoolRef:
-    """`bound(n, D)`, D the sum of all n errors, term by term.
+    """Proves `bound(n, D)`, D the sum of all n errors, term by term.
 
-    `facts` are claims of each term's error; `bound(i, D)` is about the first i terms.  `flags[i]` are the conditions
-    in the facts of the i-th, and in the bound of those before it: cut away.
+    `facts` are claims of each term's error; `bound(i, D)` is about the first i terms.
     """
     running = terms[0].error
     known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0])
