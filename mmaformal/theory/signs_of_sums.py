@@ -6,7 +6,6 @@ zero where the exact sum is, and else both have one sign.  So what d is by the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import z3
@@ -18,11 +17,10 @@ from mmaformal.theory.rounded_sums import RoundedOnce
 
 @dataclass(frozen=True)
 class SignOfSum:
-    """A step's last sum and d; `zero` is the sign of an exact zero, `inside` what d is made of."""
+    """A step's last sum and d; `zero` is the sign of an exact zero."""
 
     once: RoundedOnce
     zero: z3.BitVecRef
-    inside: Sequence[z3.ExprRef]
 
     @property
     def w(self) -> WideNumbers:

@@ -70,13 +70,13 @@ class FmaSum:
         finite = prove_finite(theory, step, [step.a, step.b, step.c])
         sums = TwoTerms(w, terms, dict(theory.named))
         shown = sums.prove()
-        x, y = step.product, step.addend
+        y = step.addend
         first = self._prove_product(codes, sums, finite.arg(0))
         second = codes.prove_term(1, y, sums.addend.t, [step.c], z3.BoolVal(True))
         none = z3.Not(z3.Or(*step.special))
         same, text = z3.Implies(none, sums.exact == codes.total), "the sum is that of the codes' numbers"
         same = theory.claim("sum of codes", text, same, [first, second, finite])
-        return conclude(grid, shown, step, self.zero, [step.sum.e_max, x.sign, y.sign], same, codes.total)
+        return conclude(grid, shown, step, self.zero, same, codes.total)
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
         """That the product, of numbers, is that of the codes."""
