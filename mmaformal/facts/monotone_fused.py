@@ -500,12 +500,14 @@ class _Rounding:
         return claims
 
     def _rounded(self, rise: Rise, totals: z3.BoolRef, linked: Sequence[z3.BoolRef]) -> None:
-        pair, given = self.pair, [totals, *self.ranges]
+        pair, given, cut = self.pair, [totals, *self.ranges], self.letters
         if linked and rise.number is not None:
             where = z3.And(rise.happens, *self.ranges, totals.arg(1))
             plus = pair.runs.sign == 0
             cases = prove_rounded_in_order(self.theory, self.rule, self.runs, rise.number, where, plus)
             given += [*linked, *cases.children()]
+            codes = [self.rule.code(at.total, at.e_max) for at in self.runs]
+            cut += [pair.x.step.result, pair.y.step.result, *codes]
         name = f"rounding with e_max {rise.name} higher"
         text = f"sums in order are rounded in order, where e_max is {rise.name} higher for the larger c"
-        self.theory.claim(name, text, z3.Implies(rise.happens, pair.runs.ordered), given)
+        self.theory.claim(name, text, z3.Implies(rise.happens, pair.runs.ordered), given, cut)

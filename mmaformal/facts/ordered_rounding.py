@@ -95,12 +95,13 @@ class OrderedRounding:
         self._prove_coarser(theory, self.total >> 1, self.down, "down")
 
     def _prove_coarser(self, theory: Theory, half: z3.BitVecRef, claim: z3.BoolRef, way: str) -> None:
-        T, double = self.total, half << 1
+        T, e, double = self.total, self.e_max, half << 1
         ends = (T, double) if way == "up" else (double, T)
         ordered = instance(theory, self.ascent.conclusion, list(zip(self.ascent.numbers, ends, strict=True)))
         same = instance(theory, self.doubled, [(T, half)])
+        cut = [self.code(T, e), self.code(double, e), self.code(half, e + 1)]
         text = f"a sum on the next coarser grid, cut {way}, is that of an even one, which is in order"
-        theory.claim(f"coarser grid, {way}", text, claim, [ordered, same])
+        theory.claim(f"coarser grid, {way}", text, claim, [ordered, same], cut)
         theory.theorem(text, claim)
 
     def in_order(self, theory: Theory, x: At, y: At) -> z3.BoolRef:
@@ -155,10 +156,11 @@ def prove_rounded_in_order(
         codes = [rounding.code(each.total, each.e_max) for each in (moved, at_y)]
         same = z3.Implies(given, codes[0] == codes[1])
         text = "the exponents are the same"
-        theory.claim(f"code on the coarser grid, {rise}", text, same)
+        theory.claim(f"code on the coarser grid, {rise}", text, same, (), [half, x.e_max, y.e_max])
         ends = (mine, other) if positive else (other, mine)
         where = plus if positive else z3.Not(plus)
         claim = z3.Implies(z3.And(given, where), not_above(*ends))
         text = f"so sums in order are rounded in order, where e_max is {rise} higher"
-        claims.append(theory.claim(f"rounding, {rise}, {positive}", text, claim, [same, *used]))
+        cut = [x.total, y.total, x.e_max, y.e_max, mine, other, *codes]
+        claims.append(theory.claim(f"rounding, {rise}, {positive}", text, claim, [same, *used], cut))
     return z3.And(claims)
