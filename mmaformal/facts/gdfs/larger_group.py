@@ -49,12 +49,17 @@ class LargerGroup(TwoSteps):
         for n in range(self.p.G):
             flags = self._all_zero(mine, n + 1)
             claim = _one_sign(flags, x.totals[n], y.totals[n])
+            before = [each.totals[n - 1] for each in mine] if n else []
             ranges = [each.ranges[n - 1] for each in mine] if n else []
+            factors = [v for each in mine for part in each.parts[: n + 1] for v in part]
             small = [each.small[n] for each in mine]
-            given = [derive("zeros", text, claim, [*given, products[n], *ranges, *small])]
+            given = [
+                derive("zeros", text, claim, [*given, products[n], *ranges, *small], [*before, *factors])
+            ]
         flags = self._all_zero(mine, self.p.G)
         sums = [side.sums[self.g] for side in (self.x, self.y)]
-        return derive("zero sums", text, _one_sign(flags, *sums), [*given, x.summed, y.summed])
+        cut = [*sums, x.totals[-1], y.totals[-1], *flags]
+        return derive("zero sums", text, _one_sign(flags, *sums), [*given, x.summed, y.summed], cut)
 
     def _all_zero(self, mine: tuple[Summing, Summing], count: int) -> list[z3.BoolRef]:
         return [all_of([magnitude == 0 for _, magnitude in each.parts[:count]]) for each in mine]
@@ -64,15 +69,16 @@ class LargerGroup(TwoSteps):
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         bits = x.significand.size() + 1
         scales = [each[self.g].significand for each in (self.x.scale_a, self.x.scale_b)]
+        cut = [side.sums[self.g] for side in (self.x, self.y)] + [each.totals[-1] for each in mine]
         claim = signed(x.sign, x.significand, bits) <= signed(y.sign, y.significand, bits)
         text = "scales have no sign, so scaled groups are in order"
         given = [sums, *known(mine)]
         if z3.is_bv_value(scales[0]):  # a power of two
-            return self.derive("scaled", text, claim, given)
+            return self.derive("scaled", text, claim, given, cut)
         # One factor after the other, for each value that it has.
         derive, wide, top = self.derive, x.significand.size(), (1 << scales[0].size()) - 1
         factors = [resize(each, wide) for each in scales]
-        sums_of = ((x, self.x.sums[self.g]), (y, self.y.sums[self.g]))
+        sums_of = zip((x, y), cut, strict=False)
         magnitudes = [resize(resize(negate_if(t.sign, s), s.size() - 1), wide) for t, s in sums_of]
         once = [m * factors[0] for m in magnitudes]
         twice = [m * factors[1] for m in once]
@@ -80,23 +86,27 @@ class LargerGroup(TwoSteps):
         claim_once = z3.And(
             signed(x.sign, once[0], bits) <= signed(y.sign, once[1], bits), *(z3.ULE(m, bound) for m in once)
         )
-        first = derive("scaled once", text, claim_once, given, scales[0])
+        first = derive("scaled once", text, claim_once, given, cut, scales[0])
         claim_twice = signed(x.sign, twice[0], bits) <= signed(y.sign, twice[1], bits)
-        second = derive("scaled twice", text, claim_twice, [first], scales[1])
+        second = derive("scaled twice", text, claim_twice, [first], [*once, x.sign, y.sign], scales[1])
         same = [
-            derive("scaling", "in any order", t.significand == m, (), scales[0])
-            for t, m in zip((x, y), twice, strict=True)
+            derive("scaling", "in any order", t.significand == m, (), [cut[n], scales[1]], scales[0])
+            for n, (t, m) in enumerate(zip((x, y), twice, strict=True))
         ]
-        return derive("scaled", text, claim, [second, *same])
+        inside = [*twice, x.significand, y.significand, x.sign, y.sign]
+        return derive("scaled", text, claim, [second, *same], inside)
 
     def kinds(self, mine: tuple[Summing, Summing], zeros: z3.BoolRef) -> z3.BoolRef:
         """That a group keeps its exponent, or it was all zeros in one run, and is of one sign in the other."""
         x, y = (side.groups[self.g] for side in (self.x, self.y))
         zero = gdfs.exponents_of(self.spec, self.p).constant(self.least())
+        flags = self._all_zero(mine, self.p.G)
         claim = z3.Or(
             x.exponent == y.exponent,
             z3.And(x.exponent == zero, x.significand == 0, y.significand != 0, y.sign == 0),
             z3.And(y.exponent == zero, y.significand == 0, x.significand != 0, x.sign == 1),
         )
         text = "a group's exponent is the same, or its products are all zero in one run, and of one sign in the other"
-        return self.derive("exponents", text, claim, [zeros, *known(mine)])
+        cut: list[z3.ExprRef] = [side.sums[self.g] for side in (self.x, self.y)]
+        cut += [*(each.totals[-1] for each in mine), *flags]
+        return self.derive("exponents", text, claim, [zeros, *known(mine)], cut)

@@ -18,7 +18,7 @@ class Totals(TwoSteps):
     def below(self, side: gdfs.Step) -> list[z3.BoolRef]:
         exponents = [term.exponent for term, _ in self.summands(side)]
         text = "no exponent is above e_max"
-        return [self.derive("e_max", text, z3.ULE(e, side.e_max), ()) for e in exponents]
+        return [self.derive("e_max", text, z3.ULE(e, side.e_max), (), exponents) for e in exponents]
 
     def ranges(self, side: gdfs.Step, below: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
         """(e_max is not above its range, nor below the least exponent of c)."""
@@ -33,12 +33,13 @@ class Totals(TwoSteps):
         )
         text = "e_max is in its range"
         return [
-            derive("highest e_max", text, z3.ULE(side.e_max, high), each),
+            derive("highest e_max", text, z3.ULE(side.e_max, high), each, exponents),
             derive(
                 "least e_max",
                 text,
                 z3.UGE(side.e_max, least),
                 [lowest, below[-1]],
+                [side.e_max, exponents[-1]],
             ),
         ]
 
@@ -55,7 +56,8 @@ class Totals(TwoSteps):
             z3.And(z3.ULT(H, E), x.exponent == E, y.significand == 0, x.significand != 0, x.sign == 1),
         )
         text = "e_max is the same, or it is that of a group of one sign, which is all zeros in the other run"
-        return derive("both e_max", text, claim, [kinds, lowest])
+        exponents = [term.exponent for side in (self.x, self.y) for term, _ in self.summands(side)]
+        return derive("both e_max", text, claim, [kinds, lowest], [*exponents, *self.own()])
 
     def _bounds(self) -> list[int]:
         """Of the aligned magnitudes."""
@@ -67,11 +69,16 @@ class Totals(TwoSteps):
         derive, bounds, small = self.derive, self._bounds(), []
         largest = gdfs.group_bound(self.spec, self.p)
         for i, ((term, aligned), bound) in enumerate(zip(self.summands(side), bounds, strict=True)):
+            cut = [term.exponent, term.significand, side.e_max]
             given = [below[i]]
             if i < len(groups):
+                scales = [s[i].significand for s in (side.scale_a, side.scale_b)]
+                inside = [side.sums[i], groups[i].totals[-1], *scales]
                 text, claim = "a scaled group is in its range", z3.ULE(term.significand, largest)
-                given.append(derive("group", text, claim, known(groups[i : i + 1])))
-            small.append(derive("aligned", "an aligned term is in its range", z3.ULE(aligned, bound), given))
+                given.append(derive("group", text, claim, known(groups[i : i + 1]), inside))
+            small.append(
+                derive("aligned", "an aligned term is in its range", z3.ULE(aligned, bound), given, cut)
+            )
         parts = [(term.sign, aligned) for term, aligned in self.summands(side)]
         return self.summing("terms", parts, bounds, small, side.total)
 
@@ -89,13 +96,15 @@ class Totals(TwoSteps):
         parts = []
         for i, ((u, A), (v, B)) in enumerate(zip(self.summands(x), self.summands(y), strict=True)):
             given = [terms, kinds] if i == self.g else []
+            cut = [x.e_max, y.e_max, *u, *v]
             claim = z3.Implies(same, signed(u.sign, A, bits) <= signed(v.sign, B, bits))
             text = "a cut toward zero keeps the order of terms that have one e_max"
-            parts.append(derive("alignment", text, claim, [*given, below[0][i], below[1][i]]))
-        sums = self.ordered("terms", (totals[0], totals[1]), parts, same)
+            parts.append(derive("alignment", text, claim, [*given, below[0][i], below[1][i]], cut))
+        sums = self.ordered("terms", (totals[0], totals[1]), parts, same, [x.e_max, y.e_max])
         goal = z3.Implies(same, order(self.code(x.total, x.e_max)) <= order(self.code(y.total, y.e_max)))
+        cut = [x.e_max, y.e_max, x.total, y.total, *(t.totals[-1] for t in totals)]
         text = "sums in order are rounded in order, where e_max is the same"
-        rounded = derive("rounding", text, goal, [sums, *known(totals), *ranges])
+        rounded = derive("rounding", text, goal, [sums, *known(totals), *ranges], cut)
         return self.special(rounded, same)
 
     def special(self, rounded: z3.BoolRef, where: z3.BoolRef) -> z3.BoolRef:
@@ -105,10 +114,12 @@ class Totals(TwoSteps):
         selected = [select_special(x.special, code, fmt, canonical_nan(fmt)) for code in codes]
         text = "both runs have the same special values"
         claim = z3.Implies(where, order(selected[0]) <= order(selected[1]))
-        chosen = derive("special values", text, claim, [rounded])
+        chosen = derive("special values", text, claim, [rounded], [x.e_max, y.e_max, *codes, *x.special])
         text = "d is the rounded sum, or what c and the scales decide"
         results = [
-            derive("result", text, side.result == own, ()) for side, own in zip((x, y), selected, strict=True)
+            derive("result", text, side.result == own, (), [side.total, side.e_max, *x.special])
+            for side, own in zip((x, y), selected, strict=True)
         ]
         claim = z3.Implies(where, order(x.result) <= order(y.result))
-        return derive("d", "so d is not smaller", claim, [chosen, *results])
+        cut = [x.e_max, y.e_max, *selected, x.result, y.result]
+        return derive("d", "so d is not smaller", claim, [chosen, *results], cut)

@@ -48,7 +48,8 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
         assert isinstance(first, gdfs.Step)
         assert isinstance(second, gdfs.Step)
         end = _prove_group(TwoSteps(theory, spec, p, first, second, start // p.G), group.premises)
-        theory.claim("d", "d is the result of the step", group.in_order, [end])
+        results = [first.result, second.result]
+        theory.claim("d", "d is the result of the step", group.in_order, [end], results)
         text = "d is not smaller if no product of a group is"
         _prove_each(theory, group, theory.theorem(text, group.statement))
 
@@ -86,4 +87,5 @@ def _prove_group(pair: TwoSteps, larger: Sequence[z3.BoolRef]) -> z3.BoolRef:
     cases += [risen.prove(totals, maxima, below, ranges, falls) for falls in (False, True)]
     goal = order(x.result) <= order(y.result)
     text = "d is not smaller, whether e_max stays, rises or falls"
-    return pair.derive("cases", text, goal, [maxima, *cases])
+    inside = [x.e_max, y.e_max, x.result, y.result, *pair.own()]
+    return pair.derive("cases", text, goal, [maxima, *cases], inside)

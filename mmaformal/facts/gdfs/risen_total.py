@@ -69,34 +69,35 @@ class Risen(Totals):
         T, at, target = (-low.total, E, -high.total) if falls else (low.total, E, high.total)
         codes, numbers, chain = [self.code(T, at)], [T], []
         text = "the total is in range"
-        bounded, last = (derive("total", text, within(t, reach), known) for t in (T, target))
+        bounded, last = (derive("total", text, within(t, reach), known, totals) for t in (T, target))
         for j in range(rise.size()):
             on = z3.Extract(j, j, rise) == 1
             after, up = z3.If(on, coarser(T, min(1 << j, bits - 1)), T), z3.If(on, at + (1 << j), at)
             text = "on the way from one e_max to the other, exponents are in range"
             claim = z3.Implies(higher, z3.And(z3.UGE(at, least), z3.UGE(up, at), z3.ULE(up, top)))
-            in_range = derive(f"exponent {j}", text, claim, ranges)
+            in_range = derive(f"exponent {j}", text, claim, ranges, [E, H])
             codes.append(self.code(after, up))
             ordered = z3.Implies(higher, order(codes[-2]) <= order(codes[-1]))
             text = "a number on a coarser grid, cut up, is rounded to no less"
-            chain.append(derive(f"grid {j}", text, ordered, [in_range, bounded]))
-            bounded = derive("number", "and is in range", within(after, reach), [bounded])
+            cut = [T, at, on, E, H]
+            chain.append(derive(f"grid {j}", text, ordered, [in_range, bounded], cut))
+            bounded = derive("number", "and is in range", within(after, reach), [bounded], [T, on])
             T, at = after, up
             numbers.append(T)
         text = "the last of them are the larger e_max, and a number not above the sum on that grid"
         claim = z3.Implies(higher, z3.And(at == H, target >= T))
-        arrived = derive("coarser grid", text, claim, [sums, *known])
+        arrived = derive("coarser grid", text, claim, [sums, *known], [E, H, *totals])
         codes.append(self.code(target, H))
         text = "sums in order are rounded in order, where e_max is the same"
         claim = z3.Implies(higher, order(codes[-2]) <= order(codes[-1]))
         given = [arrived, bounded, last, *ranges]
-        chain.append(derive("rounding", text, claim, given))
+        chain.append(derive("rounding", text, claim, given, [T, target, at, E, H]))
         text = "so the sum on the coarser grid is rounded to no less"
         ends = [order(code) for code in codes]
         claim = z3.Implies(higher, ends[0] <= ends[-1])
-        rounded = derive("rounding on two grids", text, claim, chain)
+        rounded = derive("rounding on two grids", text, claim, chain, [E, H, *ends, *numbers])
         if falls:
-            rounded = self._opposite(low, high, rounded, [codes[0], codes[-1]], [*known, *ranges])
+            rounded = self._opposite(low, high, rounded, [codes[0], codes[-1]], [*known, *ranges], totals)
         return self.special(rounded, higher)
 
     def _opposite(
@@ -106,6 +107,7 @@ class Risen(Totals):
         rounded: z3.BoolRef,
         codes: Sequence[z3.BitVecRef],
         known: Sequence[z3.BoolRef],
+        totals: Sequence[z3.BitVecRef],
     ) -> z3.BoolRef:
         """That rounded sums are in order, if their opposites are."""
         derive = self.derive
@@ -113,9 +115,10 @@ class Risen(Totals):
         text, opposite = "the opposite of a number is rounded to the opposite", []
         for code, mine in zip(codes, own, strict=True):
             claim = z3.And(order(code) == -order(mine), within(order(mine), self.spec.d_format.sign_mask - 1))
-            opposite.append(derive("opposite", text, claim, known))
+            opposite.append(derive("opposite", text, claim, known, [low.e_max, high.e_max, *totals]))
         claim = z3.Implies(z3.ULT(low.e_max, high.e_max), order(own[1]) <= order(own[0]))
-        return derive("in order", "so the sums are rounded in order", claim, [rounded, *opposite])
+        cut = [low.e_max, high.e_max, *(order(code) for code in (*codes, *own))]
+        return derive("in order", "so the sums are rounded in order", claim, [rounded, *opposite], cut)
 
 
 class _Grids:
@@ -159,19 +162,23 @@ class _Grids:
 
     def lost(self, n: int, of_term: z3.BoolRef) -> z3.BoolRef:
         """What the n-th term loses on the coarser grid; `of_term` is what is known of its exponents."""
-        ((_, A), (v, B)) = self.terms[n]
+        ((u, A), (v, B)), (E, H) = self.terms[n], (self.E, self.H)
         text = "a term on the coarser grid is that on the finer one without the places between"
         claim = shift_right(A, self.rise) == B
         if n == self.steps.g:
             least = worth(self.steps.spec)
             text = f"the group is zero in one run, and in the other at least {least} units"
             claim = z3.And(A == 0, z3.UGE(B, least), v.sign == int(self.falls))
-        grids = self.derive("two grids", text, self.so(claim), [of_term])
+        grids = self.derive("two grids", text, self.so(claim), [of_term], [E, H, *u, *v])
         x, y = self.parts(n)
         claim = self.so(z3.And((x >> self.by) + self.loses(n) >= y, within(y, self.most)))
         text = "so it loses less than a unit, or the group is worth so many"
         small = [each.small[n] for each in self.sums]
-        return self.derive("lost", text, claim, [grids, *small])
+        return self.derive("lost", text, claim, [grids, *small], self._inside(n))
+
+    def _inside(self, n: int) -> list[z3.BitVecRef]:
+        (u, A), (v, B) = self.terms[n]
+        return [self.E, self.H, A, B, u.sign, v.sign]
 
     def next_sum(self, n: int, lost: z3.BoolRef, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That the sums of the first n + 1 terms differ by what these lose, if those of n do (`given`)."""
@@ -181,10 +188,10 @@ class _Grids:
             self.lost_before(n + 1),
             self.loses(n),
         )
-        sums, x = self.totals(n), self.parts(n)[0]
+        sums, (x, y) = self.totals(n), self.parts(n)
         if not n:
             claim = self.so((sums[0] >> self.by) + more >= sums[1])
-            return derive("first on two grids", text, claim, [lost])
+            return derive("first on two grids", text, claim, [lost], self._inside(n))
         before = self.totals(n - 1)
         added = [self._added(i, n) for i in range(2)]
         whole, parts = sums[0] >> self.by, [t >> self.by for t in (before[0], x)]
@@ -195,15 +202,17 @@ class _Grids:
             *(within(t, most) for t in parts),
         )
         floor_text = "the floor of a sum is at least the sum of the floors"
-        floor = derive("floor", floor_text, claim, [added[0]])
+        floor = derive("floor", floor_text, claim, [added[0]], [sums[0], before[0], x, self.rise])
         left = (parts[0] + (more - loses)) + (parts[1] + loses)
         no_wrap = z3.And([within(t, 2 * most) for t in left.children()])
-        inner = derive("no wrap", "no sum wraps", no_wrap, [floor])
+        inner = derive("no wrap", "no sum wraps", no_wrap, [floor], [whole, both, *parts])
+        cut = [self.E, self.H, *left.children(), sums[1], before[1], y]
         claim = self.so(left >= sums[1])
-        of_parts = derive("parts on two grids", text, claim, [*given, lost, added[1], inner])
-        equal = derive("parts", "terms in another order", left == both + more, ())
+        of_parts = derive("parts on two grids", text, claim, [*given, lost, added[1], inner], cut)
+        equal = derive("parts", "terms in another order", left == both + more, (), parts)
         claim = self.so(whole + more >= sums[1])
-        return derive("sums on two grids", text, claim, [of_parts, floor, equal])
+        cut = [self.E, self.H, whole, left, both, *parts, sums[1]]
+        return derive("sums on two grids", text, claim, [of_parts, floor, equal], cut)
 
     def _added(self, run: int, n: int) -> z3.BoolRef:
         """That the n-th term is added to those before, in one of both runs."""
@@ -214,7 +223,8 @@ class _Grids:
             self.parts(n)[run],
         )
         claim = z3.And(total == last + term, within(last, self.most), within(term, self.most))
-        return self.derive("one more term", "no sum wraps", claim, [sums.ranges[n - 1], sums.small[n]])
+        cut = [sums.totals[n - 1], *sums.parts[n]]
+        return self.derive("one more term", "no sum wraps", claim, [sums.ranges[n - 1], sums.small[n]], cut)
 
     def last(self, given: Sequence[z3.BoolRef]) -> tuple[z3.BoolRef, list[z3.BitVecRef]]:
         """(that the totals are in order, the terms that this is about)."""
@@ -225,4 +235,5 @@ class _Grids:
         inside = [self.low.total, self.high.total, first.totals[-1], second.totals[-1]]
         claim = self.so(ends[0] >> self.by >= ends[1])
         totals = [second, first] if self.falls else [first, second]
-        return self.derive("totals on two grids", text, claim, [*given, *known(totals)]), inside
+        cut = [self.E, self.H, *inside]
+        return self.derive("totals on two grids", text, claim, [*given, *known(totals)], cut), inside

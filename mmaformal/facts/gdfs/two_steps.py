@@ -25,16 +25,18 @@ def derive(
     statement: str,
     claim: z3.BoolRef,
     given: Sequence[z3.BoolRef] = (),
+    cut: Sequence[z3.ExprRef] = (),
     each_value_of: z3.BitVecRef | None = None,
 ) -> z3.BoolRef:
     """The claim, proved from others; with `each_value_of` a narrow term, for each of its values."""
+    terms = [x for x in cut if not z3.is_bv_value(x)]
     if each_value_of is None:
-        return theory.claim(name, statement, claim, given)
+        return theory.claim(name, statement, claim, given, terms)
     bits = each_value_of.size()
     values = [each_value_of == z3.BitVecVal(value, bits) for value in range(1 << bits)]
-    theory.claim(f"values of {name}", "a term has one of its values", z3.Or(values))
+    theory.claim(f"values of {name}", "a term has one of its values", z3.Or(values), (), [each_value_of])
     for value in values:
-        theory.claim(name, statement, z3.Implies(value, claim), given)
+        theory.claim(name, statement, z3.Implies(value, claim), given, [*terms, each_value_of])
     return claim  # follows from these, in the composition
 
 
@@ -92,6 +94,7 @@ class TwoSteps:
         statement: str,
         claim: z3.BoolRef,
         given: Sequence[z3.BoolRef] = (),
+        cut: Sequence[z3.ExprRef] = (),
         each_value_of: z3.BitVecRef | None = None,
     ) -> z3.BoolRef:
         return derive(
@@ -100,6 +103,7 @@ class TwoSteps:
             statement=statement,
             claim=claim,
             given=given,
+            cut=cut,
             each_value_of=each_value_of,
         )
 
@@ -130,12 +134,15 @@ class TwoSteps:
         derive, bits = self.derive, total.size()
         ranges: list[z3.BoolRef] = []
         totals, reach = running(parts, bits), 0
-        for n, bound in enumerate(bounds):
+        for n, (part, bound) in enumerate(zip(parts, bounds, strict=True)):
             reach += bound
             demand(reach < 1 << (bits - 1), "sums of this size do not fit their bits")
-            given = [small[n], *ranges[-1:]]
-            ranges.append(derive(f"{what} {n}", f"{what}: no sum wraps", within(totals[n], reach), given))
-        summed = derive(f"{what} sum", f"{what}: the sum is that of all", total == totals[-1], ())
+            given, cut = [small[n], *ranges[-1:]], [*part, *(totals[n - 1 : n] if n else [])]
+            ranges.append(
+                derive(f"{what} {n}", f"{what}: no sum wraps", within(totals[n], reach), given, cut)
+            )
+        cut = [x for part in parts for x in part]
+        summed = derive(f"{what} sum", f"{what}: the sum is that of all", total == totals[-1], (), cut)
         return Summing(parts, totals, small, ranges, summed)
 
     def ordered(
@@ -144,8 +151,9 @@ class TwoSteps:
         sums: tuple[Summing, Summing],
         parts: Sequence[z3.BoolRef],
         where: z3.BoolRef | None = None,
+        more: Sequence[z3.ExprRef] = (),
     ) -> z3.BoolRef:
-        """That the totals are in order if all parts are; `where` that is given."""
+        """That the totals are in order if all parts are; `where` that is so, a claim about `more`."""
         derive = self.derive
         given: list[z3.BoolRef] = []
         x, y = sums
@@ -154,8 +162,10 @@ class TwoSteps:
             return claim if where is None else z3.Implies(where, claim)
 
         for n, part in enumerate(parts):
+            before = [each.totals[n - 1] for each in sums] if n else []
             ranges = [each.ranges[n - 1] for each in sums] if n else []
             small = [each.small[n] for each in sums]
+            cut = [*x.parts[n], *y.parts[n], *before, *more]
             claim = so(x.totals[n] <= y.totals[n])
             given = [
                 derive(
@@ -163,8 +173,10 @@ class TwoSteps:
                     f"{what}: sums stay in order",
                     claim,
                     [*given, part, *ranges, *small],
+                    cut,
                 )
             ]
         ends = [each.summed.arg(0) for each in sums]
+        cut = [*ends, x.totals[-1], y.totals[-1], *more]
         text = f"{what}: so the sums are in order"
-        return derive(what, text, so(ends[0] <= ends[1]), [*given, x.summed, y.summed])
+        return derive(what, text, so(ends[0] <= ends[1]), [*given, x.summed, y.summed], cut)
