@@ -207,6 +207,7 @@ class OneProduct:
             nothing.append(self.proving.claim("nothing", text, claim))
         zero = [p.significand == 0 for p in mine]
         flags = [self.idle(k) for k in self.others]
+        cut = [*step.placed, *(p.significand for p in mine), self.product, self.sign, *flags]
         found = []
         for o in SHIFTS:
             at = step.e_max == self.top - o
@@ -217,7 +218,7 @@ class OneProduct:
             claim = z3.Implies(given, z3.And(negate_if(self.sign, shifted) == x.S, limit))
             text = "the sum is the product, in its place"
             using = [*places, *nothing, *small, parts]
-            found.append(self.proving.claim(f"sum {o}", text, claim, using))
+            found.append(self.proving.claim(f"sum {o}", text, claim, using, cut))
         claim = z3.Implies(z3.And(*flags, *zero), z3.And(x.S == 0, self.product == 0))
         found.append(
             self.proving.claim("no sum", "or it is zero, as the product is", claim, [*nothing, parts])
