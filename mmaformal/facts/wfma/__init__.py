@@ -10,11 +10,11 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.smt import wfma as smt_wfma
-from mmaformal.facts import exact_steps, related
+from mmaformal.facts import exact_steps, last_addition, related
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sfma import scaled
 from mmaformal.facts.sfma.equal import fma
 from mmaformal.facts.sums import Sum, sum_of_two
@@ -28,6 +28,7 @@ from mmaformal.proof.related_runs import Runs
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
 
 Step: TypeAlias = smt_wfma.Step
 
@@ -73,6 +74,9 @@ class WfmaFacts(Facts[Step]):
 
     def rounds_exactly(self, spec: DotAdd) -> WideFmaSum:
         return WideFmaSum(spec)
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.of_exact_products(asker, spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec, prove_claims)
