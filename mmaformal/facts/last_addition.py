@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Muladd
 from mmaformal.cases.codes import is_nan, magnitude
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.encodings.smt import ieee, muladd, pfma
-from mmaformal.encodings.smt.pfma import INVALID, flush
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import smt as muladd
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.smt import INVALID, flush
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts.one_code import prove_equal
 from mmaformal.facts.protocol import LastAddition
 from mmaformal.facts.registry import facts_of
@@ -22,8 +24,10 @@ from mmaformal.formats import fp32
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 _TREES = (
     "trees of additions: what is alike stays alike in a step and in an addition, so the results of two structures are "

@@ -6,9 +6,9 @@ import pkgutil
 from functools import lru_cache
 from importlib import import_module
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.facts.protocol import Facts
+from mmaformal.spec import DotAdd
 
 
 @lru_cache(maxsize=1)

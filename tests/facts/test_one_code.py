@@ -12,10 +12,10 @@ import pytest
 import z3
 
 from mmaformal import apple_amx, cdna1, e9s12, find_difference
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, NanRule, Rounding, Sfma
 from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings.smt import sfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
 from mmaformal.facts.efda.exact_sums import EfdaSum
 from mmaformal.facts.muladd import exact_sums
@@ -28,9 +28,11 @@ from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
+from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
 from mmaformal.studies.e9s12.short_fma import OneShortFma
 from mmaformal.theory.code_numbers import CodeNumbers

@@ -17,6 +17,7 @@ from in_process import OPEN, Forgetful, Here
 from proofs import NOTHING, answered
 
 import mmaformal
+from mmaformal.encodings import smt
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS
 from mmaformal.lanes import Lane, LaneError, Range, Tracer
@@ -656,8 +657,9 @@ QUERIES = Path(importlib.import_module("mmaformal.queries").__file__ or "").pare
 PROVING = (
     *(
         PACKAGE / folder
-        for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "encodings", "hardware")
+        for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "hardware")
     ),
+    Path(smt.__file__).resolve().parents[1],
     PACKAGE / "lanes.py",
     PACKAGE / "campaign.py",
     QUERIES,

@@ -21,7 +21,6 @@ from typing import NotRequired, TypedDict
 import click
 
 import mmaformal.encodings.smt
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
 from mmaformal.cli.running import DEFECT, SETTLED, execute
@@ -32,6 +31,7 @@ from mmaformal.queries.property import Property, in_order
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
 _SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}
@@ -50,7 +50,8 @@ def sources() -> str:
     """A digest of the SMT wing, which every proof is about."""
     digest = hashlib.sha256()
     assert mmaformal.encodings.smt.__file__ is not None
-    for path in sorted(Path(mmaformal.encodings.smt.__file__).parent.glob("*.py")):
+    shared = Path(mmaformal.encodings.smt.__file__).resolve().parent
+    for path in (*sorted(shared.glob("*.py")), *sorted(shared.parent.glob("*/smt.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.smt.acc_e9s12 import Step
+from mmaformal.encodings.acc_e9s12.smt import Step
 from mmaformal.facts.acc_e9s12 import equal
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Argument

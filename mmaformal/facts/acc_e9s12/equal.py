@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import AccE9s12
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import acc_e9s12 as executable_acc
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.acc_e9s12 import executable as executable_acc
+from mmaformal.encodings.acc_e9s12 import smt as smt_acc
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.executable.blocks import Term
-from mmaformal.encodings.smt import acc_e9s12 as smt_acc
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     OperandLinks,

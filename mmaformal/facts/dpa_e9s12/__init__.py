@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt.dpa_e9s12 import Step
+from mmaformal.encodings.dpa_e9s12.smt import Step
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.dpa_e9s12 import equal, exact, lossy, related, scaled, sums
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
@@ -26,6 +25,7 @@ from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 
 class DpaE9s12Facts(RoundedSum[Step]):

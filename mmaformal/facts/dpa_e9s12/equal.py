@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DpaE9s12
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import dpa_e9s12 as executable_dpa
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import executable as executable_dpa
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     OperandLinks,

@@ -14,10 +14,10 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_if
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
 from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum
@@ -27,6 +27,7 @@ from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_largest
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.spec import DotAdd
 
 #: Bits of exponents of E9S12 products.
 BITS = smt_dpa.EXPONENT_BITS + 1

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.facts.dpa_e9s12.exact import Summation, is_placed, prove_exact
 from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct, prove_fma, prove_place
 from mmaformal.facts.efda.two_terms import TwoTerms
@@ -28,6 +28,7 @@ from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers, integer_of, total_of
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite

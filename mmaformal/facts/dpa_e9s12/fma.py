@@ -20,8 +20,7 @@ from functools import cached_property, reduce
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import Operand, Term, negate_if
 from mmaformal.facts.dpa_e9s12.exact import BITS, Summation
 from mmaformal.facts.exact_terms import prove_specials
@@ -29,6 +28,7 @@ from mmaformal.formats import fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.spec import DotAdd
 
 HALF = smt_dpa.SIGNIFICAND_BITS
 LARGEST = ((1 << HALF) - 1) ** 2  #: product of two halves

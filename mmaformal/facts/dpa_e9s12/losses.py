@@ -18,8 +18,7 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.facts.dpa_e9s12.exact import Summation
 from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct
@@ -28,6 +27,7 @@ from mmaformal.facts.exactness import no_bit_below
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide
 from mmaformal.proof.definitions import fit
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact as exact_sum
 from mmaformal.cases.numerical import shown
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import dpa_e9s12 as executable_dpa
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import executable as executable_dpa
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.executable import limbs
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
 from mmaformal.explain import code_text
 from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
 from mmaformal.facts.exact_steps import prove_off
@@ -37,6 +37,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Unknown
 from mmaformal.solver.answers import Number as Figure
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 if TYPE_CHECKING:

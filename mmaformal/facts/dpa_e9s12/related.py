@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import z3
 
+from mmaformal.encodings.dpa_e9s12.smt import BIAS
+from mmaformal.encodings.dpa_e9s12.smt import Step as DpaStep
 from mmaformal.encodings.smt.blocks import all_of, any_of
-from mmaformal.encodings.smt.dpa_e9s12 import BIAS
-from mmaformal.encodings.smt.dpa_e9s12 import Step as DpaStep
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp16, fp32

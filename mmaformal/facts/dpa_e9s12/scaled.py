@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DpaE9s12
-from mmaformal.encodings.smt import dpa_e9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.facts.scaling_parts import by_exponent, largest, sticky_sum_doubled
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same

@@ -11,17 +11,19 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12, aligned, widest
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import dpa_e9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.dpa_e9s12.fma import LARGEST, OFFSETS
 from mmaformal.facts.sums import Sum, case_of
 from mmaformal.formats import fp32
+from mmaformal.limits import aligned, widest
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.lemmas import Link, at_most
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def sums_of(spec: DotAdd, step: dpa_e9s12.Step) -> list[Sum]:

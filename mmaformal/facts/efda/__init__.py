@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import efda as smt_efda
+from mmaformal.encodings.efda import smt as smt_efda
 from mmaformal.facts import exact_steps
 from mmaformal.facts.efda import equal, ranges, related, scaled, sums
 from mmaformal.facts.efda.exact_sums import EfdaSum
@@ -28,6 +27,7 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 

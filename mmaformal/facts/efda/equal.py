@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import executable as executable_efda
+from mmaformal.encodings.efda import smt as smt_efda
 from mmaformal.encodings.executable import blocks as executable_blocks
-from mmaformal.encodings.executable import efda as executable_efda
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import efda as smt_efda
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     TermLinks,
@@ -26,6 +26,7 @@ from mmaformal.proof.encoding_links import (
     wide_number,
 )
 from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.spec import DotAdd
 
 
 def derive(argument: Argument, traces: Traces[smt_efda.FixedStep | smt_efda.SortedStep]) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.efda.fixed_sums import FixedSum
 from mmaformal.facts.efda.jammed import JammedSum
@@ -28,6 +28,7 @@ from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.sticky_sums import wide_enough
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, grid_of, prove_finite

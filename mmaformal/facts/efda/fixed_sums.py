@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, product_range
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.proof.composition import wide

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
 from mmaformal.facts.ranges import places_in
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def places_of(pairing: Pairing, spec: DotAdd, step: efda.FixedStep) -> Link:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.facts.related_parts import dropped_terms, products, rounded
 from mmaformal.facts.sorted_pairs import same_number
 from mmaformal.proof.lemmas import Link

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import z3
 
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.efda.sorted_sums import SortedSum
 from mmaformal.proof.kernel import NotProvedError

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.facts.sums import (
     Sum,
     largest_product,
@@ -12,6 +11,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
+from mmaformal.spec import DotAdd
 
 
 def sums_of(spec: DotAdd, step: efda.FixedStep | efda.SortedStep) -> list[Sum]:

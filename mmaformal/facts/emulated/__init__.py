@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.smt import emulated as smt_emulated
+from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.facts.emulated import equal, exactness, portable, related
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
     from mmaformal.cases.inputs import Inputs

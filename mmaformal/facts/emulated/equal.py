@@ -10,18 +10,19 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, Emulated
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
-from mmaformal.encodings.executable import emulated as executable_emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import executable as executable_emulated
+from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.encodings.executable.blocks import AnyStep as ExecutableStep
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.encodings.smt import Trace as SmtTrace
-from mmaformal.encodings.smt import emulated as smt_emulated
 from mmaformal.facts.registry import facts_of
 from mmaformal.lanes import Lane
 from mmaformal.proof.encoding_links import CodeLinks, InnerTraces, add_codes, inputs, same_code
 from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.rounding import IEEE_FP32
 
 
 def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:

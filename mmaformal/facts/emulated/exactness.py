@@ -26,12 +26,13 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated, Fda
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import smt as emulated
+from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
@@ -42,6 +43,8 @@ from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule, wide, within
 from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import demand
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 #: fp32 has every integer of at most 2^24; one below 2^24 has an exponent of at most 23.
 _MOST = fp32.fraction_bits + 1

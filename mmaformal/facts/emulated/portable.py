@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import emulated, ieee
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import smt as emulated
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts import exactness as exact_sums
 from mmaformal.facts.emulated import exactness
@@ -24,8 +25,10 @@ from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import NotProvedError, by_rule
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 ON_UNITS = Rule(
     "same integers",

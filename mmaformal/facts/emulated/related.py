@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import Emulated
-from mmaformal.encodings.smt import emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.facts.related import chain, in_order
 from mmaformal.formats import fp32
 from mmaformal.proof.kernel import ArgumentError

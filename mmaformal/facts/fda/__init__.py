@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd, Fda, Rounding
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.executable import fda as executable_fda
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import executable as executable_fda
+from mmaformal.encodings.fda import smt as smt_fda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import e_zero, error_bound, exactness, monotonicity, ranges, related, scaled
@@ -29,8 +29,10 @@ from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_fda.Step
 

@@ -18,14 +18,15 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.inputs import Inputs
-from mmaformal.encodings.smt import fda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.smt.blocks import ExponentRange
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def applies(x: DotAdd, y: DotAdd) -> bool:

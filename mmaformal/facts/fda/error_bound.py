@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import Gdfs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.witness import inputs_text
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.facts.alignment import (
     cases_of,
     prove_fused,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.fda import Fda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
@@ -29,6 +29,7 @@ from mmaformal.facts.fused_steps import (
     unit_exponent,
 )
 from mmaformal.proof.composition import Composing, Placed, place, prove_accumulated, total_of, wide
+from mmaformal.spec import DotAdd
 
 
 def placed_terms(x: Fused | Aligned) -> list[Placed]:

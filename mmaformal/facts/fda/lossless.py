@@ -11,14 +11,15 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.fda import Fda
 from mmaformal.facts.exactness import Exact, no_bit_below, prove_steps
 from mmaformal.facts.fda.exactness import placed_terms, prove_fused
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import demand
+from mmaformal.spec import DotAdd
 
 
 def prove_lossless(proving: Composing, spec: DotAdd) -> str:

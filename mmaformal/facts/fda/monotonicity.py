@@ -7,11 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from mmaformal.algorithms import Fda
 from mmaformal.cases.falling_products import falls_with_a_product, narrow_cases, random_searches
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import Descends, codes_of_number, normal_code, position, shown
 from mmaformal.cases.run import run
+from mmaformal.encodings.fda import Fda
 from mmaformal.explain import code_text
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.instruction import Instruction

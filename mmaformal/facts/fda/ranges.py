@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -30,7 +30,7 @@ def ends_in_zeros(spec: DotAdd) -> tuple[Pairing, int, str]:
 
 def too_large(spec: DotAdd) -> tuple[Pairing, int, str]:
     """That no sum is rounded to the largest finite number, by what the exponents allow (fda)."""
-    from mmaformal.encodings.smt.fda import exponents_of
+    from mmaformal.encodings.fda.smt import exponents_of
 
     pairing, x = Pairing(), symbolic_inputs(spec)
     step = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps[-1]

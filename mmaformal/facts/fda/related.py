@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.encodings.smt import fda
+from mmaformal.encodings.fda import smt as fda
 from mmaformal.facts.related_parts import fused
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Fda
-from mmaformal.encodings.smt import fda
-from mmaformal.encodings.smt.fda import exponents_of
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.fda.smt import exponents_of
 from mmaformal.facts.accumulator import bound_of_sum, within
 from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most

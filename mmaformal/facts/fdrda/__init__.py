@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fdrda, aligned
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.executable import fdrda as executable_fdrda
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.smt import fdrda as smt_fdrda
-from mmaformal.encodings.smt import gfdrda as smt_gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.fdrda import smt as smt_fdrda
+from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fdrda import equal, error_bound, exactness, monotonicity, ranges, related, scaled
@@ -26,6 +26,7 @@ from mmaformal.facts.sums import (
     sum_of,
 )
 from mmaformal.instruction import Instruction
+from mmaformal.limits import aligned
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
@@ -33,6 +34,7 @@ from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_fdrda.Step | smt_gfdrda.Step
 

@@ -25,11 +25,13 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, product_range
 from mmaformal.proof.composition import (
     Composing,
@@ -49,6 +51,8 @@ from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Loss, largest_loss, prove_largest
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.sticky_sums import magnitude_of
+from mmaformal.rounding import Rounding
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import Fdrda
 from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.executable import blocks as executable_blocks
-from mmaformal.encodings.executable import fdrda as executable_fdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.fdrda import smt as smt_fdrda
+from mmaformal.encodings.gfdrda import smt as smt_gfdrda
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import fdrda as smt_fdrda
-from mmaformal.encodings.smt import gfdrda as smt_gfdrda
 from mmaformal.facts.operands import step_operands
 from mmaformal.proof.encoding_links import (
     TermLinks,

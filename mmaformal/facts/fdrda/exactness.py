@@ -14,9 +14,11 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
@@ -49,6 +51,7 @@ from mmaformal.proof.composition import (
     within,
 )
 from mmaformal.proof.fused import prove_largest
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import Descends, two_runs
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.round_down import prove_ranges
 from mmaformal.facts.round_down import within as range_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags, prove_steps
 
 

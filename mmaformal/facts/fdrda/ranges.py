@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fdrda
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.smt import dot_bound
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import all_of
-from mmaformal.encodings.smt.fdrda import dot_bound
 from mmaformal.facts.ranges import places_in
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.Step | gfdrda.Step) -> Link:

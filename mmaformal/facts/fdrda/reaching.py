@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd, Fdrda, Gfdrda
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, product_codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import fdrda as executable_fdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.fdrda.bounds import Losses, largest_exponent, losing_product, losses_of
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 
 def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:

@@ -7,8 +7,8 @@ from typing import TypeAlias, TypeGuard
 
 import z3
 
-from mmaformal.encodings.smt import fdrda as smt_fdrda
-from mmaformal.encodings.smt import gfdrda
+from mmaformal.encodings.fdrda import smt as smt_fdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import (
     product_range,
 )

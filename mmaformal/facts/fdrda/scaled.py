@@ -7,8 +7,9 @@ from typing import TypeAlias, TypeGuard
 
 import z3
 
-from mmaformal.algorithms import Fdrda
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, all_of, product_range
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest

@@ -6,15 +6,14 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
-from mmaformal.encodings.executable import ffma as executable_ffma
-from mmaformal.encodings.smt import ffma as smt_ffma
-from mmaformal.encodings.smt.pfma import flush
+from mmaformal.encodings.ffma import executable as executable_ffma
+from mmaformal.encodings.ffma import smt as smt_ffma
+from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ffma import exactness, monotonicity
@@ -31,6 +30,7 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_ffma.Step
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import ffma, pfma
+from mmaformal.encodings.ffma import smt as ffma
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
@@ -25,6 +25,8 @@ from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of, wide_enough
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 
 def one_of(spec: DotAdd) -> ExactFma:

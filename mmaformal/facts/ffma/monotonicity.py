@@ -11,13 +11,13 @@ from functools import partial
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import Descends, not_below, order, two_runs
-from mmaformal.encodings.smt import ffma, pfma
+from mmaformal.encodings.ffma import smt as ffma
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
 from mmaformal.facts.monotone_sticky import Pair, Sticky, prove_pair_in_order
 from mmaformal.facts.pfma.monotonicity import is_same
@@ -25,6 +25,8 @@ from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory, instance
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags
 
 

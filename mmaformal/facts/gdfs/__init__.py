@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gdfs, widest
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
-from mmaformal.encodings.executable import gdfs as executable_gdfs
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.smt import gdfs as smt_gdfs
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import executable as executable_gdfs
+from mmaformal.encodings.gdfs import smt as smt_gdfs
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -27,12 +27,14 @@ from mmaformal.facts.sums import (
     sum_of,
 )
 from mmaformal.instruction import Instruction
+from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_gdfs.Step
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.facts.exactness_codes import (
     Number,
     Rounding,
@@ -14,6 +14,7 @@ from mmaformal.facts.exactness_codes import (
     products,
     total,
 )
+from mmaformal.spec import DotAdd
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:

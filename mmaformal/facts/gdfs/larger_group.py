@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.smt.blocks import all_of, negate_if, resize
 from mmaformal.facts.fused_steps import E2M1_PRODUCT
 from mmaformal.facts.gdfs.two_steps import Summing, TwoSteps, known, signed

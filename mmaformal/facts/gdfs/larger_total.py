@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.cases.out_of_order import order
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.smt.blocks import canonical_nan, select_special
 from mmaformal.facts.gdfs.two_steps import Summing, TwoSteps, known, signed
 

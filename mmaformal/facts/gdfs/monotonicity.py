@@ -21,9 +21,9 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.out_of_order import order
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.facts.gdfs.larger_group import LargerGroup
 from mmaformal.facts.gdfs.larger_total import Totals
 from mmaformal.facts.gdfs.risen_total import Risen, worth
@@ -31,6 +31,7 @@ from mmaformal.facts.gdfs.two_steps import TwoSteps
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import LargerProduct, larger_product
 from mmaformal.proof.rules import Theory, instance
+from mmaformal.spec import DotAdd
 
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:

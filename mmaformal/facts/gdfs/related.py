@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import z3
 
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.smt.blocks import (
     Term,
 )

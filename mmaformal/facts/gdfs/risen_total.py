@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.out_of_order import order
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.smt.blocks import shift_right
 from mmaformal.facts.gdfs.larger_total import Totals
 from mmaformal.facts.gdfs.two_steps import Summing, known, signed, within
 from mmaformal.proof.kernel import demand
+from mmaformal.spec import DotAdd
 
 
 def worth(spec: DotAdd) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.spec import DotAdd
 
 
 def group_that_cancels(spec: DotAdd) -> Codes | None:

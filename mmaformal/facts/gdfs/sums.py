@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.facts.accumulator import within
 from mmaformal.facts.sums import (
     parts_of,
@@ -13,6 +12,7 @@ from mmaformal.facts.sums import (
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def significand_is_small(

@@ -8,13 +8,14 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gdfs
-from mmaformal.encodings.smt import gdfs
+from mmaformal.encodings.fda.smt import lowest_e_max
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.smt.blocks import Term, encode, negate_if, normalise_and_round
-from mmaformal.encodings.smt.fda import lowest_e_max
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 
 Signed: TypeAlias = tuple[z3.BitVecRef, z3.BitVecRef]  #: a sign and a magnitude
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt import gfda as smt_gfda
+from mmaformal.encodings.gfda import smt as smt_gfda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gfda import exactness, monotonicity, related
@@ -17,6 +16,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_gfda.Step
 

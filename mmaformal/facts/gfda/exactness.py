@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Gfda
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import gfda
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Number, Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fda.exactness import prove_fused, prove_sum_kept
@@ -20,6 +20,7 @@ from mmaformal.facts.fused_steps import Aligned, fused_step
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
+from mmaformal.spec import DotAdd
 
 
 def prove_step(proving: Composing, spec: DotAdd) -> Exact:

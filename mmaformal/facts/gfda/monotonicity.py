@@ -3,13 +3,14 @@ with which it does not grow with a product."""
 
 from __future__ import annotations
 
-from mmaformal.algorithms import Gfda, Rounding
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.gfda import Gfda
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import Rounding
 
 
 def in_c(instruction: Instruction, theory: Theory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.encodings.smt import gfda
+from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.facts.related_parts import fused, products
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Step

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmaformal.encodings.executable import fdrda as executable_fdrda
 from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.facts.fdrda import FdrdaFacts
 
 

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt import gps as smt_gps
-from mmaformal.encodings.smt.gps import flush
+from mmaformal.encodings.gps import smt as smt_gps
+from mmaformal.encodings.gps.smt import flush
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import equal, error_bound, exactness, monotonicity, ranges, related, scaled
@@ -29,6 +28,7 @@ from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_gps.Step
 

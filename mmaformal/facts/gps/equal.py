@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import gps as executable_gps
-from mmaformal.encodings.smt import gps as smt_gps
+from mmaformal.encodings.gps import executable as executable_gps
+from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.proof.encoding_links import (
     add_codes,
     decode_flushed,

@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Gps
 from mmaformal.cases.codes import exponent_field, is_finite, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import gps
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import group_of, prove_groups_chain, prove_tree
@@ -27,6 +27,8 @@ from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import fit, is_number_of, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp
+from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.spec import DotAdd
 
 _TOP = fp32.storage_bits - 1
 

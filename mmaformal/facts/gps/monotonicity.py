@@ -6,15 +6,18 @@ from functools import partial
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Gps
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, not_below, two_runs
-from mmaformal.encodings.smt import gps, ieee
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 

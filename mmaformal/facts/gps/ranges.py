@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import gps as smt_gps
-from mmaformal.encodings.smt.gps import flush
+from mmaformal.encodings.gps import smt as smt_gps
+from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.ranges import not_nan
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.solver.asking import constants_of
+from mmaformal.spec import DotAdd
 
 
 def no_nan_of(pairing: Pairing, spec: DotAdd, step: smt_gps.Step, assumed: dict[int, Link], c: Link) -> Link:

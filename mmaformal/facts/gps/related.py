@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.encodings.smt import gps
-from mmaformal.encodings.smt.gps import flush
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (

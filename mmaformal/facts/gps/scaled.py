@@ -5,9 +5,9 @@ from __future__ import annotations
 import z3
 
 from mmaformal.cases.codes import magnitude
-from mmaformal.encodings.smt import gps
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.blocks import any_of
-from mmaformal.encodings.smt.gps import flush
 from mmaformal.facts.scaling_codes import addition, assumed_results, normal_or_special
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link

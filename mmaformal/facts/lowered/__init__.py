@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered, Rounding
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.executable import fda as executable_fda
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.smt import lowered as smt_lowered
+from mmaformal.encodings.fda import executable as executable_fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
@@ -41,7 +41,9 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_lowered.Step
 

@@ -20,14 +20,14 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.inputs import Codes, Inputs, with_products, zeros
 from mmaformal.cases.low_bits import pairs_losing, product_codes
 from mmaformal.cases.numerical import shown
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import fda as executable_fda
+from mmaformal.encodings.fda import executable as executable_fda
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.facts.additions import Addition
@@ -43,6 +43,7 @@ from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

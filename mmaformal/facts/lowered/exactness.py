@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.additions import Addition, finite
@@ -16,6 +16,7 @@ from mmaformal.facts.exactness import Exact, prove_exact_so_far
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fda import exactness as fda
 from mmaformal.proof.composition import Composing
+from mmaformal.spec import DotAdd
 
 
 def inner(spec: DotAdd) -> DotAdd:

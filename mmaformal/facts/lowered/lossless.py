@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.additions import Addition, finite
@@ -18,6 +18,7 @@ from mmaformal.facts.exactness import prove_steps
 from mmaformal.facts.fda.lossless import prove_step
 from mmaformal.facts.protocol import Lossless
 from mmaformal.proof.composition import Composing
+from mmaformal.spec import DotAdd
 
 
 def decides(spec: DotAdd) -> Lossless | None:

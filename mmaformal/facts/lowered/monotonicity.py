@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, two_runs
-from mmaformal.encodings.smt import ieee, lowered
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as lowered
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
-from mmaformal.encodings.smt import lowered as smt_lowered
+from mmaformal.encodings.lowered import smt as smt_lowered
 from mmaformal.facts.ranges import no_nan
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
+from mmaformal.spec import DotAdd
 
 
 def no_nan_of_inner(pairing: Pairing, spec: DotAdd, step: smt_lowered.Step, assumed: dict[int, Link]) -> Link:

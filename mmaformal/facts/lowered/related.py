@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.encodings.smt import lowered
+from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.related import chain
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (

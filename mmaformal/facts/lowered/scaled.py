@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.encodings.smt import lowered
+from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.scaling import chain
 from mmaformal.facts.scaling_codes import addition, assumed_results
 from mmaformal.proof.lemmas import Link

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import muladd as smt_muladd
+from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -20,6 +19,7 @@ from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_muladd.Step
 

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Muladd, NanRule
-from mmaformal.encodings.smt import ieee, muladd, sfma
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import smt as muladd
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import encode, product_range, quiet_nan
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.near_sums import is_small
 from mmaformal.theory.ordered_grid import Grid

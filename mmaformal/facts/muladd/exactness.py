@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Muladd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import muladd
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.encodings.smt.blocks import product_range
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
@@ -23,6 +23,8 @@ from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.facts.fused_steps import prove_rounded, unit_exponent
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

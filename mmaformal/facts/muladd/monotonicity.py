@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Muladd
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import two_runs
-from mmaformal.encodings.smt import ieee, muladd
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import smt as muladd
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 

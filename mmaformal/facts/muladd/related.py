@@ -3,7 +3,7 @@ codes."""
 
 from __future__ import annotations
 
-from mmaformal.encodings.smt import muladd
+from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step, _terms
 

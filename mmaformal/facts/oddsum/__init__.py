@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.smt import oddsum as smt_oddsum
-from mmaformal.encodings.smt.gps import flush_result
+from mmaformal.encodings.gps.smt import flush_result
+from mmaformal.encodings.oddsum import smt as smt_oddsum
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related
@@ -22,6 +21,7 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_oddsum.Step
 

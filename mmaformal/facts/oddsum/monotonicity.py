@@ -7,15 +7,17 @@ from functools import partial
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, two_runs
-from mmaformal.encodings.smt import gps, ieee
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Link, conclude_steps
 
 

@@ -7,14 +7,13 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import pfma as smt_pfma
-from mmaformal.encodings.smt.pfma import flush
+from mmaformal.encodings.pfma import smt as smt_pfma
+from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -31,6 +30,7 @@ from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:

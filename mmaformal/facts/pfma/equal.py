@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import pfma as executable_pfma
 from mmaformal.encodings.executable.blocks import Addition, Lane
+from mmaformal.encodings.pfma import executable as executable_pfma
+from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt import pfma as smt_pfma
 from mmaformal.formats import fp32
 from mmaformal.proof.encoding_links import (
     add_codes,
@@ -21,6 +20,8 @@ from mmaformal.proof.encoding_links import (
     same_code,
 )
 from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 
 def derive(argument: Argument, traces: Traces[smt_pfma.Step]) -> None:

@@ -16,9 +16,8 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_finite
-from mmaformal.encodings.smt import pfma
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
 from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
@@ -27,6 +26,8 @@ from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 _TOP, _M = fp32.storage_bits - 1, fp32.fraction_bits
 _NEAR = _M + 3  #: places between two terms

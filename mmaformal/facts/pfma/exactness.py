@@ -13,11 +13,10 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import pfma
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exactness import Exact, claims_of
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
@@ -26,6 +25,8 @@ from mmaformal.facts.pfma.exact_fma import ExactFma, prove_decoded, prove_number
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.proof.definitions import last_index
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,18 @@ from functools import partial
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
 from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.out_of_order import Descends, not_below, two_runs
-from mmaformal.encodings.smt import ieee, pfma
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts.monotone_addition import Added, LastAddition, added
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory, instance
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 
 def _add(c: z3.BitVecRef, sum_: z3.BitVecRef) -> Added:

@@ -11,9 +11,10 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.codes import is_nan
-from mmaformal.encodings.smt import pfma, sfma
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.smt import Fma, flush
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt.ieee import Addition
-from mmaformal.encodings.smt.pfma import Fma, flush
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd, NanRule, Sfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.smt import sfma as smt_sfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as smt_sfma
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -25,7 +25,9 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
+from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_sfma.Step
 

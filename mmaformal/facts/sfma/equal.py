@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import Conversion, NanRule, Sfma
 from mmaformal.cases.encodings import Traces
-from mmaformal.encodings.executable import sfma as executable_sfma
 from mmaformal.encodings.executable.blocks import Term
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import executable as executable_sfma
+from mmaformal.encodings.sfma import smt as smt_sfma
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.proof.encoding_links import (
     OperandLinks,
     TermLinks,
@@ -21,6 +21,7 @@ from mmaformal.proof.encoding_links import (
     round_and_encode,
 )
 from mmaformal.proof.lemmas import Argument, Link, number
+from mmaformal.rounding import Conversion, NanRule
 
 
 def derive(argument: Argument, traces: Traces[smt_sfma.Step]) -> None:

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Sfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import sfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.sticky_sums import wide_enough
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite

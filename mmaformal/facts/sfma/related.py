@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.encodings.smt import sfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.related_parts import rounded
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.encodings.smt import sfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.scaling_parts import sticky_sum_doubled
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.scaling import Two

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd, NanRule, Wfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.executable import wfma as executable_wfma
-from mmaformal.encodings.smt import wfma as smt_wfma
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma import executable as executable_wfma
+from mmaformal.encodings.wfma import smt as smt_wfma
 from mmaformal.facts import exact_steps, last_addition, related
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -27,8 +27,10 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Runs
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
+from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_wfma.Step
 

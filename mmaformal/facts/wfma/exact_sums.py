@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, Wfma
-from mmaformal.encodings.smt import sfma, wfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt.blocks import Operand
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma import smt as wfma
 from mmaformal.facts.efda.two_terms import TwoTerms
 from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.formats import Format
@@ -20,6 +21,7 @@ from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.larger_products import Number, number
 from mmaformal.proof.rules import Theory, instance
+from mmaformal.rounding import Conversion
 from mmaformal.theory.code_numbers import CodeNumbers
 
 _BITS = 8  #: of how far a significand is shifted

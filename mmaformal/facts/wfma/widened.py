@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, NanRule, Sfma, Wfma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_terms import prove_conversion
 from mmaformal.proof.composition import Composing
+from mmaformal.rounding import NanRule
+from mmaformal.spec import DotAdd
 
 
 def widened(spec: DotAdd) -> DotAdd:

@@ -16,17 +16,19 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12, Sfma, Wfma
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.run import run_both
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import HtmlText, short_text
-from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.executable.blocks import decode
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
@@ -44,10 +46,12 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
 from mmaformal.studies.e9s12.operators import OPERATORS
