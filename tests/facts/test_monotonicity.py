@@ -34,8 +34,8 @@ from mmaformal.facts import (
 from mmaformal.facts.fda import monotonicity as of_fda
 from mmaformal.facts.fdrda import monotonicity as of_fdrda
 from mmaformal.facts.gdfs import monotonicity as of_gdfs
-from mmaformal.facts.gps import monotonicity as of_gps
-from mmaformal.facts.pfma import monotonicity as of_pfma
+from mmaformal.facts.gps import FACTS as GPS
+from mmaformal.facts.pfma import FACTS as PFMA_FACTS
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -642,7 +642,7 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     monkeypatch.setattr(gps, "flush", lambda code, keep_sign: whole(code, keep_sign=keep_sign) ^ (1 << 31))
     monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
     with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
-        of_gps.prove_in_c(theory, CDNA2.spec)
+        GPS.monotone_in_c(CDNA2, theory)
 
 
 @pytest.mark.parametrize(
@@ -671,7 +671,7 @@ def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
             assert nan_or
             monkeypatch.setattr(pfma, "add", lambda x, y: add(y, x ^ (1 << 31)))
     with pytest.raises(NotProvedError, match="does not hold"):
-        of_pfma.prove_in_c(theory, PFMA.spec)
+        PFMA_FACTS.monotone_in_c(PFMA, theory)
 
 
 def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
@@ -685,7 +685,7 @@ def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
 
 @pytest.mark.slow
 def test_pfma_is_monotone_in_c(theory: Theory) -> None:
-    of_pfma.prove_in_c(theory, PFMA.spec)
+    PFMA_FACTS.monotone_in_c(PFMA, theory)
     assert theory.proves(two_runs(PFMA.spec).statement)
 
 

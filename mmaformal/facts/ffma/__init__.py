@@ -8,6 +8,7 @@ import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
@@ -86,7 +87,7 @@ class FfmaFacts(Facts[Step]):
         monotonicity.prove_in_c(theory, instruction.spec)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = FfmaFacts("ffma")

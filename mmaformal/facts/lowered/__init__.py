@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
+from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import Descends
@@ -14,6 +16,8 @@ from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
@@ -21,11 +25,11 @@ from mmaformal.facts.lowered import (
     error_bound,
     exactness,
     lossless,
-    monotonicity,
     ranges,
     related,
     scaled,
 )
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
 from mmaformal.facts.ranges import not_minus_zero, not_nan
 from mmaformal.facts.sums import (
@@ -107,10 +111,19 @@ class LoweredFacts(Facts[Step]):
         return lossless.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        p, fmt = instruction.spec.parameters, instruction.spec.d_format
+        assert isinstance(p, Lowered)
+        rho = p.addition
+
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+            return added(ieee.add(dot, c, rho, canonical_nan(fmt)))
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        p = instruction.spec.parameters
+        assert isinstance(p, Lowered)
+        return falls_with_a_product(instruction, random_searches(instruction.spec, 24, order=p.order))
 
 
 FACTS = LoweredFacts("lowered")

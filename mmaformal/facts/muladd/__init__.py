@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TypeAlias
 
+import z3
+
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import quiet_nan
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.muladd import exactness, monotonicity, related
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.muladd import exactness, related
 from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products
 from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, addition
@@ -44,7 +51,14 @@ class MuladdFacts(Facts[Step]):
         return last_addition.of_exact_products(asker, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        p, fmt = instruction.spec.parameters, instruction.spec.d_format
+        assert isinstance(p, Muladd)
+        rho = p.rho
+
+        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> Added:
+            return added(ieee.add(c, product, rho, quiet_nan(fmt)))
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("product.result"))
 
 
 FACTS = MuladdFacts("muladd")

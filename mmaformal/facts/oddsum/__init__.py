@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TypeAlias
 
+import z3
+
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
-from mmaformal.encodings.gps.smt import flush_result
+from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related
-from mmaformal.facts.oddsum import monotonicity
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
@@ -51,10 +56,15 @@ class OddsumFacts(Facts[Step]):
         return error_bound.settle(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        rho = instruction.spec.parameters.last_rounding
+
+        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:
+            return added(ieee.add(flush_result(c), group, rho, NAN), flush_result)
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("group"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = OddsumFacts("oddsum")

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
 from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.pfma.smt import flush
+from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.gps import error_bound
-from mmaformal.facts.pfma import equal, exactness, monotonicity, related
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.pfma import equal, exactness, related
 from mmaformal.facts.protocol import Facts, Known, LastAddition
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
@@ -28,9 +33,11 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
+from mmaformal.theory.monotone_steps import is_same_number
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -89,10 +96,15 @@ class PfmaFacts(Facts[Step]):
         return exactness.on_codes(spec, codes)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        def add(c: z3.BitVecRef, products: z3.BitVecRef) -> Added:
+            flush = smt_pfma.flush
+            return added(ieee.add(flush(c), flush(products), IEEE_FP32, smt_pfma.INVALID), flush)
+
+        same = partial(is_same_number, fmt=fp32)  # which NaN is the result is decided beside the addition
+        prove_in_c(theory, instruction.spec, add, attrgetter("sum"), same=same)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = PfmaFacts("pfma")
