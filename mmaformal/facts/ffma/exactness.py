@@ -14,12 +14,10 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import encode
-from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
 from mmaformal.facts.exact_terms import prove_sum
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
-from mmaformal.facts.gps.exactness import kept, not_below
 from mmaformal.facts.pfma.exact_fma import ExactFma, prove_decoded, prove_operands
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
@@ -27,6 +25,8 @@ from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of, wide_enough
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import finite
+from mmaformal.theory.rounded_trees import kept, not_below
 
 
 def one_of(spec: DotAdd) -> ExactFma:

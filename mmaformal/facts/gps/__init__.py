@@ -17,7 +17,7 @@ from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related, scaled
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
@@ -35,6 +35,7 @@ from mmaformal.proof.scaling import Two
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_gps.Step
 
@@ -71,7 +72,7 @@ class GpsFacts(Facts[Step]):
         return exactness.prove_group(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)

@@ -10,13 +10,13 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
-from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_chain, prove_lowered
 from mmaformal.facts.exactness import Exact, prove_exact_so_far
 from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
 from mmaformal.facts.fda import exactness as fda
 from mmaformal.proof.composition import Composing
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition, finite
 
 
 def inner(spec: DotAdd) -> DotAdd:

@@ -12,13 +12,13 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
-from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_lowered
 from mmaformal.facts.exactness import prove_steps
 from mmaformal.facts.fda.lossless import prove_step
 from mmaformal.facts.protocol import Lossless
 from mmaformal.proof.composition import Composing
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition, finite
 
 
 def decides(spec: DotAdd) -> Lossless | None:

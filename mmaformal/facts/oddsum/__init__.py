@@ -15,7 +15,7 @@ from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
@@ -27,6 +27,7 @@ from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_oddsum.Step
 
@@ -50,7 +51,7 @@ class OddsumFacts(Facts[Step]):
         return exactness.prove_group(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)

@@ -20,7 +20,7 @@ from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.gps import error_bound
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.pfma import equal, exactness, related
@@ -93,7 +93,9 @@ class PfmaFacts(Facts[Step]):
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(
+            spec, codes, exactness.shape_of(spec.parameters.step_products), numbers=False
+        )
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, products: z3.BitVecRef) -> Added:
