@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -77,6 +77,20 @@ def aligned(terms: Sequence[Number], F: int, e_zero: int | None) -> bool:
     """
     e_max = max(e if value or e_zero is None else max(e, e_zero) for value, e in terms)
     return all(has_no_bit_below(value, e_max - F) for value, _ in terms)
+
+
+def roundings_of_steps(
+    spec: DotAdd, codes: Codes, loses_nothing: Callable[[int, list[Number], Number], bool]
+) -> Roundings:
+    """Yield the roundings of a chain of steps that round once: `loses_nothing` says of the place of a step's first
+    product, its products, and its c, whether all are added exactly."""
+    terms, L = products(spec, codes), spec.parameters.step_products
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, L):
+        part = terms[start : start + L]
+        whole = loses_nothing(start, part, addend(c, spec.c_format))
+        c += total(part)
+        yield Rounding(whole, c, spec.parameters.last_rounding)
 
 
 def roundings_of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Roundings:

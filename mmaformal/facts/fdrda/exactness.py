@@ -23,11 +23,10 @@ from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
     Number,
-    Rounding,
     Roundings,
     addend,
     has_no_bit_below,
-    products,
+    roundings_of_steps,
     total,
 )
 from mmaformal.facts.fdrda.bounds import (
@@ -332,14 +331,9 @@ def _together(
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Fdrda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        part = terms[start : start + p.L]
-        whole = _loses_nothing(p, part, addend(c, spec.c_format))
-        c += total(part)
-        yield Rounding(whole, c, p.rho)
+    return roundings_of_steps(spec, codes, lambda _, terms, c: _loses_nothing(p, terms, c))
 
 
 def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:

@@ -15,10 +15,10 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.ffma import executable as executable_ffma
 from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.pfma.smt import flush
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.ffma import exactness, monotonicity
-from mmaformal.facts.gps import error_bound
 from mmaformal.facts.pfma import equal, related
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, sum_of_two
@@ -72,7 +72,7 @@ class FfmaFacts(Facts[Step]):
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
@@ -81,7 +81,7 @@ class FfmaFacts(Facts[Step]):
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(spec, codes, (), numbers=False)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

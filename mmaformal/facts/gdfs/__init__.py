@@ -17,15 +17,9 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
-from mmaformal.facts.gdfs import exactness, monotonicity, related, scaled, sums
+from mmaformal.facts.gdfs import monotonicity, related, scaled, sums
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.sums import (
-    Sum,
-    aligned_terms,
-    case_of,
-    near,
-    sum_of,
-)
+from mmaformal.facts.sums import Sum, aligned_terms, case_of, near, sum_of
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
@@ -70,7 +64,7 @@ class GdfsFacts(RoundedSum[Step]):
         return prove_fused(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return sums.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)

@@ -16,15 +16,13 @@ from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
-from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related, scaled
+from mmaformal.facts.gps import equal, exactness, ranges, related, scaled
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
-from mmaformal.facts.sums import (
-    Sum,
-    addition,
-)
+from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
@@ -75,7 +73,7 @@ class GpsFacts(Facts[Step]):
         return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import z3
 
+from mmaformal.cases.codes import is_nan
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
@@ -21,23 +22,11 @@ from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import FACTS as FDA
-from mmaformal.facts.lowered import (
-    error_bound,
-    exactness,
-    lossless,
-    ranges,
-    related,
-    scaled,
-)
+from mmaformal.facts.lowered import error_bound, exactness, related, scaled
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
-from mmaformal.facts.ranges import not_minus_zero, not_nan
-from mmaformal.facts.sums import (
-    Sum,
-    largest_product,
-    places_of,
-    significand_is_small,
-)
+from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
+from mmaformal.facts.sums import Sum, largest_product, places_of, significand_is_small
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
@@ -62,7 +51,12 @@ class LoweredFacts(Facts[Step]):
     def no_nan(
         self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:
-        dot = ranges.no_nan_of_inner(pairing, spec, step, assumed)
+        zero = z3.BitVecVal(0, spec.d_format.storage_bits)
+        dot = Link(z3.Not(is_nan(zero, spec.d_format)), ())
+        pairing.derive("inputs", "the inner steps start from +0", [dot])
+        inner = spec.parameters.inner_dot_add(spec)  # type: ignore[attr-defined]
+        for each in step.inner:
+            dot = no_nan(pairing, inner, each, assumed, dot)
         text = "a number and a finite number add up to no NaN"
         return not_nan(pairing, step.result, spec, [dot, finite], text)
 
@@ -105,10 +99,10 @@ class LoweredFacts(Facts[Step]):
         return error_bound.settle(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
-        return lossless.decides(spec)
+        return exactness.decides_losses(spec)
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
-        return lossless.prove_lossless(proving, spec)
+        return exactness.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         p, fmt = instruction.spec.parameters, instruction.spec.d_format

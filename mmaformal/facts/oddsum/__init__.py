@@ -14,9 +14,10 @@ from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
 from mmaformal.encodings.smt import ieee
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
-from mmaformal.facts.gps import equal, error_bound, exactness, ranges, related
+from mmaformal.facts.gps import equal, exactness, ranges, related
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, addition
@@ -54,7 +55,7 @@ class OddsumFacts(Facts[Step]):
         return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         rho = instruction.spec.parameters.last_rounding

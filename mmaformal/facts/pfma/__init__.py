@@ -19,9 +19,9 @@ from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
-from mmaformal.facts.gps import error_bound
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.pfma import equal, exactness, related
 from mmaformal.facts.protocol import Facts, Known, LastAddition
@@ -84,7 +84,7 @@ class PfmaFacts(Facts[Step]):
         return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
