@@ -31,8 +31,8 @@ from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
 from mmaformal.encodings.gdfs import Gdfs
-from mmaformal.facts.fdrda import reaching as reaching_down
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
 from mmaformal.statistics import sample

@@ -1,0 +1,72 @@
+"""Facts of oddsum: a step has the interfaces of gps, with one pair of products, and other roundings."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related
+from mmaformal.encodings.gps.smt import NAN, flush_result
+from mmaformal.encodings.oddsum import smt as smt_oddsum
+from mmaformal.encodings.smt import ieee
+from mmaformal.facts.errors import no_bound_where_flushed
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.sums import Sum, addition
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import in_pairs
+
+Step: TypeAlias = smt_oddsum.Step
+
+
+class OddsumFacts(Facts[Step]):
+    unreachable = (ranges.no_subnormals,)
+
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def of_result(self, step: Step) -> Known:
+        return Known(lambda code: flush_result(code) == code, [step.addition.result])
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [addition(each) for each in (*step.sums, step.addition)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_group(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return no_bound_where_flushed(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        rho = instruction.spec.parameters.last_rounding
+
+        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:
+            return added(ieee.add(flush_result(c), group, rho, NAN), flush_result)
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("group"))
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return falls_where_flushed(instruction)
+
+
+FACTS = OddsumFacts("oddsum")
