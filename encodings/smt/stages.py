@@ -66,7 +66,7 @@ class Stages(Recorded):
 
     def zero(self, fmt: Format) -> BitVec:
         """The code of +0, with which a chain begins."""
-        return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits))
+        return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits), fmt=fmt)
 
     def decode(self, code: BitVec, fmt: Format) -> Operand:
         return self.made("decode", [code], decode(code, fmt), fmt=fmt)

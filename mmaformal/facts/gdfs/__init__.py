@@ -17,7 +17,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.fda import error_bound
 from mmaformal.facts.fda.exactness import prove_fused
-from mmaformal.facts.gdfs import exactness, monotonicity, related, scaled, sums
+from mmaformal.facts.gdfs import exactness, monotonicity, scaled, sums
 from mmaformal.facts.ranges import RoundedSum
 from mmaformal.facts.sums import (
     Sum,
@@ -30,7 +30,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 
@@ -38,9 +37,6 @@ Step: TypeAlias = smt_gdfs.Step
 
 
 class GdfsFacts(RoundedSum[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         p = spec.parameters
         assert isinstance(p, Gdfs)

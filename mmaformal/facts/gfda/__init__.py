@@ -10,21 +10,16 @@ from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.smt import gfda as smt_gfda
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.gfda import exactness, monotonicity, related
+from mmaformal.facts.gfda import exactness, monotonicity
 from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 
 Step: TypeAlias = smt_gfda.Step
 
 
 class GfdaFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
 

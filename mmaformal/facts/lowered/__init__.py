@@ -23,7 +23,6 @@ from mmaformal.facts.lowered import (
     lossless,
     monotonicity,
     ranges,
-    related,
     scaled,
 )
 from mmaformal.facts.protocol import Facts, Lossless
@@ -38,7 +37,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
@@ -47,9 +45,6 @@ Step: TypeAlias = smt_lowered.Step
 
 
 class LoweredFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.derive(two)
 

@@ -9,23 +9,18 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import muladd as smt_muladd
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.muladd import exactness, monotonicity, related
+from mmaformal.facts.muladd import exactness, monotonicity
 from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products
 from mmaformal.facts.protocol import Facts
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 
 Step: TypeAlias = smt_muladd.Step
 
 
 class MuladdFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition)]
 

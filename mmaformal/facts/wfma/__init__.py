@@ -7,9 +7,11 @@ from typing import TypeAlias
 from mmaformal.algorithms import DotAdd, NanRule, Wfma
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.smt import wfma as smt_wfma
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import exact_steps, related
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -48,9 +50,10 @@ class WfmaFacts(Facts[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         """A converted factor is a function of its code, and so are its operands: the rest is sfma's."""
         runs, inner = step.runs, widened(one_step(step.runs.left_spec))
-        fmas = [step.left.fma], [step.right.fma]
+        left: Trace[AnyStep] = Trace((step.left.fma,), step.left.result)
+        right: Trace[AnyStep] = Trace((step.right.fma,), step.right.result)
         alone = Runs(
-            runs.kind, inner, inner, *fmas, match=step.order, dropped=step.dropped, nans_keep_sign=True
+            runs.kind, inner, inner, left, right, match=step.order, dropped=step.dropped, nans_keep_sign=True
         )
         return related.chain(step.argument, alone, step.c)
 
