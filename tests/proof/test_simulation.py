@@ -1,5 +1,5 @@
-"""Of an algorithm that is made of known stages, both encodings are proved equal, and two runs related, without a word
-about it."""
+"""An algorithm that is made of known stages: both encodings are proved equal, two runs related, and a run is shown,
+without a word about it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
 from mmaformal.proof.simulation import simulate
+from mmaformal.renderers import stages as shown_stages
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 
@@ -191,3 +192,22 @@ def test_products_of_other_sums(asker: Asker) -> None:
 
     with pytest.raises(ArgumentError, match="change from one step to another"):
         argue_related(Same(), with_others)
+
+
+# ---- how a run is shown
+
+
+def test_a_new_algorithm_is_shown() -> None:
+    one, half, c = e4m3.code("1"), e4m3.code("0.5"), fp32.code("0x1p-30")
+    ((*rows,),) = (step.rows for step in shown_stages.steps(pair_executable([one, half], [one, half], c), c))
+    assert [(row.stage, row.label, row.text) for row in rows] == [
+        ("align", "largest exponent", "0"),
+        ("align", "a[0]·b[0]", "0x1p+0"),
+        ("align", "a[1]·b[1]", "0x1p-2"),
+        ("accumulate", "sum", "0x1.4p+0"),
+        ("round", "rounded away", "nothing"),
+        ("encode", "d", "0x3fa00000  0x1.4p+0 = 1.25"),
+        ("accumulate", "sum", "0x1.40000004p+0"),
+        ("round", "rounded away", "0x1p-30"),
+        ("encode", "d", "0x3fa00000  0x1.4p+0 = 1.25"),
+    ]

@@ -1,0 +1,83 @@
+"""Steps that round an exact sum once, shown: efda, ffma, sfma and wfma."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from mmaformal.algorithms import DotAdd, Sfma, Wfma
+from mmaformal.encodings.executable import efda as executable_efda
+from mmaformal.encodings.executable import ffma as executable_ffma
+from mmaformal.encodings.executable import sfma as executable_sfma
+from mmaformal.encodings.executable import wfma as executable_wfma
+from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.renderers.rows import (
+    Row,
+    Steps,
+    ending_rows,
+    hex_text,
+    product_name,
+    shown_steps,
+    term_value,
+)
+
+#: The products of a step, and c, as numbers.
+Numbers = Callable[[Any], tuple[Sequence[Fraction], Fraction]]
+
+
+def _exact(spec: DotAdd, trace: Trace[Any], c: int, numbers: Numbers, zeros: bool) -> Steps:
+    """Returns the products of each step, those that are zero too with `zeros`, and how their sum with c is rounded."""
+
+    def rows(n: int, step: Any) -> list[Row]:
+        products, addend = numbers(step)
+        first = n * len(products)
+        shown = [
+            Row("multiply", product_name(first + i), hex_text(x))
+            for i, x in enumerate(products)
+            if x or zeros
+        ]
+        return shown + ending_rows(sum(products, addend), step.result, spec.d_format)
+
+    return shown_steps(spec, trace, c, lambda step: any(numbers(step)[0]), rows)
+
+
+def efda(spec: DotAdd, trace: Trace[executable_efda.Step], c: int) -> Steps:
+    """Returns the rows of each step."""
+    places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+    def numbers(step: executable_efda.Step) -> tuple[Sequence[Fraction], Fraction]:
+        products = [term_value(x, places) for x in step.products]
+        return products, term_value(step.addend, spec.c_format.fraction_bits)
+
+    return _exact(spec, trace, c, numbers, zeros=False)
+
+
+def ffma(spec: DotAdd, trace: Trace[executable_ffma.Step], c: int) -> Steps:
+    """Returns the rows of each step."""
+    places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+    def numbers(step: executable_ffma.Step) -> tuple[Sequence[Fraction], Fraction]:
+        return [term_value(step.product, places)], term_value(step.addend, spec.c_format.fraction_bits)
+
+    return _exact(spec, trace, c, numbers, zeros=True)
+
+
+def sfma(spec: DotAdd, trace: Trace[executable_sfma.Step], c: int) -> Steps:
+    """Returns the rows of each step."""
+    places = spec.d_format.fraction_bits
+
+    def numbers(step: executable_sfma.Step) -> tuple[Sequence[Fraction], Fraction]:
+        product = term_value(step.a, places) * term_value(step.b, places)
+        return [product], term_value(step.c, places)
+
+    return _exact(spec, trace, c, numbers, zeros=True)
+
+
+def wfma(spec: DotAdd, trace: Trace[executable_wfma.Step], c: int) -> Steps:
+    """Returns the rows of each step: as sfma, on the converted factors."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Wfma)
+    wide = replace(spec, a_format=spec.d_format, b_format=spec.d_format, parameters=Sfma(parameters.rho))
+    return sfma(wide, Trace(tuple(step.fma for step in trace.steps), trace.result), c)
