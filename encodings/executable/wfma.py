@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from mmaformal.algorithms import DotAdd, Wfma
 from mmaformal.encodings.executable import sfma
-from mmaformal.encodings.executable.blocks import Lane, Trace, convert_exactly
+from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.executable.stages import Stages
 
 
 class Step(NamedTuple):
@@ -33,10 +34,10 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)
-    rho, steps = parameters.rho, []
+    rho, steps, stages = parameters.rho, [], Stages()
     for x, y in zip(a, b, strict=True):
-        u, v = convert_exactly(x, spec.a_format, rho.format), convert_exactly(y, spec.b_format, rho.format)
-        fma = sfma.step(rho, u, v, c)
+        u, v = stages.convert(x, spec.a_format, rho.format), stages.convert(y, spec.b_format, rho.format)
+        fma = sfma.step(rho, u, v, c, stages=stages)
         steps.append(Step(u, v, fma, fma.result))
         c = fma.result
-    return Trace(tuple(steps), c)
+    return Trace(tuple(steps), c, stages)

@@ -16,7 +16,7 @@ from mmaformal.encodings.smt.blocks import Term
 from mmaformal.formats import Format
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes
+from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, same
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
 
@@ -271,6 +271,23 @@ def _nothing(
     return lambda summand: run.adds_nothing(x, y, summand, e_max, factors)
 
 
+def _sticky_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
+    """Links the exponent and the total."""
+    x, y, terms = other.output, mine.output, [run.of(term) for term in mine.inputs]
+    run.add(y.e_max, run.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms))
+    given = [*terms, run.of(y.e_max)]
+    if isinstance(run.kind, Opposite):
+        given, pairs = [], zip(other.inputs, mine.inputs, (x.x, x.y), (y.x, y.y), terms, strict=True)
+        for u, v, left, right, term in pairs:
+            flip = z3.Or(u.sign != v.sign, left == 0)
+            link = Link(z3.And(left == right, flip), (left, u.sign, v.sign), ((right, left),))
+            text = "aligned terms are opposite"
+            given.append(run.derive("align", text, link, [term, run.of(y.e_max)]))
+    total = run.kind.summand(x.total, y.total, x.total.size() - 1)
+    run.derive("accumulate", "the sums are related", total, given)
+    run.add(y.total, run.sizes(x.total, y.total, total, bounded=True))
+
+
 def _as_term(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     (u, _), (v, e_max) = other.inputs, mine.inputs
     sizes = run.sizes(u.total, v.total, run.of(v))
@@ -320,6 +337,12 @@ def _round(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     )
 
 
+def _round_sum(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
+    total, *terms, special = mine.inputs
+    given = [run.of(x) for x in (total.total, total.e_max, *terms, special)]
+    return _result(run, "round", "related sums are rounded to related results", other, mine, given)
+
+
 def _round_product(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     text = "related products are rounded to related codes"
     return _result(run, "round", text, other, mine, run.known(mine.inputs))
@@ -358,6 +381,8 @@ _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
     "as_term": _as_term,
     "round": _round,
     "round_product": _round_product,
+    "sticky_sum": _sticky_sum,
+    "round_sum": _round_sum,
     "add": _add,
 }
 

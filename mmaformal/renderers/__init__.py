@@ -25,8 +25,6 @@ _BY_STEPS: Mapping[str, Renderer] = {
     "gps": flushed.pairwise,
     "oddsum": flushed.pair,
     "pfma": flushed.fmas,
-    "sfma": fused.sfma,
-    "wfma": fused.wfma,
 }
 
 

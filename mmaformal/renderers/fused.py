@@ -1,17 +1,14 @@
-"""Steps that round an exact sum once, shown: efda, ffma, sfma and wfma."""
+"""Steps that round an exact sum once, shown: efda and ffma."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from mmaformal.algorithms import DotAdd, Sfma, Wfma
+from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable import efda as executable_efda
 from mmaformal.encodings.executable import ffma as executable_ffma
-from mmaformal.encodings.executable import sfma as executable_sfma
-from mmaformal.encodings.executable import wfma as executable_wfma
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.renderers.rows import (
     Row,
@@ -62,22 +59,3 @@ def ffma(spec: DotAdd, trace: Trace[executable_ffma.Step], c: int) -> Steps:
         return [term_value(step.product, places)], term_value(step.addend, spec.c_format.fraction_bits)
 
     return _exact(spec, trace, c, numbers, zeros=True)
-
-
-def sfma(spec: DotAdd, trace: Trace[executable_sfma.Step], c: int) -> Steps:
-    """Returns the rows of each step."""
-    places = spec.d_format.fraction_bits
-
-    def numbers(step: executable_sfma.Step) -> tuple[Sequence[Fraction], Fraction]:
-        product = term_value(step.a, places) * term_value(step.b, places)
-        return [product], term_value(step.c, places)
-
-    return _exact(spec, trace, c, numbers, zeros=True)
-
-
-def wfma(spec: DotAdd, trace: Trace[executable_wfma.Step], c: int) -> Steps:
-    """Returns the rows of each step: as sfma, on the converted factors."""
-    parameters = spec.parameters
-    assert isinstance(parameters, Wfma)
-    wide = replace(spec, a_format=spec.d_format, b_format=spec.d_format, parameters=Sfma(parameters.rho))
-    return sfma(wide, Trace(tuple(step.fma for step in trace.steps), trace.result), c)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
@@ -10,6 +12,7 @@ from mmaformal.renderers.rows import (
     Row,
     ShownStep,
     Steps,
+    code_of,
     cut_row,
     ending_rows,
     hex_text,
@@ -22,7 +25,7 @@ from mmaformal.renderers.rows import (
 )
 from mmaformal.stages import Stage, Value
 
-_LAST = ("round", "add")  #: stages that give a step's code
+_LAST = ("round", "round_sum", "add")  #: stages that give a step's code
 
 
 def steps(trace: Trace[Any], c: int, order: Sequence[int] = (0,)) -> Steps:
@@ -46,7 +49,10 @@ class _Shown:
 
     def __init__(self, stages: Sequence[Stage], c: int, order: Sequence[int]) -> None:
         self.names: dict[int, str] = {}  #: by the ids of terms
-        self.codes = {id(each.output): each.inputs[0] for each in stages if each.name == "decode"}
+        decoded = [each for each in stages if each.name == "decode"]
+        self.codes = {id(each.output): each.inputs[0] for each in decoded}
+        self.places = {id(each.output): each.given["fmt"].fraction_bits for each in decoded}
+        self.exact: dict[int, Fraction] = {}  #: by the ids of terms
         self.groups = {id(each.inputs[0]) for each in stages if each.name == "as_term"}
         self.order = order
         self.products, self.latest, self.entering = 0, c, c
@@ -59,9 +65,17 @@ class _Shown:
             made = _ROWS[stage.name](self, stage)
             self.rows = [*self.rows, *made]
         factors = [x for each in stages for x in _factors(each)]
-        products = [_term(each).significand for each in stages if each.name in ("multiply", "scaled_sum")]
-        idle = bool(products) and is_idle(not any(products), factors) and self.entering == self.latest
+        products = [x for each in stages for x in self.products_of(each)]
+        fmt = stages[-1].given["rho"].format
+        passes_on = code_of(self.entering, fmt) == code_of(self.latest, fmt)
+        idle = bool(products) and is_idle(not any(products), factors) and passes_on
         return ShownStep(self.rows, idle)
+
+    def products_of(self, stage: Stage) -> list[Value]:
+        """Returns what is zero where the products of a stage are."""
+        if stage.name == "scaled_sum":
+            return [stage.output.term.significand]
+        return [self.exact[id(stage.output)]] if stage.name == "multiply" else []
 
     def product(self, count: int = 1) -> int:
         """Returns the number of the next product, the first of so many."""
@@ -74,11 +88,6 @@ class _Shown:
         return []
 
 
-def _term(stage: Stage) -> Value:
-    """The product that a stage made."""
-    return stage.output.term if stage.name == "scaled_sum" else stage.output
-
-
 def _factors(stage: Stage) -> Sequence[Value]:
     """What makes a product that is zero a NaN: operands, or scales."""
     return {"multiply": stage.inputs, "scaled_sum": stage.inputs[-2:]}.get(stage.name, ())
@@ -89,6 +98,8 @@ def _nothing(run: _Shown, stage: Stage) -> list[Row]:
 
 
 def _multiply(run: _Shown, stage: Stage) -> list[Row]:
+    values = [term_value(x, run.places[id(x)]) for x in stage.inputs]
+    run.exact[id(stage.output)] = math.prod(values, start=Fraction(1))
     return run.name(stage.output, product_name(run.product()))
 
 
@@ -99,7 +110,8 @@ def _scaled_sum(run: _Shown, stage: Stage) -> list[Row]:
 
 
 def _addend(run: _Shown, stage: Stage) -> list[Row]:
-    run.entering = run.codes[id(stage.inputs[0])]
+    (c,) = stage.inputs
+    run.entering, run.exact[id(stage.output)] = run.codes[id(c)], term_value(c, run.places[id(c)])
     return run.name(stage.output, "c")
 
 
@@ -134,6 +146,17 @@ def _round(run: _Shown, stage: Stage) -> list[Row]:
     return rows or ending_rows(scaled(total, e_max - stage.given["F"]), result, d)
 
 
+def _round_sum(run: _Shown, stage: Stage) -> list[Row]:
+    """Returns the terms that are no c, and how the sum is rounded."""
+    _, *terms, special = stage.inputs[:4]
+    run.latest = stage.output.result
+    d, exact = stage.given["rho"].format, [run.exact[id(x)] for x in terms]
+    names = [run.names[id(x)] for x in terms]
+    rows = [Row("multiply", name, hex_text(x)) for name, x in zip(names, exact, strict=True) if name != "c"]
+    ending = ending_rows(sum(exact, Fraction(0)), run.latest, d)
+    return special_rows(special, run.latest, d) or [*rows, *ending]
+
+
 def _round_product(run: _Shown, stage: Stage) -> list[Row]:
     x, result, fmt = stage.inputs[0], stage.output.result, stage.given["rho"].format
     run.latest = result
@@ -166,6 +189,8 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "as_term": _as_term,
     "round": _round,
     "round_product": _round_product,
+    "sticky_sum": _nothing,
+    "round_sum": _round_sum,
     "add": _add,
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.algorithms import DotAdd, NanRule, Sfma
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.smt import sfma as smt_sfma
 from mmaformal.facts import exact_steps
@@ -14,7 +13,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.pfma.related import fma
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.sfma import equal, related, scaled
+from mmaformal.facts.sfma import scaled
 from mmaformal.facts.sfma.exact_sums import FmaSum
 from mmaformal.facts.sums import (
     Sum,
@@ -22,7 +21,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
 from mmaformal.solver.answers import Answer
@@ -31,15 +30,13 @@ Step: TypeAlias = smt_sfma.Step
 
 
 class SfmaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
         return spec.parameters.nan is NanRule.FIRST
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        return fma(step) if self.nan_of_operands(step.runs.left_spec) else related.derive(step)
+        """Of one whose NaNs are its operands'."""
+        return fma(step)
 
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
