@@ -379,8 +379,13 @@ class Relating:
     ) -> Link:
         """That a dropped product adds nothing to a sum, from what is known of its factors."""
         inputs = [x.field, y.field, x.sign, y.sign, *([] if e_max is None else [e_max])]
-        link = Link(summand == 0, (), ((summand, z3.BitVecVal(0, summand.size())),))
-        return self.derive("align", "a dropped product adds nothing", link, [zero], inputs)
+        return self.derive_zero("align", "a dropped product adds nothing", summand, [zero], inputs)
+
+    def derive_zero(
+        self, stage: str, text: str, term: z3.BitVecRef, given: Sequence[Link], inputs: Sequence[z3.ExprRef]
+    ) -> Link:
+        link = Link(term == 0, (), ((term, z3.BitVecVal(0, term.size())),))
+        return self.derive(stage, text, link, given, inputs)
 
     def below_another(
         self,

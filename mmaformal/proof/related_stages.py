@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
 import z3
 
@@ -250,8 +251,8 @@ def _accumulate(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     (*lefts, e_left), (*rights, e_right) = other.inputs, mine.inputs
     nothing = {}
     for i, (stage, zero) in run.dropped(lefts, rights).items():
-        factors = run.zero_factors(stage.inputs[0], stage.inputs[1], zero)
-        nothing[i] = _nothing(run, stage, e_left, factors)
+        x, y, *_ = stage.inputs
+        nothing[i] = partial(run.adds_nothing, x, y, e_max=e_left, zero=run.zero_factors(x, y, zero))
     widths = {x.size() for x in other.output.terms}
     return run.sum_of(
         other.output.total,
@@ -262,13 +263,6 @@ def _accumulate(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
         widths.pop() if len(widths) == 1 else None,
         nothing,
     )
-
-
-def _nothing(
-    run: RelatedRuns, stage: Stage, e_max: z3.BitVecRef, factors: Link
-) -> Callable[[z3.BitVecRef], Link]:
-    x, y, *_ = stage.inputs
-    return lambda summand: run.adds_nothing(x, y, summand, e_max, factors)
 
 
 def _sticky_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
@@ -305,10 +299,9 @@ def _scaled_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
         zero = run._dropped.get(_key(pairs[i][0]))
         if zero is None:
             raise ArgumentError("a product of one group is one of another in the second run")
-        magnitude = x.products[i][1]
-        none = Link(magnitude == 0, (), ((magnitude, z3.BitVecVal(0, magnitude.size())),))
-        gone.append(run.derive("multiply", "a dropped product is zero", none, [zero[1]], pairs[i]))
-        nothing[i] = _no_summand(run, zero[1], pairs[i])
+        dropped = partial(run.derive_zero, given=[zero[1]], inputs=pairs[i])
+        gone.append(dropped("multiply", "a dropped product is zero", x.products[i][1]))
+        nothing[i] = partial(dropped, "align", "a dropped product adds nothing")
     links = []
     for i, (sign, magnitude) in zip(order, y.products, strict=True):
         left, right = (Term(s, size, size) for s, size in (x.products[i], (sign, magnitude)))
@@ -316,14 +309,6 @@ def _scaled_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     total = run.sum_of(x.total, y.total, order, [[link] for link in links], nothing=nothing)
     scales, sizes = run.shared(mine.inputs[-2:]), run.sizes(x.total, y.total, total)
     run.add(y.term, run.product(x.term, y.term, scales, [sizes, *links, *gone]))
-
-
-def _no_summand(run: RelatedRuns, zero: Link, codes: Sequence[z3.ExprRef]) -> Callable[[z3.BitVecRef], Link]:
-    def make(summand: z3.BitVecRef) -> Link:
-        link = Link(summand == 0, (), ((summand, z3.BitVecVal(0, summand.size())),))
-        return run.derive("align", "a dropped product adds nothing", link, [zero], codes)
-
-    return make
 
 
 # ---- results --------------------------------------------------------------------------------------------------------
