@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.brief import MOST_GROUPS, MOST_LINES, first_rows, more, places, rows_together, together
 from mmaformal.display import columns
 from mmaformal.folding import fold
@@ -21,6 +20,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.renderers import renderer_of
 from mmaformal.renderers.rows import ShownStep, code_text, decimal_text, number_text
+from mmaformal.spec import DotAdd
 
 
 def exact_dot_add(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
@@ -34,6 +33,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import Format
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gfdrda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -41,11 +40,16 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.fdrda import add_c, round_total
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.executable import add_c, round_total
+from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import Ends, Numba, cast, driver, inlined, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.widths import Widths, widths
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values

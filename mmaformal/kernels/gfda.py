@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
 from mmaformal.kernels.rows import gfda
 from mmaformal.kernels.rows.batch import batch
+from mmaformal.spec import DotAdd
 
 
 class GfdaKernel(Kernel):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Gdfs
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Special,
@@ -27,9 +26,12 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver, part, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -16,12 +16,15 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.algorithms import DotAdd, Gps, NanRule, Rounding, Sfma
 from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.staged import staged_kernel
+from mmaformal.rounding import NanRule, Rounding
+from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
 

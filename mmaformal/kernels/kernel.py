@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import clipped
+from mmaformal.spec import DotAdd
 
 Codes = NDArray[Any]  #: bit patterns
 Plane = NDArray[Any]  #: of a type that the kernel chooses

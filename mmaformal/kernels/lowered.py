@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Lowered
 from mmaformal.encodings.executable.blocks import canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import driver
 from mmaformal.kernels.fused import FdaKernel
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

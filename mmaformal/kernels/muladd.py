@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Muladd
 from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
 from mmaformal.kernels.ieee import BLOCK, check_processor
@@ -13,6 +13,8 @@ from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
 from mmaformal.kernels.rows.muladd import rounded_product
 from mmaformal.kernels.wfma import widened
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 
 @driver

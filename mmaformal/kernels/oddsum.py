@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Rounding
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, float_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.rounding import Rounding
+from mmaformal.spec import DotAdd
 
 
 @inlined

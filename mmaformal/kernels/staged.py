@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.executable.blocks import (
     Lane,
     add,
@@ -23,8 +22,11 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.kernels.compiled import driver, inlined
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
 
 
 @inlined

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.renderers import e9s12, emulated, fdrda, flushed, fused, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
+from mmaformal.spec import DotAdd
 
 #: `(spec, trace, code of c)` to the rows of each step.
 Renderer = Callable[[DotAdd, Trace[Any], int], Steps]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from mmaformal.algorithms import AccE9s12, DotAdd, DpaE9s12
-from mmaformal.encodings.executable import acc_e9s12, dpa_e9s12, limbs
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import Term, Trace
 from mmaformal.renderers.rows import (
     Row,
@@ -18,6 +21,7 @@ from mmaformal.renderers.rows import (
     shown_steps,
     term_value,
 )
+from mmaformal.spec import DotAdd
 
 _HALVES = ("high·high", "high·low", "low·high", "low·low")
 _PLACES = 2 * (dpa_e9s12.BIAS + dpa_e9s12.FRACTION)  #: that a product's exponent is held above

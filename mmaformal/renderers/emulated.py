@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaformal.algorithms import DotAdd, Emulated
-from mmaformal.encodings.executable import emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import executable as emulated
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format, fp32
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, sum_text
+from mmaformal.spec import DotAdd
 
 
 def words(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd, Fdrda
-from mmaformal.encodings.executable import fdrda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as fdrda
 from mmaformal.renderers.rows import (
     Row,
     Steps,
@@ -19,6 +19,7 @@ from mmaformal.renderers.rows import (
     shown_steps,
     term_value,
 )
+from mmaformal.spec import DotAdd
 
 
 def groups(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:

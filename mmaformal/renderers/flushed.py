@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Pfma
-from mmaformal.encodings.executable import gps, pfma
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.encodings.executable.pfma import without_subnormal
+from mmaformal.encodings.gps import executable as gps
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma import executable as pfma
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.formats import fp32
 from mmaformal.renderers.rows import (
     Row,
@@ -20,6 +21,7 @@ from mmaformal.renderers.rows import (
     sum_text,
     term_value,
 )
+from mmaformal.spec import DotAdd
 
 
 def _places(spec: DotAdd) -> int:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import efda as executable_efda
-from mmaformal.encodings.executable import ffma as executable_ffma
+from mmaformal.encodings.efda import executable as executable_efda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.ffma import executable as executable_ffma
 from mmaformal.renderers.rows import (
     Row,
     Steps,
@@ -19,6 +18,7 @@ from mmaformal.renderers.rows import (
     shown_steps,
     term_value,
 )
+from mmaformal.spec import DotAdd
 
 #: The products of a step, and c, as numbers.
 Numbers = Callable[[Any], tuple[Sequence[Fraction], Fraction]]

@@ -8,10 +8,10 @@ from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from typing import Any
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
 from mmaformal.formats import Format, fp32, hex_float
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

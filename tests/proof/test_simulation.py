@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, Rounding
 from mmaformal.cases.encodings import Lanes, Traces, sample
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings import smt
@@ -29,6 +28,7 @@ from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
 from mmaformal.proof.simulation import simulate
 from mmaformal.renderers import stages as shown_stages
+from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda.executable import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -24,11 +25,12 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @inlined

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Emulated
+from mmaformal.encodings.emulated import Emulated
 from mmaformal.kernels import rows as units
 from mmaformal.kernels.emulated import add_to, largest_fields, taken, words
 from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import Codes
 from mmaformal.kernels.rows.batch import Batch
+from mmaformal.spec import DotAdd
 
 
 def run(spec: DotAdd, rows: Batch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -27,6 +26,7 @@ from mmaformal.encodings.executable.blocks import (
     signed,
     where,
 )
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined, part, vectorised
 from mmaformal.kernels.kernel import Plane
@@ -40,6 +40,8 @@ from mmaformal.kernels.rows.given import (
     scale_block,
     scale_format,
 )
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 
 @inlined

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Fdrda, Gfdrda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -24,13 +23,17 @@ from mmaformal.encodings.executable.blocks import (
     shift_right,
     signed,
 )
-from mmaformal.encodings.executable.fdrda import add_c, number, overflow, round_total
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
+from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import ROUNDINGS, SOURCES, Sources, driver, inlined, part, vectorised
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.fda import aligned_sum, largest, settle_zeros
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 _UNCUT, _FAR = 1 << 20, 1 << 40  #: more fractional bits than any sum has; farther than any two exponents
 

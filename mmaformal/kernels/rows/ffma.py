@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable.pfma import fma, tiny_before
+from mmaformal.encodings.pfma.executable import fma, tiny_before
 from mmaformal.kernels.compiled import SOURCES, Sources, driver
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import OWN, formats, numbers
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Gdfs
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -27,6 +26,7 @@ from mmaformal.encodings.executable.blocks import (
     signed,
     where,
 )
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined, vectorised
 from mmaformal.kernels.kernel import Plane
@@ -41,6 +41,7 @@ from mmaformal.kernels.rows.given import (
     scale_block,
     scale_format,
 )
+from mmaformal.spec import DotAdd
 
 
 class GroupSum(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Gfda
 from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
@@ -21,6 +20,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     where,
 )
+from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
@@ -34,6 +34,7 @@ from mmaformal.kernels.rows.fda import (
     zero_exponent,
 )
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.spec import DotAdd
 
 
 @driver

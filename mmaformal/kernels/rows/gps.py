@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Gps
 from mmaformal.encodings.executable.blocks import ieee_add
-from mmaformal.encodings.executable.gps import NAN, RHO, flush_input, flush_result, product
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.kernels.compiled import SOURCES, Sources, driver
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import OWN, formats, numbers
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.encodings.executable.blocks import Special, canonical_nan, ieee_add
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch, converted
 from mmaformal.kernels.rows.fda import multiply_all, step, to_odd, zero_exponent
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers_of
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Muladd
 from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
@@ -15,10 +14,13 @@ from mmaformal.encodings.executable.blocks import (
     resolve_special,
 )
 from mmaformal.encodings.executable.stages import code_of_product
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, part
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @part

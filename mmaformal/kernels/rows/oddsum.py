@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Oddsum
 from mmaformal.encodings.executable.blocks import ieee_add
-from mmaformal.encodings.executable.oddsum import NAN, product
-from mmaformal.encodings.executable.pfma import without_subnormal
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.oddsum.executable import NAN, product
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.compiled import SOURCES, Sources, driver
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import OWN, conversion, formats, numbers
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd, Pfma
-from mmaformal.encodings.executable.pfma import add_codes, fma, tiny_before
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma.executable import add_codes, fma, tiny_before
 from mmaformal.kernels.compiled import SOURCES, Sources, driver
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import OWN, formats, numbers
+from mmaformal.spec import DotAdd
 
 
 @driver

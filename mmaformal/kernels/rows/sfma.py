@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -22,11 +21,14 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined
 from mmaformal.kernels.kernel import Plane
 from mmaformal.kernels.rows.batch import Batch
 from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
 from mmaformal.kernels.staged import fused
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Sfma, Wfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.kernels.rows import sfma
 from mmaformal.kernels.rows.batch import Batch, converted
+from mmaformal.spec import DotAdd
 
 
 def run(spec: DotAdd, rows: Batch) -> None:

@@ -1,0 +1,53 @@
+"""Facts of wfma: a step is one fma of sfma on converted factors."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.sfma.proofs import scaled
+from mmaformal.encodings.wfma import smt as smt_wfma
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
+from mmaformal.encodings.wfma.proofs.widened import prove_claims, widened
+from mmaformal.facts import exact_steps
+from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sums import Sum, sum_of_two
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_wfma.Step
+
+
+class WfmaFacts(Facts[Step]):
+    def scaled(self, two: Two[Step]) -> Link:
+        """What doubling does to a factor's operand is asked of its own code; the rest is sfma's."""
+        steps = two.left.fma, two.right.fma
+        return scaled.doubled(Two(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec, prove_claims)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving, prove_claims)
+
+    def rounds_exactly(self, spec: DotAdd) -> WideFmaSum:
+        return WideFmaSum(spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec, prove_claims)
+
+
+FACTS = WfmaFacts("wfma")

@@ -1,0 +1,58 @@
+"""wfma, fused multiply-add of widened factors, as terms.  Specification: semantics §10 (Apple AMX, fma16 onto fp32).
+
+A step is one fma of sfma in ρ's format, which holds all values of the factors' formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
+from mmaformal.encodings.smt.stages import Stages
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one step, in order."""
+
+    a: BitVec  #: convert: the codes of the factors in ρ's format
+    b: BitVec
+    fma: sfma.Step
+
+    @property
+    def special(self) -> Special:
+        return self.fma.special
+
+    @property
+    def rounded(self) -> Rounded:
+        return self.fma.rounded
+
+    @property
+    def result(self) -> BitVec:
+        return self.fma.result
+
+
+def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Step:
+    """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Wfma)
+    rho = parameters.rho
+    stages = Stages() if stages is None else stages
+    x, y = stages.convert(a, spec.a_format, rho.format), stages.convert(b, spec.b_format, rho.format)
+    return Step(x, y, sfma.step(rho, x, y, c, stages=stages))
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    steps, stages = list[Step](), Stages()
+    for x, y in zip(a, b, strict=True):
+        steps.append(step(spec, x, y, c, stages))
+        c = steps[-1].result
+    return Trace(tuple(steps), c, stages)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]
