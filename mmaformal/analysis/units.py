@@ -40,14 +40,14 @@ from mmaformal.analysis.rounding import Floats
 from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered.proofs.error_bound import Inner
 from mmaformal.facts.alignment import cases_of
-from mmaformal.facts.dpa_e9s12.lossy import places_of
-from mmaformal.facts.fdrda.bounds import losses_of
 from mmaformal.facts.fused_steps import fused_step
-from mmaformal.facts.lowered.error_bound import Inner
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, as_operand
