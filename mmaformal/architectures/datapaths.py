@@ -7,7 +7,7 @@
 
 A point is one of the paper's organisations, its group size `k`, the fractional bits that an alignment keeps, how it
 cuts them, the formats, and the conversion of the output.  What it computes is an algorithm of the model
-(`algorithms.py`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA
+(`encodings/`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA
 gfda, or gdfs of e2m1 with block scales.
 There are as many points as there are arguments, so the architecture "datapath" is found by its name, and not listed;
 what it lists is a table of examples.
