@@ -45,7 +45,6 @@ _USED = (
     *("mmaformal/formats.py",),
     *("mmaformal/lanes.py", "mmaformal/stages.py", "mmaformal/proof"),
     *("mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
-    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("mmaformal/facts/*/equal.py")),
     *(
         f"mmaformal/cases/{name}.py"
         for name in (["codes", "encodings", "evaluate", "generate", "inputs", "run", "shrink"])

@@ -45,6 +45,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sticky_sum,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
@@ -126,11 +127,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
-    steps = []
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c, parameters.nan))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    rho, nan = parameters.rho, parameters.nan
+    return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

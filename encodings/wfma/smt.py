@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
 
@@ -47,10 +48,7 @@ def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Step:
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    steps: list[Step] = []
-    for k in range(spec.k):
-        steps.append(step(spec, a[k], b[k], steps[-1].result if steps else c))
-    return Trace(tuple(steps), steps[-1].result)
+    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -1,11 +1,10 @@
-"""For each algorithm, how a trace of the executable wing is told: the function `tell` of the module of its name."""
+"""For each algorithm, how a trace of the executable wing is told: `tell` of `renderer` in its folder."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable
-from importlib import import_module
 
+from mmaformal.encodings import part, with_part
 from mmaformal.encodings.executable.blocks import AnyStep, Trace
 from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text
@@ -15,15 +14,13 @@ Teller = Callable[[DotAdd, Trace[AnyStep], int], Steps]
 
 def told() -> list[str]:
     """The algorithms that have a teller."""
-    return [each.name for each in pkgutil.iter_modules(__path__) if each.name != "rows"]
+    return with_part("renderer")
 
 
 def teller_of(spec: DotAdd) -> Teller:
     """`(spec, trace, code of c)` to the rows of each step."""
-    name = spec.parameters.algorithm
-    if name not in told():
-        return _untold
-    tell: Teller = import_module(f"{__name__}.{name}").tell
+    renderer = part(spec.parameters.algorithm, "renderer")
+    tell: Teller = _untold if renderer is None else renderer.tell
     return tell
 
 

@@ -19,8 +19,8 @@ from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as smt_emulated
+from mmaformal.encodings.emulated.proofs import portable
 from mmaformal.encodings.smt import ieee, stages
-from mmaformal.facts.emulated import portable
 from mmaformal.formats import fp16, fp32
 from mmaformal.kernels import emulated as kernels
 from mmaformal.kernels import kernel_for, rows

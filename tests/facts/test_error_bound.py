@@ -20,13 +20,13 @@ from mmaformal.cases.run import run
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs import bounds as round_down
+from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
 from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered.proofs import error_bound as lowered_bound
 from mmaformal.encodings.smt import stages
 from mmaformal.facts import alignment, errors, fused_steps, reaching
 from mmaformal.facts.exact_terms import prove_inputs
-from mmaformal.facts.fdrda import bounds as round_down
-from mmaformal.facts.fdrda import reaching as reaching_down
-from mmaformal.facts.lowered import error_bound as lowered_bound
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_scaled, scaled

@@ -16,8 +16,8 @@ from mmaformal import cdna1
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.efda.proofs.exact_sums import prove_exact_sum
 from mmaformal.encodings.smt import blocks
-from mmaformal.facts.efda.exact_sums import prove_exact_sum
 from mmaformal.formats import e2m1, e3m2
 from mmaformal.proof.definitions import index_of, rounded_index
 from mmaformal.proof.fixed_point import FixedPoint

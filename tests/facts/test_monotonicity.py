@@ -19,11 +19,16 @@ from mmaformal.cases.out_of_order import not_below, two_runs
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
 from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fda.proofs import monotonicity as of_fda
 from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs import monotonicity as of_fdrda
 from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
 from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.gps.proofs import monotonicity as of_gps
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.proofs import monotonicity as of_pfma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages
@@ -31,11 +36,6 @@ from mmaformal.facts import (
     monotone_addition,
     monotone_fused,
 )
-from mmaformal.facts.fda import monotonicity as of_fda
-from mmaformal.facts.fdrda import monotonicity as of_fdrda
-from mmaformal.facts.gdfs import monotonicity as of_gdfs
-from mmaformal.facts.gps import monotonicity as of_gps
-from mmaformal.facts.pfma import monotonicity as of_pfma
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction

@@ -14,15 +14,15 @@ import z3
 from mmaformal import apple_amx, cdna1, e9s12, find_difference
 from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
+from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
+from mmaformal.encodings.muladd.proofs import exact_sums
+from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products, prove_fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
-from mmaformal.facts.efda.exact_sums import EfdaSum
-from mmaformal.facts.muladd import exact_sums
-from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products, prove_fma
+from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
 from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
-from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.facts.wfma.exact_sums import Factor, WideFmaSum
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError

@@ -15,10 +15,10 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gdfs.proofs.scaled import group_that_cancels
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, stages
-from mmaformal.facts.gdfs.scaled import group_that_cancels
 from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling

@@ -44,12 +44,12 @@ from mmaformal.cases.inputs import symbolic_inputs, zeros
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as smt_fda
+from mmaformal.encodings.fda.proofs.e_zero import applies, prove_equal
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import stages
-from mmaformal.facts.fda.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero

@@ -20,11 +20,11 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import executable
+from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_exact
+from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.losses import Places, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.explain import explain_case
-from mmaformal.facts.dpa_e9s12.exact import prove_exact
-from mmaformal.facts.dpa_e9s12.fma import prove_fma
-from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows

@@ -17,8 +17,8 @@ from mmaformal.encodings.amx import smt as smt_amx
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.sfma.proofs.equal import products, sums
 from mmaformal.encodings.smt import blocks
-from mmaformal.facts.sfma.equal import products, sums
 from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
 from mmaformal.proof.encoding_links import (
     OperandLinks,

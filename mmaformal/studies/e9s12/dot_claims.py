@@ -10,9 +10,9 @@ import z3
 
 from mmaformal.cases.codes import is_infinite, is_nan
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, Summation, is_placed, is_sum_of
+from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
 from mmaformal.encodings.smt.blocks import decode
-from mmaformal.facts.dpa_e9s12.exact import BITS, Summation, is_placed, is_sum_of
-from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct
 from mmaformal.facts.exact_terms import prove_specials
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing

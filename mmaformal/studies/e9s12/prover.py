@@ -3,9 +3,9 @@
     from mmaformal.studies.e9s12.prover import prove_e9s12
     print(prove_e9s12("fma", "DP4A.FP32"))
 
-`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`facts/dpa_e9s12`), and rests on the
-equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by exact
-arithmetic.
+`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`encodings/dpa_e9s12/proofs`), and rests on
+the equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by
+exact arithmetic.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from mmaformal.display import HtmlText, short_text
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
+from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_losses
+from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
-from mmaformal.facts.dpa_e9s12.fma import prove_fma
-from mmaformal.facts.dpa_e9s12.losses import prove_losses
-from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.facts.one_code import Pair, prove_one_code
-from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
