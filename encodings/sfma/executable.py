@@ -36,6 +36,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.rounding import Conversion, NanRule
@@ -129,8 +130,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
-    steps, stages = [], Stages()
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c, parameters.nan, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    rho, nan, stages = parameters.rho, parameters.nan, Stages()
+    return chain(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)

@@ -41,6 +41,7 @@ from mmaformal.encodings.smt.blocks import (
     quiet_nan,
     select_special,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
@@ -134,11 +135,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
-    steps, stages = [], Stages()
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c, parameters.nan, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    rho, nan, stages = parameters.rho, parameters.nan, Stages()
+    return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

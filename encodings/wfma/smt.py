@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
@@ -48,11 +49,8 @@ def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    steps, stages = list[Step](), Stages()
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(spec, x, y, c, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -8,13 +8,15 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.encodings.muladd.proofs import exactness, monotonicity
 from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products
+from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.rules import Theory
+from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_muladd.Step
@@ -32,6 +34,9 @@ class MuladdFacts(Facts[Step]):
 
     def rounds_exactly(self, spec: DotAdd) -> ProductSum | None:
         return ProductSum(spec) if holds_products(spec) else None
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.of_exact_products(asker, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)

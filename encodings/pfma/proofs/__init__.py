@@ -14,8 +14,9 @@ from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
 from mmaformal.encodings.gps.proofs import error_bound
 from mmaformal.encodings.pfma import smt as smt_pfma
-from mmaformal.encodings.pfma.proofs import equal, exactness, last_addition, monotonicity, related
+from mmaformal.encodings.pfma.proofs import equal, exactness, monotonicity, related
 from mmaformal.encodings.pfma.smt import flush
+from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.protocol import Facts, Known, LastAddition
@@ -63,7 +64,7 @@ class PfmaFacts(Facts[Step]):
         return related.derive(step)
 
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
-        return last_addition.prove_it(asker, spec)
+        return last_addition.of_flushed_pairs(asker, spec)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
