@@ -66,3 +66,18 @@ def significant(fmt: Format) -> str:
 
 def own_bits(d: Format) -> str:
     return f"{d} itself has {d.fraction_bits}"
+
+
+def factors(spec: DotAdd) -> dict[str, object]:
+    """Return the formats of a and b, as arguments of a datapath."""
+    return {"a": spec.a_format, "b": spec.b_format}
+
+
+def zero(e_zero: int | None) -> dict[str, object]:
+    """Return the exponent of zero terms, as an argument of a datapath."""
+    return {"e_zero": "fields" if e_zero is None else e_zero}
+
+
+def scaled(spec: DotAdd) -> dict[str, object]:
+    """Return the scales, as arguments of a datapath."""
+    return {"scale": spec.scale_format, "block": spec.scale_block} if spec.scale_format else {}

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from mmaformal.checked import integer, text, truth
-from mmaformal.display import LINE, clipped
+from mmaformal.display import LINE, ShortRepr, clipped
 from mmaformal.formats import Format, Specials
 from mmaformal.rounding import Conversion, NanRule, Rounding, Tininess
+from mmaformal.summation import Node
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -82,6 +83,34 @@ def with_changes(data: _Data, changes: Mapping[str, object]) -> _Data:
     return replace(data, **changes)
 
 
+class LossModel(Enum):
+    """What a step loses of the exact sum of its products and c, before it rounds to the code that it gives."""
+
+    NOTHING = "nothing: the exact sum is rounded"
+    OPERATIONS = "what each of several IEEE operations rounds away"
+    PRODUCTS = "what each product is rounded by, before it is added"
+    TERMS = "what each product, and c, lose where they are aligned to the largest of them"
+    GROUPS = "what the exact sums of groups, and c, lose where they are aligned to the largest of them"
+    TERMS_AND_GROUPS = "what products lose in their group, and groups and c where they are aligned"
+    ROUND_DOWN = (
+        "what products lose where they are aligned, and their sum and c where they are aligned and added"
+    )
+    HALVES = "what products of halves lose where they are aligned; c is added exactly"
+    PASSES = "what products of halves, and the accumulator, lose in each pass"
+    INNER = "what the steps of another algorithm lose, to whose result c is added"
+    PROGRAM = "what instructions lose, and what is lost between them"
+
+
+@dataclass(frozen=True, repr=False)
+class Flushing(ShortRepr):
+    """Roundings of a unit that takes subnormal numbers for zero, on a product's way to d."""
+
+    first: int  #: before it is added to what c became
+    operations: (
+        int  #: for so many products as are added to c at once, each of which may put a tiny result to zero
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class Parameters:
     """Parameters of an algorithm; readable as attributes and, like a mapping, by name.
@@ -98,6 +127,12 @@ class Parameters:
     rounds_correctly: ClassVar[bool] = False
     #: whether terms are aligned for good, and may lose bits before their sum is rounded
     aligns: ClassVar[bool] = False
+    #: what a step loses before it rounds
+    loss: ClassVar[LossModel]
+    #: whether it is a program over another instruction
+    is_program: ClassVar[bool] = False
+    #: whether terms that are all −0 are −0, if ρ keeps the sign of zero
+    adds_minus_zeros: ClassVar[bool] = False
     #: what a parameter is, in words, where it is this algorithm's own or not what it is elsewhere
     meanings: ClassVar[Mapping[str, str]] = {}
     #: what makes a value of a type that only this algorithm's parameters have, as `_KINDS`
@@ -193,6 +228,56 @@ class Parameters:
     def taken(self, k: int) -> list[int]:
         """The places of k products, in the order in which steps take them."""
         return list(range(k))
+
+    @property
+    def group(self) -> int:
+        """Return how many products of a step are one term, their exact sum."""
+        return 1
+
+    @property
+    def cuts_to_odd(self) -> bool:
+        """Return whether terms are cut to odd where they are aligned."""
+        return "cut" in self and self["cut"] is Rounding.RO
+
+    @property
+    def flushing(self) -> Flushing | None:
+        """Return a product's roundings, if subnormal operands and results count as zero; None if they do not."""
+        return None
+
+    @property
+    def first_nan(self) -> str:
+        """Return in which order of operands the first NaN is the result, made quiet; nothing if that is no rule."""
+        return ""
+
+    def kept_places(self, spec: DotAdd) -> int:
+        """Return how many fractional places a term keeps below the largest exponent; of what `aligns`."""
+        F = self["F"]
+        assert isinstance(F, int)
+        return F
+
+    def loses_no_product(self, spec: DotAdd) -> bool:
+        """Return whether the accumulator holds every sum of products, to the last place of the least."""
+        return False
+
+    def zero_exponent(self, spec: DotAdd) -> int | None:
+        """Return the exponent that a term of zero has where terms are aligned; None where it has none."""
+        if "e_zero" not in self:
+            return None
+        named = self["e_zero"]
+        least = spec.a_format.min_exponent + spec.b_format.min_exponent
+        return named if isinstance(named, int) else max(least, spec.c_format.min_exponent)
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        """Return the sums of one step, of what came before it and of the products of these places."""
+        return Node((before, *places))
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        """Return the organisation of TensorGauge's paper that this is, and its arguments; None if it is none."""
+        return None
+
+    def ieee_name(self, spec: DotAdd) -> str:
+        """Return what this is called if IEEE 754 defines all of it, whoever has it; else nothing."""
+        return ""
 
     def made_of(self, spec: DotAdd) -> DotAdd | None:
         """The steps that one step is made of, where those are another algorithm's."""

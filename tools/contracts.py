@@ -19,7 +19,7 @@ ROOMS = {
     "smt": "mmaformal.encodings.smt",
     "executable": "mmaformal.encodings.executable",
     "space": "mmaformal.spaces",
-    "renderer": "mmaformal.tellers",
+    "renderer": "mmaformal.renderers",
     "rows": "mmaformal.kernels.rows",
     "kernel": "mmaformal.kernels",
     "proofs": "mmaformal.facts",

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mmaformal.encodings.dpa_e9s12 import BIAS
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.limits import own_bits
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +28,7 @@ class AccE9s12(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "acc_e9s12"
+    loss: ClassVar[LossModel] = LossModel.PASSES
     summary: ClassVar[str] = "looped accumulator of E9S12 products: c is a product, rounded down as they are"
     meanings: ClassVar[Mapping[str, str]] = {
         "D": "products in all, before the accumulator is rounded",
@@ -62,3 +65,22 @@ class AccE9s12(Parameters):
             f"has {self.L} bits, {self.L - 3 - self.carries(spec)} fractional bits below a pass's largest exponent, "
             f"c's and its own among them, rounded down ({own_bits(spec.d_format)})"
         )
+
+    def kept_places(self, spec: DotAdd) -> int:
+        return self.L - 3 - self.carries(spec)
+
+    def loses_no_product(self, spec: DotAdd) -> bool:
+        low = spec.a_format.min_exponent - spec.a_format.fraction_bits
+        return self.kept_places(spec) >= 2 * (spec.a_format.max_exponent - low)
+
+    def zero_exponent(self, spec: DotAdd) -> int:
+        return -2 * BIAS
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        """Return passes, c in the first, nothing rounded between them; one sum where nothing is lost."""
+        if self.loses_no_product(spec):
+            return Node((before, *places))
+        for start in range(0, len(places), self.N):
+            before = Node((before, *places[start : start + self.N]))
+        assert isinstance(before, Node)
+        return before

@@ -9,7 +9,11 @@ from typing import ClassVar
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.limits import own_bits
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node
+
+#: of an E9S12 exponent
+BIAS = 139
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +32,8 @@ class DpaE9s12(Parameters):
     detects_zeros: bool = True  #: whether E9S12 products that are zero are left out of the largest exponent
 
     algorithm: ClassVar[str] = "dpa_e9s12"
+    loss: ClassVar[LossModel] = LossModel.HALVES
+    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "dot product-add of E9S12 halves: products aligned in L bits (down), c added exactly"
     )
@@ -73,3 +79,20 @@ class DpaE9s12(Parameters):
             f"has {self.L} bits: {self.L - 3 - self.carries(spec)} fractional bits below the largest exponent of an "
             f"E9S12 product, rounded down ({own_bits(spec.d_format)}); c is added to their sum exactly"
         )
+
+    def kept_places(self, spec: DotAdd) -> int:
+        return self.L - 3 - self.carries(spec)
+
+    def loses_no_product(self, spec: DotAdd) -> bool:
+        low = spec.a_format.min_exponent - spec.a_format.fraction_bits
+        return self.kept_places(spec) >= 2 * (spec.a_format.max_exponent - low)
+
+    def zero_exponent(self, spec: DotAdd) -> int:
+        """Zero products, if they are detected, have the least exponent that there is."""
+        least = spec.a_format.min_exponent + spec.b_format.min_exponent
+        return -2 * BIAS if self.detects_zeros else max(least, spec.c_format.min_exponent)
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        """Return one sum where nothing is lost of the products before c meets them."""
+        one = self.N == 1 or self.loses_no_product(spec)
+        return Node((before, *places)) if one else Node((before, Node(tuple(places))))

@@ -9,7 +9,7 @@ from mmaformal.display import counted
 from mmaformal.formats import fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +23,7 @@ class Efda(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "efda"
+    loss: ClassVar[LossModel] = LossModel.NOTHING
     rounds_correctly: ClassVar[bool] = True
     summary: ClassVar[str] = "exact fused dot-add: the exact sum of L products and c, rounded once"
 

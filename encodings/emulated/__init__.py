@@ -10,7 +10,8 @@ from mmaformal.checked import integer
 from mmaformal.formats import fp16, fp32
 from mmaformal.limits import holds_narrower
 from mmaformal.rounding import IEEE_FP32, Conversion
-from mmaformal.spec import DotAdd, Parameters, integers
+from mmaformal.spec import DotAdd, LossModel, Parameters, integers
+from mmaformal.summation import Node
 
 #: places by which a word, or a sum, of an emulation is scaled at most
 MOST_SHIFT = 64
@@ -76,6 +77,8 @@ class Emulated(Parameters):
     common: int = 0  #: bits of the first word below an exponent in common; 0: each factor has its own
 
     algorithm: ClassVar[str] = "emulated"
+    loss: ClassVar[LossModel] = LossModel.PROGRAM
+    is_program: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "a program over instructions: factors cut in words, products of words, corrections"
     )
@@ -96,7 +99,7 @@ class Emulated(Parameters):
         self.needs(self.words >= 1, f"words ≥ 1, not {self.words}")
         self.needs(0 <= self.shift <= MOST_SHIFT, f"0 ≤ shift ≤ {MOST_SHIFT}, not {self.shift}")
         self.needs(len(self.parts) >= 1, "a part at least")
-        self.needs(not isinstance(self.unit.parameters, Emulated), "a unit that is none itself")
+        self.needs(not self.unit.parameters.is_program, "a unit that is none itself")
         if self.rounding is None:
             self.needs(self.words == 1 and not self.shift, "a φ, for more than one word")
         else:
@@ -141,3 +144,7 @@ class Emulated(Parameters):
     def keeps(self, spec: DotAdd) -> str:
         own = "the total is fp32" if self.parts[-1].every else "the total is the unit's"
         return f"{self.unit.parameters.keeps(self.unit)}, in the unit; {own}"
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        """Raises ValueError: a product is several of words, which are summed apart."""
+        raise ValueError("a program sums products of words")

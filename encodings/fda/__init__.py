@@ -12,13 +12,16 @@ from mmaformal.limits import (
     check_exponent,
     check_products,
     cut_text,
+    factors,
     most_places,
     own_bits,
     product_bound,
+    scaled,
     widest,
+    zero,
 )
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +41,7 @@ class Fda(Parameters):
     cut: Rounding = Rounding.RZ  #: of the aligned magnitudes: RZ, or RO
 
     algorithm: ClassVar[str] = "fda"
+    loss: ClassVar[LossModel] = LossModel.TERMS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"cut": "how aligned magnitudes are cut to F bits"}
     summary: ClassVar[str] = (
@@ -90,3 +94,14 @@ class Fda(Parameters):
             f"products and c, what is under 2^(e − {self.F}) is cut off, e being the largest exponent "
             f"({own_bits(spec.d_format)})"
         )
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]]:
+        own = {
+            "k": self.L,
+            "frac_bits": self.F,
+            "c": spec.c_format,
+            "rho": self.rho,
+            "cut": self.cut.name,
+            "chain": spec.k // self.L,
+        }
+        return "fda", {**own, **factors(spec), **zero(self.e_zero), **scaled(spec)}

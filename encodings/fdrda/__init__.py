@@ -8,7 +8,8 @@ from typing import ClassVar
 from mmaformal.formats import fp32
 from mmaformal.limits import LANE, check_products, own_bits, product_bound
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node, groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +39,7 @@ class Fdrda(Parameters):
     )
 
     algorithm: ClassVar[str] = "fdrda"
+    loss: ClassVar[LossModel] = LossModel.ROUND_DOWN
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "fused dot, round-down add: products summed as in fda, then c added, rounding down"
@@ -89,3 +91,26 @@ class Fdrda(Parameters):
             f"c, {self.dot_bits} of their sum and {self.F} of c below the larger of the two, cut {self.cut.value} "
             f"({own_bits(spec.d_format)})"
         )
+
+    @property
+    def groups(self) -> int:
+        """Return how many groups the products of a step form, each aligned to the largest of its own."""
+        return 1
+
+    @property
+    def reach(self) -> int | None:
+        """Return how far below the largest exponent c may be, before it is dropped; None where it never is."""
+        return None
+
+    def members(self) -> list[range]:
+        """Return the products of each group of a step."""
+        return [range(group, self.L, self.groups) for group in range(self.groups)]
+
+    def zero_exponent(self, spec: DotAdd) -> int:
+        c = spec.c_format.min_exponent
+        return (
+            c if self.skip_zero_products else max(spec.a_format.min_exponent + spec.b_format.min_exponent, c)
+        )
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        return Node((before, *groups([places])))

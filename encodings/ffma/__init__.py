@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaformal.formats import bf16, fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,6 +25,8 @@ class Ffma(Parameters):
 
     meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
     algorithm: ClassVar[str] = "ffma"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
+    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
 
     @property
@@ -48,3 +50,11 @@ class Ffma(Parameters):
             f"rounds after every product: each fma is exact until it is rounded to {significant(fp32)}, and zero "
             f"where it is below the least normal number {self.tiny.name.lower()} that"
         )
+
+    @property
+    def flushing(self) -> Flushing:
+        return Flushing(0, 1)
+
+    @property
+    def first_nan(self) -> str:
+        return "a, b, c"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaformal.formats import e2m1
-from mmaformal.limits import LANE, aligned, check_exponent, own_bits, widest
+from mmaformal.limits import LANE, aligned, check_exponent, factors, own_bits, scaled, widest, zero
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node, groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +31,7 @@ class Gdfs(Parameters):
     e_zero: int | None  #: None: the exponents of the fields (paper-v1)
 
     algorithm: ClassVar[str] = "gdfs"
+    loss: ClassVar[LossModel] = LossModel.GROUPS
     meanings: ClassVar[Mapping[str, str]] = {"G": "products of one group; their exact sum is one term"}
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "group dot, fused sum: exact sums of G scaled products, then as fda with c"
@@ -55,6 +57,10 @@ class Gdfs(Parameters):
     @property
     def step_products(self) -> int:
         return self.L
+
+    @property
+    def group(self) -> int:
+        return self.G
 
     def check(self, spec: DotAdd) -> None:
         self.needs(spec.a_format == spec.b_format == e2m1, f"e2m1 × e2m1, not {spec.types}")
@@ -90,3 +96,13 @@ class Gdfs(Parameters):
             f"keeps {self.F} fractional bits below the largest term; a term is the exact sum of {self.G} scaled "
             f"products, or c; lower bits are cut off, toward zero ({own_bits(spec.d_format)})"
         )
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        parts = [places[i : i + self.G] for i in range(0, len(places), self.G)]
+        return Node((before, *(places if len(parts) == 1 else groups(parts))))
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        if spec.k != self.L or spec.c_format != spec.d_format:
+            return None
+        own = {"k": self.L, "group": self.G, "frac_bits": self.F, "rho": self.rho}
+        return "gfda", {**own, **factors(spec), **zero(self.e_zero), **scaled(spec)}

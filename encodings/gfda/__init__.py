@@ -6,9 +6,19 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaformal.limits import LANE, check_cut, check_exponent, check_products, cut_text, own_bits
+from mmaformal.limits import (
+    LANE,
+    check_cut,
+    check_exponent,
+    check_products,
+    cut_text,
+    factors,
+    own_bits,
+    zero,
+)
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node, groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +40,7 @@ class Gfda(Parameters):
     cut: Rounding = Rounding.RZ
 
     algorithm: ClassVar[str] = "gfda"
+    loss: ClassVar[LossModel] = LossModel.TERMS_AND_GROUPS
     aligns: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
         "G": "products of one group; their sum is one term",
@@ -78,3 +89,20 @@ class Gfda(Parameters):
             f"keeps {self.W} fractional bits below the largest product of a group, and {self.F} of the sums of groups "
             f"and of c below the largest of these, {cut_text(self.cut)} ({own_bits(spec.d_format)})"
         )
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        parts = [places[i : i + self.G] for i in range(0, len(places), self.G)]
+        return Node((before, *(places if len(parts) == 1 else groups(parts))))
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        if spec.k != self.L or spec.c_format != spec.d_format:
+            return None
+        own = {
+            "k": self.L,
+            "group": self.G,
+            "frac_bits": self.F,
+            "rho": self.rho,
+            "cut": self.cut.name,
+            "group_bits": self.W,
+        }
+        return "gfda", {**own, **factors(spec), **zero(self.e_zero)}

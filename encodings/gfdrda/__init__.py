@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.limits import product_bound
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
+from mmaformal.summation import Node, groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +29,7 @@ class Gfdrda(Fdrda):
         self.needs(abs(self.c_reach) <= 4096, f"−4096 ≤ c_reach ≤ 4096, not {self.c_reach}")
 
     algorithm: ClassVar[str] = "gfdrda"
+    loss: ClassVar[LossModel] = LossModel.ROUND_DOWN
     summary: ClassVar[str] = "grouped fdrda: even and odd products aligned apart, a c far below dropped"
     _largest: ClassVar[str] = "largest product of its group"
 
@@ -39,3 +41,14 @@ class Gfdrda(Fdrda):
 
     def sum_bounds(self, spec: DotAdd) -> list[int]:
         return [product_bound(spec, self.F)] * -(-self.L // 2)
+
+    @property
+    def groups(self) -> int:
+        return 2
+
+    @property
+    def reach(self) -> int:
+        return self.c_reach
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        return Node((before, Node(tuple(groups([places[0::2], places[1::2]])), rounded=False)))

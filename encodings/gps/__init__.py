@@ -9,7 +9,8 @@ from typing import ClassVar
 from mmaformal.formats import fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import IEEE_FP32, Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,6 +25,7 @@ class Gps(Parameters):
     G: int
 
     algorithm: ClassVar[str] = "gps"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
     meanings: ClassVar[Mapping[str, str]] = {
         "G": "products that are summed in pairs before the sum so far is added"
     }
@@ -59,3 +61,14 @@ class Gps(Parameters):
         return (
             f"has no wide accumulator: every product and every sum is rounded to {significant(spec.d_format)}"
         )
+
+    @property
+    def flushing(self) -> Flushing:
+        """Products, their sums in pairs, and that with c."""
+        return Flushing(self.G.bit_length() - 1, 2 * self.G)
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        parts: list[Node | int] = list(places)
+        while len(parts) > 1:
+            parts = [Node((parts[i], parts[i + 1])) for i in range(0, len(parts), 2)]
+        return Node((before, parts[0]))

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, fp16, fp32
-from mmaformal.limits import aligned, cut_text, holds_narrower, own_bits, product_bound, widest
+from mmaformal.limits import aligned, cut_text, factors, holds_narrower, own_bits, product_bound, widest, zero
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +34,7 @@ class Lowered(Parameters):
     cut: Rounding = Rounding.RZ  #: of the inner fda
 
     algorithm: ClassVar[str] = "lowered"
+    loss: ClassVar[LossModel] = LossModel.INNER
     meanings: ClassVar[Mapping[str, str]] = Fda.meanings
     aligns: ClassVar[bool] = True
     summary: ClassVar[str] = "lowered PTX: operands converted, fda steps from zero, c added last"
@@ -111,3 +113,30 @@ class Lowered(Parameters):
         """The fused part of one instruction: its products in `order`, on converted operands."""
         a, b = self.taken_as(spec.a_format), self.taken_as(spec.b_format)
         return DotAdd(len(self.order), a, b, spec.d_format, spec.d_format, self.inner)
+
+    def zero_exponent(self, spec: DotAdd) -> int:
+        """The inner steps' c is of the type of d."""
+        least = spec.a_format.min_exponent + spec.b_format.min_exponent
+        return max(least, spec.d_format.min_exponent) if self.e_zero is None else self.e_zero
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        inner: list[Node | int] = []
+        for start in range(0, len(places), self.L):
+            part = [*inner, *places[start : start + self.L]]
+            inner = [Node(tuple(part))] if len(part) > 1 else part
+        return Node((before, *inner))
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        if spec.k != len(self.order):
+            return None
+        own = {
+            "k": spec.k,
+            "frac_bits": self.F,
+            "dot": self.rho,
+            "rho": self.addition,
+            "cut": self.cut.name,
+            "step": self.L,
+        }
+        more = {"operands": self.operands} if self.operands else {}
+        order = {} if self.order == tuple(range(spec.k)) else {"order": ".".join(map(str, self.order))}
+        return "sda", {**own, **factors(spec), **more, **zero(self.e_zero), **order}

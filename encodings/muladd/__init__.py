@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaformal.limits import check_products, significant
+from mmaformal.limits import check_products, factors, significant
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +23,7 @@ class Muladd(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "muladd"
+    loss: ClassVar[LossModel] = LossModel.PRODUCTS
     meanings: ClassVar[Mapping[str, str]] = {"product": "how each product is rounded, before it is added"}
     summary: ClassVar[str] = "multiply, then add: each product rounded, and each sum, in order"
 
@@ -41,3 +42,10 @@ class Muladd(Parameters):
             f"rounds twice for every product: that to {self.product.fraction_bits} fractional bits, then their sum to "
             f"{significant(spec.d_format)}"
         )
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]]:
+        return "mul_add", {"k": spec.k, **factors(spec), "product": self.product, "rho": self.rho}
+
+    def ieee_name(self, spec: DotAdd) -> str:
+        ieee = {self.product.name, self.rho.name} == {f"IEEE-{spec.d_format.name.upper()}"}
+        return f"IEEE multiplication and addition in {spec.d_format}" if ieee else ""

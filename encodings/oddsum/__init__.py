@@ -8,7 +8,8 @@ from typing import ClassVar
 from mmaformal.formats import bf16, fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,6 +23,8 @@ class Oddsum(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "oddsum"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
+    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = "pairs rounded to odd: fp32 products, their sum, and c, subnormals flushed"
 
     @property
@@ -51,3 +54,10 @@ class Oddsum(Parameters):
             f"has no wide accumulator: every product and every sum is cut to {significant(fp32)}, "
             f"{self.rho.rounding.value}"
         )
+
+    @property
+    def flushing(self) -> Flushing:
+        return Flushing(1, 4)
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        return Node((before, Node(tuple(places))))

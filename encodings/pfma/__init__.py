@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 from mmaformal.formats import bf16, fp32
 from mmaformal.limits import significant
 from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +28,7 @@ class Pfma(Parameters):
     tiny: Tininess = Tininess.AFTER
 
     algorithm: ClassVar[str] = "pfma"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
     meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
     summary: ClassVar[str] = (
         "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
@@ -57,3 +60,17 @@ class Pfma(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return f"has two parts, of even and odd products, rounded to {significant(fp32)} after every product"
+
+    @property
+    def flushing(self) -> Flushing:
+        """Two chains, their sum, and that with c."""
+        return Flushing(self.L // 2 + 1, self.L + 2)
+
+    @property
+    def first_nan(self) -> str:
+        return "c, a, b"
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        halves: list[list[Node | int]] = [[*places[0::2]], [*places[1::2]]]
+        even, odd = (reduce(lambda total, x: Node((total, x)), half[1:], half[0]) for half in halves)
+        return Node((before, Node((even, odd))))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaformal.formats import fp16, fp32, fp64
-from mmaformal.limits import significant
+from mmaformal.limits import factors, significant
 from mmaformal.rounding import Conversion, NanRule
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,6 +25,8 @@ class Sfma(Parameters):
     nan: NanRule = NanRule.ANY
 
     algorithm: ClassVar[str] = "sfma"
+    loss: ClassVar[LossModel] = LossModel.NOTHING
+    adds_minus_zeros: ClassVar[bool] = True
     rounds_correctly: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {"nan": "which NaN an fma gives"}
     summary: ClassVar[str] = "sequential fused multiply-add: K correctly rounded fma, in order"
@@ -49,3 +51,14 @@ class Sfma(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return f"rounds after every product: each fma is exact until it is rounded to {significant(spec.d_format)}"
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        own = {"k": spec.k, **factors(spec), "rho": self.rho}
+        return ("fma", own) if self == type(self)(self.rho) else None
+
+    def ieee_name(self, spec: DotAdd) -> str:
+        return "IEEE fma" if self.rho.name.startswith("IEEE-") else ""
+
+    @property
+    def first_nan(self) -> str:
+        return "a, b, c" if self.nan is NanRule.FIRST else ""

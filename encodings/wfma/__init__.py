@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaformal.formats import fp32
-from mmaformal.limits import holds_narrower, significant
+from mmaformal.limits import factors, holds_narrower, significant
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,6 +22,8 @@ class Wfma(Parameters):
     rho: Conversion
 
     algorithm: ClassVar[str] = "wfma"
+    loss: ClassVar[LossModel] = LossModel.NOTHING
+    adds_minus_zeros: ClassVar[bool] = True
     summary: ClassVar[str] = (
         "fma of widened factors: K correctly rounded fma, in order, a and b converted exactly"
     )
@@ -45,3 +47,11 @@ class Wfma(Parameters):
 
     def keeps(self, spec: DotAdd) -> str:
         return f"rounds after every product: each fma is exact until it is rounded to {significant(spec.d_format)}"
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]] | None:
+        own = {"k": spec.k, **factors(spec), "rho": self.rho}
+        return ("fma", own) if self == type(self)(self.rho) else None
+
+    def ieee_name(self, spec: DotAdd) -> str:
+        told = f"IEEE fma of {spec.a_format} × {spec.b_format} onto {spec.d_format}"
+        return told if self.rho.name.startswith("IEEE-") else ""

@@ -452,7 +452,7 @@ def _finish_dots(
     flags: Numba,
     d: Numba,
 ) -> Numba:
-    return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
+    return _finish_gfdrda if parameters.value.groups == 2 else _finish_fdrda
 
 
 def _finish_fdrda(
@@ -700,7 +700,7 @@ class FdrdaKernel(_Fused):
         parameters = spec.parameters
         assert isinstance(parameters, Fdrda)
         super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
-        self.groups = 2 if isinstance(parameters, Gfdrda) else 1
+        self.groups = parameters.groups
         if self.groups == 2:
             self._order = np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
         # The stages compiled here do not look at L: instructions that differ in it alone share the code.
@@ -712,7 +712,7 @@ class FdrdaKernel(_Fused):
     def of(cls, spec: DotAdd) -> FdrdaKernel | None:
         parameters = spec.parameters
         assert isinstance(parameters, Fdrda)
-        if isinstance(parameters, Gfdrda) and parameters.L % 2:
+        if parameters.L % parameters.groups:
             return None
         largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
         if parameters.inputs_first and largest > spec.d_format.max_exponent:

@@ -201,7 +201,7 @@ def run_gps(
 
 
 class GpsKernel(Kernel):
-    """gps; G is 2, 4 or 8 (`algorithms.Gps`)."""
+    """gps; G is 2, 4 or 8 (`encodings.gps.Gps`)."""
 
     algorithms = ("gps",)
     bytes_per_element = 4

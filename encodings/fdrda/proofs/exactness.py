@@ -26,7 +26,6 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
     rounded_down,
     unit_of,
 )
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
@@ -119,7 +118,7 @@ def condition(spec: DotAdd) -> z3.BoolRef:
     x = frame_of(spec)
     raised, _, dot = _exact_sums(x)
     parts = [no_bit_below(term.exact, term.places) for g in range(len(x.groups)) for term in _terms(x, g)]
-    if isinstance(x.p, Gfdrda):
+    if x.p.groups == 2:
         parts += [no_bit_below(exact, x.dot_places) for exact in raised]
     c = _addend(x)
     parts += [no_bit_below(dot, x.all_places - (x.p.dot_bits - x.p.F)), no_bit_below(c.exact, c.places)]
@@ -138,7 +137,7 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     none = z3.Not(z3.Or(*step.special))
     raised, exact_dot, exact_raised = _exact_sums(x)
     groups = [_group(proving, x, g) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, groups, raised, exact_dot) if isinstance(x.p, Gfdrda) else groups[0]
+    dot = _both_groups(proving, x, groups, raised, exact_dot) if x.p.groups == 2 else groups[0]
     larger = proving.claim(
         "e_max",
         "e_max is the larger of the exponents of the dot product and of c",
@@ -338,11 +337,11 @@ def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
 
 def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
     """Whether no term loses a bit where it is aligned, nor the sum where it is cut to `sum_bits`."""
-    groups = [terms[0::2], terms[1::2]] if isinstance(p, Gfdrda) else [terms]
+    groups = [[terms[k] for k in members] for members in p.members()]
     e_dot = max(e for _, e in terms)
     e_max = max(e_dot, c[1])
     dot, everything = total(terms), total([*terms, c])
-    if isinstance(p, Gfdrda) and c[0] and c[1] < e_max - p.c_reach:
+    if p.reach is not None and c[0] and c[1] < e_max - p.reach:
         return False
     top = addend(everything, fp32)[1]
     return (

@@ -9,7 +9,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as smt_gfda
-from mmaformal.encodings.gfda.proofs import exactness, related
+from mmaformal.encodings.gfda.proofs import exactness
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.monotone_fused import products_allowed, prove_in_c
@@ -17,8 +17,6 @@ from mmaformal.facts.protocol import Facts
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
@@ -27,9 +25,6 @@ Step: TypeAlias = smt_gfda.Step
 
 
 class GfdaFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
 

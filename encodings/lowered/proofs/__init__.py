@@ -18,7 +18,7 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
-from mmaformal.encodings.lowered.proofs import error_bound, exactness, related, scaled
+from mmaformal.encodings.lowered.proofs import error_bound, exactness, scaled
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact
@@ -31,7 +31,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.rounding import Rounding
@@ -42,9 +41,6 @@ Step: TypeAlias = smt_lowered.Step
 
 
 class LoweredFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.derive(two)
 

@@ -10,7 +10,7 @@ import z3
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
-from mmaformal.encodings.muladd.proofs import exactness, related
+from mmaformal.encodings.muladd.proofs import exactness
 from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import quiet_nan
@@ -22,8 +22,6 @@ from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -32,9 +30,6 @@ Step: TypeAlias = smt_muladd.Step
 
 
 class MuladdFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition)]
 

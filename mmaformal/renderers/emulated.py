@@ -1,4 +1,4 @@
-"""A step of an emulation, told: words, what the unit gives for each product of them, and the sums outside of it."""
+"""A step of an emulation, shown: words, what the unit gives for each product of them, and the sums outside of it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import executable as emulated
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format, fp32
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, sum_text
 from mmaformal.spec import DotAdd
-from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text, sum_text
 
 
-def tell(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:
+def words(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:
     p = spec.parameters
     assert isinstance(p, Emulated)
     steps: Steps = []
     for n, step in enumerate(trace.steps):
-        told = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
-        steps.append(ToldStep([*told, Row("encode", "d", code_text(code_of(step.result, fp32), fp32))]))
+        shown = [*_words(spec, p, step, n * p.step_products), *_runs(p, step, c)]
+        steps.append(ShownStep([*shown, Row("encode", "d", code_text(code_of(step.result, fp32), fp32))]))
         c = code_of(step.result, fp32)
     return steps
 

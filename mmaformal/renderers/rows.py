@@ -1,11 +1,12 @@
-"""Rows of a trace told: stage, what, and what came out; and what the tellers of several algorithms share."""
+"""Rows of a trace shown: stage, what, and what came out; and what several renderers share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
+from typing import Any
 
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
@@ -15,7 +16,7 @@ from mmaformal.spec import DotAdd
 
 @dataclass(frozen=True, repr=False)
 class Row(ShortRepr):
-    """One line of the telling: a stage, what it is about, and what came out there."""
+    """One line of what is shown: a stage, what it is about, and what came out there."""
 
     stage: str
     label: str
@@ -25,14 +26,14 @@ class Row(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class ToldStep(ShortRepr):
+class ShownStep(ShortRepr):
     """The rows of one step; `idle` if its products are all zero and it only passes c on."""
 
     rows: list[Row]
     idle: bool = False
 
 
-Steps = list[ToldStep]
+Steps = list[ShownStep]
 
 
 # ---- numbers ------------------------------------------------------------------------------------------------------
@@ -118,13 +119,17 @@ def ending_rows(total: Fraction, result: int, d: Format) -> list[Row]:
     return [*rows, Row("encode", "d", code_text(result, d))]
 
 
+def rounded_text(exact: Fraction, code: int, fmt: Format) -> str:
+    """The code that a number was rounded to, and what that took away."""
+    lost = exact - fmt.value(code) if fmt.is_finite(code) else Fraction(0)
+    return code_text(code, fmt) + (f"  (lost {hex_text(lost)})" if lost else "")
+
+
 def sum_text(x: int, y: int, result: int) -> str:
     """A sum of two fp32 codes as it was rounded, and what that took away."""
-    text = code_text(result, fp32)
     if not all(map(fp32.is_finite, (x, y, result))):
-        return text
-    lost = fp32.value(x) + fp32.value(y) - fp32.value(result)
-    return text + (f"  (lost {hex_text(lost)})" if lost else "")
+        return code_text(result, fp32)
+    return rounded_text(fp32.value(x) + fp32.value(y), result, fp32)
 
 
 def addends(spec: DotAdd, trace: Trace[AnyStep], c: int) -> list[int]:
@@ -139,3 +144,24 @@ def product_name(k: int) -> str:
 def is_idle(zero: bool, operands: Iterable[Operand]) -> bool:
     """Whether products that are `zero` by their significands are products of numbers (∞·0 is none)."""
     return zero and not any(x.nan or x.infinite for x in operands)
+
+
+def shown_steps(
+    spec: DotAdd,
+    trace: Trace[Any],
+    c: int,
+    any_product: Callable[[Any], bool],
+    rows: Callable[[int, Any], list[Row]],
+) -> Steps:
+    """Returns the rows of each step, of which this is its number: its special value, or what `rows` gives.
+
+    `any_product`: whether a product of a step is not zero.
+    """
+    steps: Steps = []
+    for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
+        factors = [x for side in (step.a, step.b) for x in ([side] if isinstance(side, Operand) else side)]
+        passes_on = entering == code_of(step.result, spec.d_format)
+        special = special_rows(step.special, step.result, spec.d_format)
+        shown = special or rows(number, step)
+        steps.append(ShownStep(shown, is_idle(not any_product(step), factors) and passes_on))
+    return steps
