@@ -403,3 +403,30 @@ def cast(x: Lane, like: Lane) -> Lane:
 def _cast(x: Numba, like: Numba) -> Numba:
     target = like
     return lambda x, like: target(x)
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+def at(x: Lane, k: Lane, j: Lane) -> Lane:
+    """Product k's entry of a plane for the output j: one for all outputs, or each output's own."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(at, **_INLINED)
+def _at(x: Numba, k: Numba, j: Numba) -> Numba:
+    if x.ndim == 1:
+        return lambda x, k, j: x[k]
+    return lambda x, k, j: x[k, j]
+
+
+def lane(x: Lane, j: Lane) -> Lane:
+    """A number for all outputs, or that of the output j."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(lane, **_INLINED)
+def _lane(x: Numba, j: Numba) -> Numba:
+    if isinstance(x, types.Array):
+        return lambda x, j: x[j]
+    return lambda x, j: x

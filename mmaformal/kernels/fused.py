@@ -43,7 +43,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.executable.fdrda import add_c, round_total
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, Numba, cast, driver, inlined, part, power_of_two, vectorised
+from mmaformal.kernels.compiled import Ends, Numba, at, cast, driver, inlined, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.widths import Widths, widths
 
@@ -95,26 +95,23 @@ def largest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) ->
     vectorised()
     n = out.size
     like = out[0]
-    first = ea[start]
     for j in range(n):
-        out[j] = first + eb[start, j]
+        out[j] = at(ea, start, j) + eb[start, j]
     k = start + 1
     while k + 4 <= stop:
-        x0, x1, x2, x3 = ea[k], ea[k + 1], ea[k + 2], ea[k + 3]
         for j in range(n):
-            e0 = cast(x0 + eb[k, j], like)
-            e1 = cast(x1 + eb[k + 1, j], like)
-            e2 = cast(x2 + eb[k + 2, j], like)
-            e3 = cast(x3 + eb[k + 3, j], like)
+            e0 = cast(at(ea, k, j) + eb[k, j], like)
+            e1 = cast(at(ea, k + 1, j) + eb[k + 1, j], like)
+            e2 = cast(at(ea, k + 2, j) + eb[k + 2, j], like)
+            e3 = cast(at(ea, k + 3, j) + eb[k + 3, j], like)
             e0 = e0 if e0 > e1 else e1
             e2 = e2 if e2 > e3 else e3
             e0 = e0 if e0 > e2 else e2
             out[j] = out[j] if out[j] > e0 else e0
         k += 4
     while k < stop:
-        x0 = ea[k]
         for j in range(n):
-            e0 = cast(x0 + eb[k, j], like)
+            e0 = cast(at(ea, k, j) + eb[k, j], like)
             out[j] = out[j] if out[j] > e0 else e0
         k += 1
 
@@ -126,12 +123,17 @@ def smallest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) -
     n = out.size
     like = out[0]
     for j in range(n):
-        out[j] = ea[start] + eb[start, j]
+        out[j] = at(ea, start, j) + eb[start, j]
     for k in range(start + 1, stop):
-        x = ea[k]
         for j in range(n):
-            e = cast(x + eb[k, j], like)
+            e = cast(at(ea, k, j) + eb[k, j], like)
             out[j] = out[j] if out[j] < e else e
+
+
+@inlined
+def aligned(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
+    """A product times `scale`, cut toward zero."""
+    return cast(at(va, k, j) * vb[k, j] * scale, like)
 
 
 @part
@@ -146,29 +148,25 @@ def aligned_sum(
         end = min(begin + chunk, stop)
         k = begin
         while k + 8 <= end:
-            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
-            x4, x5, x6, x7 = va[k + 4], va[k + 5], va[k + 6], va[k + 7]
             for j in range(n):
                 s = scale[j]
-                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
-                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
-                t4 = cast(x4 * vb[k + 4, j] * s, like) + cast(x5 * vb[k + 5, j] * s, like)
-                t6 = cast(x6 * vb[k + 6, j] * s, like) + cast(x7 * vb[k + 7, j] * s, like)
+                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
+                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
+                t4 = aligned(va, vb, k + 4, j, s, like) + aligned(va, vb, k + 5, j, s, like)
+                t6 = aligned(va, vb, k + 6, j, s, like) + aligned(va, vb, k + 7, j, s, like)
                 t0 = (t0 + t2) + (t4 + t6)
                 some[j] = t0 if k == begin else some[j] + t0
             k += 8
         while k + 4 <= end:
-            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
             for j in range(n):
                 s = scale[j]
-                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
-                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
+                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
+                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
                 some[j] = t0 + t2 if k == begin else some[j] + (t0 + t2)
             k += 4
         while k < end:
-            x0 = va[k]
             for j in range(n):
-                t0 = cast(x0 * vb[k, j] * scale[j], like)
+                t0 = aligned(va, vb, k, j, scale[j], like)
                 some[j] = t0 if k == begin else some[j] + t0
             k += 1
         if begin == start:
@@ -186,9 +184,8 @@ def sticky_sum(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, total:
     for j in range(total.size):
         total[j] = 0
     for k in range(start, stop):
-        x = va[k]
         for j in range(total.size):
-            p = x * vb[k, j] * scale[j]
+            p = at(va, k, j) * vb[k, j] * scale[j]
             kept = np.int64(p)
             lost = np.float64(kept) != np.float64(p)
             last = np.int64(1) - (kept & 1)
@@ -209,11 +206,9 @@ def special_values(
     """Merge into `flags` the special values that products are, those of magnitude ≥ `overflow` as infinities."""
     vectorised()
     for k in range(start, stop):
-        x = operand(ka[k])
-        u = np.float64(va[k])
         for j in range(flags.size):
-            special = classify_product(x, operand(kb[k, j]))
-            p = u * np.float64(vb[k, j])
+            special = classify_product(operand(at(ka, k, j)), operand(kb[k, j]))
+            p = np.float64(at(va, k, j)) * np.float64(vb[k, j])
             flags[j] |= (
                 where(special.nan, FLAG_NAN, 0)
                 | where(special.positive_infinity | (p >= overflow), FLAG_POSITIVE, 0)
