@@ -1,4 +1,4 @@
-"""Kernels of fda, fdrda and gfdrda: one loop over products, their own ends.
+"""The kernel of fda, and what those of fdrda and gfdrda (`fdrda`) share with it: the loops over products.
 
 For every step, row and panel: the largest exponent of the products, their sum aligned to it (`widths` says how and
 why exactly), and then the executable's own stages for what is left, once per output: c aligned and added, normalise &
@@ -10,53 +10,45 @@ The loops run over the outputs of a panel and hold no branch, so the compiler ma
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
-
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gfdrda, Rounding
+from mmaformal.algorithms import Conversion, DotAdd, Fda, Gfda, Lowered, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
     Operand,
     Special,
-    align,
-    align_sticky,
     canonical_nan,
     classify_addend,
     classify_product,
     decode,
-    encode,
     maximum,
     merge_special,
-    normalise_and_round,
-    quiet_nan,
     resolve_special,
     select_special,
-    shift_right,
     term,
     where,
     with_zero_exponent,
 )
-from mmaformal.encodings.executable.fdrda import add_c, round_total
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, Numba, at, cast, driver, inlined, part, power_of_two, vectorised
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import at, cast, driver, inlined, part, power_of_two, vectorised
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.products import (
+    add_scales,
+    multiply_all,
+    or_special,
+    rounded_code,
+    settle_zeros,
+    sum_with_c,
+)
 from mmaformal.kernels.widths import Widths, widths
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values
 FAR = -(1 << 20)  #: an exponent below all
-
-
-class Sums(NamedTuple):
-    """A dot product without c, as fdrda's stages read it."""
-
-    e_max: Lane
-    total: Lane
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
@@ -229,7 +221,7 @@ def special_of(flags: Lane, c: Operand) -> Special:
 def begin_fda(
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     least: int,
     floor: int,
     sa: Lane,
@@ -262,7 +254,7 @@ def finish_fda(
     rho: Conversion,
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     nan: int,
     odd: bool,
     e_max: Plane,
@@ -273,28 +265,12 @@ def finish_fda(
 ) -> None:
     """The stages of fda after the products'; without `special`, no product and no c is a special value."""
     vectorised()
-    bits = c_format.fraction_bits
-    if odd:
-        for j in range(d.size):
-            x = decode(np.int64(d[j]), c_format.layout)
-            e = np.int64(e_max[j])
-            addend = align_sticky(with_zero_exponent(term(x), e_zero), e, bits, F)
-            number = encode(normalise_and_round(total[j] + addend, e - F, rho), rho)
-            d[j] = select_special(special_of(flags[j], x), number, rho, nan)
-        return
-    if not special:
-        for j in range(d.size):
-            addend = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
-            e = np.int64(e_max[j])
-            rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
-            d[j] = encode(rounded, rho)
-        return
     for j in range(d.size):
         x = decode(np.int64(d[j]), c_format.layout)
-        addend = with_zero_exponent(term(x), e_zero)
-        e = np.int64(e_max[j])
-        rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
-        d[j] = select_special(special_of(flags[j], x), encode(rounded, rho), rho, nan)
+        number = rounded_code(rho, c_format, F, e_zero, odd, np.int64(e_max[j]), total[j], x)
+        if special:
+            number = select_special(special_of(flags[j], x), number, rho, nan)
+        d[j] = number
 
 
 @driver
@@ -302,7 +278,7 @@ def run_fda(
     rho: Conversion,
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     zeros_count: bool,
     nan: int,
     odd: bool,
@@ -362,215 +338,37 @@ def run_fda(
                     flags[:] = 0
 
 
-# ---- fdrda, gfdrda -----------------------------------------------------------------------------------------
-
-
-@part
-def begin_dot(
-    F: int, least: int, floor: int, skipped: int, largest: Plane, e_dot: Plane, scale: Plane
+@step_of("fda")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
 ) -> Lane:
-    """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
-    vectorised()
-    top = np.int64(FAR)
-    for j in range(largest.size):
-        e = np.int64(largest[j])
-        e = where(e < least, skipped, e)
-        e_dot[j] = e
-        scale[j] = power_of_two(maximum(F - e, floor), scale[j])
-        top = maximum(top, e)
-    return top
-
-
-def rounded_total(parameters: Fdrda, total: Lane, e_max: Lane) -> Lane:
-    """The second result of the stage `round_total`."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(rounded_total, strict=False)
-def _rounded_total(parameters: Numba, total: Numba, e_max: Numba) -> Numba:
-    if parameters.value.sum_bits is None:  # its other branch, which would not have a type
-        return lambda parameters, total, e_max: normalise_and_round(
-            total, e_max - parameters.dot_bits, parameters.rho
-        )
-    return lambda parameters, total, e_max: round_total(parameters, total, e_max)[1]
-
-
-@inlined
-def both_dots(parameters: Gfdrda, e_even: Lane, even: Lane, e_odd: Lane, odd: Lane) -> Sums:
-    """`gfdrda.add_dots`."""
-    e = maximum(e_even, e_odd)
-    cut = parameters.cut
-    return Sums(e, shift_right(even, e - e_even, cut) + shift_right(odd, e - e_odd, cut))
-
-
-@part
-def any_special(c_format: Format, d: Plane) -> Flag:
-    """Whether some code is a special value."""
-    vectorised()
-    special = False
-    for j in range(d.size):
-        x = decode(np.int64(d[j]), c_format.layout)
-        special |= x.nan | x.infinite
-    return special
-
-
-def finish_dots(
-    spec: Ends,
-    parameters: Fdrda,
-    nan: int,
-    e_even: Plane,
-    even: Plane,
-    e_odd: Plane,
-    odd: Plane,
-    special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    """The stages of fdrda and gfdrda after the dot products: that of even and odd products, or of all and none."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(finish_dots, strict=False)
-def _finish_dots(
-    spec: Numba,
-    parameters: Numba,
-    nan: Numba,
-    e_even: Numba,
-    even: Numba,
-    e_odd: Numba,
-    odd: Numba,
-    special: Numba,
-    flags: Numba,
-    d: Numba,
-) -> Numba:
-    return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
-
-
-def _finish_fdrda(
-    spec: Ends,
-    parameters: Fdrda,
-    nan: int,
-    e_dot: Plane,
-    total: Plane,
-    e_none: Plane,
-    none: Plane,
-    special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    vectorised()
-    rho = parameters.rho
-    if not special:
-        for j in range(d.size):
-            c = decode(np.int64(d[j]), spec.c_format.layout)
-            dot = Sums(np.int64(e_dot[j]), total[j])
-            e_max, _, _, with_c = add_c(spec, parameters, dot, c)
-            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
-        return
-    for j in range(d.size):
-        c = decode(np.int64(d[j]), spec.c_format.layout)
-        dot = Sums(np.int64(e_dot[j]), total[j])
-        e_max, _, _, with_c = add_c(spec, parameters, dot, c)
-        code = encode(rounded_total(parameters, with_c, e_max), rho)
-        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
-
-
-def _finish_gfdrda(
-    spec: Ends,
-    parameters: Gfdrda,
-    nan: int,
-    e_even: Plane,
-    even: Plane,
-    e_odd: Plane,
-    odd: Plane,
-    special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    vectorised()
-    rho = parameters.rho
-    if not special:
-        for j in range(d.size):
-            c = decode(np.int64(d[j]), spec.c_format.layout)
-            dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
-            e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
-            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
-        return
-    for j in range(d.size):
-        c = decode(np.int64(d[j]), spec.c_format.layout)
-        dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
-        e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
-        code = encode(rounded_total(parameters, with_c, e_max), rho)
-        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
-
-
-@driver
-def run_fdrda(
-    spec: Ends,
-    parameters: Fdrda,
-    F: int,
-    skipped: int,
-    nan: int,
-    L: int,
-    groups: int,
-    chunk: int,
-    least: int,
-    floor: int,
-    top_exponent: int,
-    overflow: float,
-    a: Planes,
-    b: Planes,
-    some: Plane,
-    d: Plane,
-    start: int,
-    stop: int,
-) -> None:
-    """Steps `start` … `stop - 1` of fdrda, or of gfdrda with even and odd products apart, on the rows of d."""
-    vectorised()
-    ea, va, ka, special_a = a
-    eb, vb, kb, special_b = b
-    m, n = d.shape
-    width = eb.shape[2]
-    size = L // groups
-    largest_, scale_ = np.empty(width, ea.dtype), np.empty(width, va.dtype)
-    total, e_dot = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
-    flags_ = np.zeros(width, np.uint8)
-    for p in range((n + width - 1) // width):
-        w = min(width, n - p * width)
-        largest, scale = largest_[:w], scale_[:w]
-        flags, sums = flags_[:w], some[:w]
-        for s in range(start, stop):
-            for i in range(m):
-                row = d[i, p * width : p * width + w]
-                top = np.int64(FAR)
-                for g in range(groups):
-                    k0 = s * L + g * size
-                    largest_exponent(ea[i], eb[p], k0, k0 + size, largest)
-                    top = maximum(top, begin_dot(F, least, floor, skipped, largest, e_dot[g, :w], scale))
-                    aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g, :w])
-                special = special_a[i, s] | special_b[p, s] | (top >= top_exponent)
-                if special:
-                    special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, overflow, flags)
-                finish_dots(
-                    spec,
-                    parameters,
-                    nan,
-                    e_dot[0, :w],
-                    total[0, :w],
-                    e_dot[groups - 1, :w],
-                    total[groups - 1, :w],
-                    special | any_special(spec.c_format, row),
-                    flags,
-                    row,
-                )
-                if special:
-                    flags[:] = 0
+    F, e_zero, by_fields, nan, odd = own[0], own[1], own[2] != 0, own[3], own[4] != 0
+    value, exponent = room[0, : a.size], room[1, : a.size]
+    special = multiply_all(of.a_format, of.b_format, a, b, value, exponent)
+    found = Special(False, False, False)
+    if scales.block > 0:
+        found = add_scales(scales, scale_a, scale_b, exponent)
+    if not by_fields:
+        settle_zeros(value, exponent, e_zero)
+    bits = of.a_format.fraction_bits + of.b_format.fraction_bits
+    number = sum_with_c(of, rho, F, e_zero, odd, value, exponent, bits, code)
+    return or_special(of, rho, nan, special, found, a, b, code, number)
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------
 
 
-class _Fused(Kernel):
+class Fused(Kernel):
     """The planes that fda and fdrda have in common."""
 
     def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int | None) -> None:
@@ -612,7 +410,18 @@ class _Fused(Kernel):
         return (*planes, np.asarray(special))
 
 
-class FdaKernel(_Fused):
+def zero_exponent(e_zero: int | None, c_format: Format) -> int:
+    """That of a c that is zero."""
+    return c_format.min_exponent if e_zero is None else e_zero
+
+
+def fda_numbers(spec: DotAdd, p: Fda | Lowered | Gfda) -> tuple[int, ...]:
+    """What the step takes besides formats, ρ and L."""
+    e_zero = zero_exponent(p.e_zero, spec.c_format)
+    return p.F, e_zero, p.e_zero is None, canonical_nan(spec.d_format), p.cut is Rounding.RO
+
+
+class FdaKernel(Fused):
     """fda, with or without block scales."""
 
     algorithms = ("fda",)
@@ -665,7 +474,7 @@ class FdaKernel(_Fused):
             p.rho,
             spec.c_format,
             p.F,
-            p.e_zero,
+            zero_exponent(p.e_zero, spec.c_format),
             self.zeros_count,
             canonical_nan(p.rho.format),
             p.cut is Rounding.RO,
@@ -681,63 +490,8 @@ class FdaKernel(_Fused):
             stop * self.steps,
         )
 
-
-class FdrdaKernel(_Fused):
-    """fdrda and gfdrda."""
-
-    algorithms = ("fdrda", "gfdrda")
-
-    def __init__(self, spec: DotAdd, wide: Widths) -> None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
-        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
-        self.groups = 2 if isinstance(parameters, Gfdrda) else 1
-        if self.groups == 2:
-            self._order = np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
-        # The stages compiled here do not look at L: instructions that differ in it alone share the code.
-        self.parameters = replace(parameters, L=self.groups)
-        self.overflow = spec.d_format.max_exponent
-        self.skipped = min(wide.least, spec.c_format.min_exponent)
-
-    @classmethod
-    def of(cls, spec: DotAdd) -> FdrdaKernel | None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
-        if isinstance(parameters, Gfdrda) and parameters.L % 2:
-            return None
-        largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
-        if parameters.inputs_first and largest > spec.d_format.max_exponent:
-            return None  # `special_values` judges overflows together with the inputs
-        wide = widths(spec, parameters.F, parameters.L)
-        return None if wide is None else cls(spec, wide)
-
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return self._rows(codes)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return self._columns(codes)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        spec, p, wide = self.spec, self.parameters, self.widths
-        run_fdrda(
-            Ends(spec.c_format),
-            p,
-            p.F,
-            self.skipped,
-            quiet_nan(p.rho.format),
-            self.L,
-            self.groups,
-            wide.chunk,
-            wide.least,
-            wide.floor,
-            # A product of exponent e and significand s counts as infinite if e ≥ 128, or s ≥ 2 and e ≥ 127: if its
-            # magnitude is at least 2^128, for s < 4, and no product of exponent 128 has s < 1.
-            self.overflow,
-            2.0 ** (self.overflow + 1),
-            a,
-            b,
-            np.empty(WIDTH, wide.term),
-            d,
-            start * self.steps,
-            stop * self.steps,
-        )
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Fda)
+        chain("fda", spec, rows, p.rho, p.L, *fda_numbers(spec, p))

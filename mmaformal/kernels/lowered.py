@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal.algorithms import Conversion, DotAdd, Lowered
-from mmaformal.encodings.executable.blocks import canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, canonical_nan, convert_exactly, ieee_add
 from mmaformal.formats import Format
+from mmaformal.kernels.batch import Batch, converted
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
-from mmaformal.kernels.fused import FdaKernel
+from mmaformal.kernels.fused import FdaKernel, fda_numbers
+from mmaformal.kernels.fused import step as fda_step
+from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
 
 
@@ -18,6 +22,27 @@ def add_codes(rho: Conversion, nan: int, partial: Plane, d: Plane) -> None:
     for i in range(d.shape[0]):
         for j in range(d.shape[1]):
             d[i, j] = ieee_add(np.int64(partial[i, j]), np.int64(d[i, j]), rho, nan).result
+
+
+@step_of("lowered")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    L, addition, partial = own[5], conversion(own, 6, of.d_format), np.int64(0)
+    for first in range(0, a.size, L):
+        x, y = a[first : first + L], b[first : first + L]
+        partial = fda_step(algorithm, of, rho, own, room, scales, scale_a, scale_b, x, y, partial)
+    return ieee_add(partial, code, addition, own[3]).result
 
 
 class LoweredKernel(Kernel):
@@ -66,3 +91,13 @@ class LoweredKernel(Kernel):
             partial = np.zeros_like(d)
             self.inner.run(a, b, partial, issue, issue + 1)
             add_codes(addition, canonical_nan(self.spec.d_format), partial, d)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Lowered)
+        inner, taken = p.inner_dot_add(spec), p.taken(spec.k)
+        rows = converted(rows, spec, inner.a_format, inner.b_format)
+        rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))
+        own = *fda_numbers(spec, p), p.L, p.addition
+        chain("lowered", inner, rows, p.rho, len(p.order), *own)
