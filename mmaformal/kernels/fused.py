@@ -33,8 +33,27 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
-from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
-from mmaformal.kernels.compiled import at, cast, driver, inlined, part, power_of_two, vectorised
+from mmaformal.kernels.chain import Scales
+from mmaformal.kernels.compiled import (
+    SOURCES,
+    Sources,
+    at,
+    cast,
+    driver,
+    inlined,
+    part,
+    power_of_two,
+    vectorised,
+)
+from mmaformal.kernels.given import (
+    CONVERSION,
+    OWN,
+    conversion,
+    formats,
+    numbers,
+    scale_block,
+    scale_format,
+)
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.products import (
     add_scales,
@@ -338,31 +357,54 @@ def run_fda(
                     flags[:] = 0
 
 
-@step_of("fda")
-def step(
-    algorithm: Algorithm,
+@inlined
+def summed(
     of: DotAdd,
     rho: Conversion,
-    own: Plane,
-    room: Plane,
-    scales: Scales,
-    scale_a: Plane,
-    scale_b: Plane,
+    F: int,
+    e_zero: int,
+    by_fields: bool,
+    nan: int,
+    odd: bool,
+    special: Flag,
+    found: Special,
+    value: Plane,
+    exponent: Plane,
     a: Plane,
     b: Plane,
     code: Lane,
 ) -> Lane:
-    F, e_zero, by_fields, nan, odd = own[0], own[1], own[2] != 0, own[3], own[4] != 0
-    value, exponent = room[0, : a.size], room[1, : a.size]
-    special = multiply_all(of.a_format, of.b_format, a, b, value, exponent)
-    found = Special(False, False, False)
-    if scales.block > 0:
-        found = add_scales(scales, scale_a, scale_b, exponent)
+    """One step of one output, after its products."""
     if not by_fields:
         settle_zeros(value, exponent, e_zero)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
     number = sum_with_c(of, rho, F, e_zero, odd, value, exponent, bits, code)
     return or_special(of, rho, nan, special, found, a, b, code, number)
+
+
+@driver
+def run_fda_rows(
+    sources: Sources, given: Plane, a: Plane, b: Plane, c: Plane, scale_a: Plane, scale_b: Plane, d: Plane
+) -> None:
+    """Rows of fda: a chain of its own, since `chain.run_chain` takes half as long again."""
+    vectorised()
+    of, fmt, block = formats(given), scale_format(given), scale_block(given)
+    rho, at_ = conversion(given, OWN, of.d_format), OWN + CONVERSION
+    L, F, e_zero, by_fields = given[at_], given[at_ + 1], given[at_ + 2], given[at_ + 3] != 0
+    nan, odd = given[at_ + 4], given[at_ + 5] != 0
+    value, exponent = np.empty(L, np.int64), np.empty(L, np.int64)
+    for i in range(d.size):
+        code = c[i]
+        for first in range(0, a.shape[1], L):
+            x, y = a[i, first : first + L], b[i, first : first + L]
+            special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
+            found = Special(False, False, False)
+            if block > 0:
+                found = add_scales(Scales(fmt, block, first, i), scale_a, scale_b, exponent)
+            code = summed(
+                of, rho, F, e_zero, by_fields, nan, odd, special, found, value, exponent, x, y, code
+            )
+        d[i] = code
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------
@@ -494,4 +536,4 @@ class FdaKernel(Fused):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Fda)
-        chain("fda", spec, rows, p.rho, p.L, *fda_numbers(spec, p))
+        run_fda_rows(SOURCES, numbers(spec, p.rho, p.L, *fda_numbers(spec, p)), *rows)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from mmaformal.algorithms import Conversion, DotAdd, Lowered
-from mmaformal.encodings.executable.blocks import Lane, canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, Special, canonical_nan, convert_exactly, ieee_add
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
-from mmaformal.kernels.fused import FdaKernel, fda_numbers
-from mmaformal.kernels.fused import step as fda_step
+from mmaformal.kernels.fused import FdaKernel, fda_numbers, summed
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
+from mmaformal.kernels.products import multiply_all
 
 
 @driver
@@ -22,6 +24,11 @@ def add_codes(rho: Conversion, nan: int, partial: Plane, d: Plane) -> None:
     for i in range(d.shape[0]):
         for j in range(d.shape[1]):
             d[i, j] = ieee_add(np.int64(partial[i, j]), np.int64(d[i, j]), rho, nan).result
+
+
+@lru_cache(maxsize=256)
+def _inner(spec: DotAdd, p: Lowered) -> DotAdd:
+    return p.inner_dot_add(spec)
 
 
 @step_of("lowered")
@@ -38,11 +45,16 @@ def step(
     b: Plane,
     code: Lane,
 ) -> Lane:
+    F, e_zero, by_fields, nan, odd = own[0], own[1], own[2] != 0, own[3], own[4] != 0
     L, addition, partial = own[5], conversion(own, 6, of.d_format), np.int64(0)
+    value, exponent, none = room[0, :L], room[1, :L], Special(False, False, False)
     for first in range(0, a.size, L):
         x, y = a[first : first + L], b[first : first + L]
-        partial = fda_step(algorithm, of, rho, own, room, scales, scale_a, scale_b, x, y, partial)
-    return ieee_add(partial, code, addition, own[3]).result
+        special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
+        partial = summed(
+            of, rho, F, e_zero, by_fields, nan, odd, special, none, value, exponent, x, y, partial
+        )
+    return ieee_add(partial, code, addition, nan).result
 
 
 class LoweredKernel(Kernel):
@@ -96,7 +108,7 @@ class LoweredKernel(Kernel):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Lowered)
-        inner, taken = p.inner_dot_add(spec), p.taken(spec.k)
+        inner, taken = _inner(spec, p), p.taken(spec.k)
         rows = converted(rows, spec, inner.a_format, inner.b_format)
         rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))
         own = *fda_numbers(spec, p), p.L, p.addition

@@ -22,7 +22,7 @@ from mmaformal.encodings import executable
 from mmaformal.formats import Specials, bf16, fp32
 from mmaformal.kernels import choose, rows
 from mmaformal.kernels import given as given_numbers
-from mmaformal.kernels.chain import run_chain
+from mmaformal.kernels.fused import run_fda_rows
 
 #: block scales
 SCALED = rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"]
@@ -118,10 +118,10 @@ def test_no_parameters_are_compiled_anew() -> None:
     units = [hopper["HMMA.16816.F32"], hopper["QGMMA.64x8x32.F32.E4M3.E5M2"], SCALED]
     units += [any_unit(random.Random(f"fda {seed}"), "fda") for seed in range(20)]
     assert_same(units[0], inputs(np.random.default_rng(1), units[0], 5, near_one))
-    compiled = len(run_chain.signatures)
+    compiled = len(run_fda_rows.signatures)
     for i in units:
         assert_same(i, inputs(np.random.default_rng(1), i, 5, near_one))
-    assert len(run_chain.signatures) == compiled
+    assert len(run_fda_rows.signatures) == compiled
 
 
 def test_products_in_an_order() -> None:
