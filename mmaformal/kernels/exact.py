@@ -228,8 +228,8 @@ def step(
         total = fixed_sum(rho, of.c_format, top, frame, wide, c)
     else:
         last = a.size - 1
-        x, y = exact_product(of, a, b, 0), exact_product(of, a, b, last)
-        total = sum_of_three(rho, of.c_format, bits, lowest, x, y, last > 0, c)
+        p, q = exact_product(of, a, b, 0), exact_product(of, a, b, last)
+        total = sum_of_three(rho, of.c_format, bits, lowest, p, q, last > 0, c)
     number = encode(round_sum(total, np.int64(0), rho), rho)
     return select_special(resolve_special(special), number, rho, nan)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -88,9 +88,8 @@ def rounded_total(parameters: Fdrda, total: Lane, e_max: Lane) -> Lane:
 
 @overload(rounded_total, strict=False)
 def _rounded_total(parameters: Numba, total: Numba, e_max: Numba) -> Numba:
-    if (
-        isinstance(parameters, Known) and parameters.value.sum_bits is None
-    ):  # the stage's other branch has no type
+    known: Numba = getattr(parameters, "value", None)
+    if known is not None and known.sum_bits is None:  # the stage's other branch has no type
         return lambda parameters, total, e_max: normalise_and_round(
             total, e_max - parameters.dot_bits, parameters.rho
         )
@@ -163,7 +162,8 @@ def step(
     code: Lane,
 ) -> Lane:
     F, groups, inputs_first, limit, nan = own[0], own[4], own[6] != 0, own[7], own[8]
-    cuts = Cuts(F, own[1], own[2], own[3], rho, groups, own[5])
+    cuts: Any = Cuts(F, own[1], own[2], own[3], rho, groups, own[5])
+    ends: Any = of
     value, exponent = room[0, : a.size], room[1, : a.size]
     special = multiply_all(of.a_format, of.b_format, a, b, value, exponent)
     special |= largest(exponent) + 1 >= limit
@@ -181,7 +181,7 @@ def step(
         e_odd = largest(exponent[even:])
         odd = sum_of_terms(value[even:], exponent[even:], e_odd, bits, F, False)
     c = decode(code, of.c_format.layout)
-    result = rounded_code(of, cuts, both_dots(cuts, e_even, total, e_odd, odd), c)
+    result = rounded_code(ends, cuts, both_dots(cuts, e_even, total, e_odd, odd), c)
     if special | c.infinite | c.nan:
         found = special_products(of.a_format, of.b_format, inputs_first, limit, a, b, classify_addend(c))
         return select_special(found, result, rho, nan)

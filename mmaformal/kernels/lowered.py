@@ -111,5 +111,4 @@ class LoweredKernel(Kernel):
         inner, taken = _inner(spec, p), p.taken(spec.k)
         rows = converted(rows, spec, inner.a_format, inner.b_format)
         rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))
-        own = *fda_numbers(spec, p), p.L, p.addition
-        chain("lowered", inner, rows, p.rho, len(p.order), *own)
+        chain("lowered", inner, rows, p.rho, len(p.order), *fda_numbers(spec, p), p.L, p.addition)

@@ -56,7 +56,7 @@ class PlainKernel(RowsKernel):
     task = 1 << 17
 
     def __init__(self, spec: DotAdd) -> None:
-        super().__init__(spec, Kernel)
+        super().__init__(spec, RowsKernel)
         self.description = "plain: the executable on NumPy lanes"
 
     def chains(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
