@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.out_of_order import order
@@ -32,6 +31,7 @@ from mmaformal.queries import (
     sign_symmetry,
     zero_padding,
 )
+from mmaformal.rounding import Conversion, Rounding
 
 # ---- structural --------------------------------------------------------------------------------------------------
 

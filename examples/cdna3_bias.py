@@ -23,7 +23,7 @@ import ml_dtypes
 import numpy as np
 
 from mmaformal import cdna3
-from mmaformal.algorithms import Rounding
+from mmaformal.rounding import Rounding
 from mmaformal.statistics import Errors, joined, matplotlib_pyplot, plot, sample
 
 SIZE = 512  #: rows and columns that share their operands; then come new ones

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmaformal import Architecture, Instruction, find_difference, hopper, matmul, prove
-from mmaformal.algorithms import DotAdd, Fda
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, Specials, fp16, fp32
+from mmaformal.spec import DotAdd
 
 e3m4 = Format("e3m4", storage_bits=8, exponent_bits=3, fraction_bits=4, bias=3, specials=Specials.IEEE)
 

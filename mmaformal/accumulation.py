@@ -31,11 +31,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
 from mmaformal.kernels import rows
+from mmaformal.spec import DotAdd
 
 Codes = NDArray[Any]
 Accumulation = Literal["natural", "random", "grouped", "kahan", "anti-kahan"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr, counted
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

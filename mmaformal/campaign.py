@@ -23,7 +23,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.display import ShortRepr, counted
 from mmaformal.facts.equality import argue, find_witness, question_of
@@ -37,6 +36,7 @@ from mmaformal.solver.confirming import Confirmation, Confirming, Question, conf
 from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
 from mmaformal.solver.pool import decide
 from mmaformal.solver.portfolio import Outcome, Relay
+from mmaformal.spec import DotAdd
 
 #: Lemmas that go to a worker together; most take a few milliseconds.
 _TOGETHER = 16

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.brief import MOST_GROUPS, MOST_LINES, first_rows, more, places, rows_together, together
 from mmaformal.display import columns
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 from mmaformal.tellers import teller_of
 from mmaformal.tellers.rows import ToldStep, code_text, decimal_text, number_text
 

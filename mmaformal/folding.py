@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
+from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
     from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.accumulation import ACCUMULATIONS, Accumulation, Ordered, permutation
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import integer
 from mmaformal.encodings.executable.blocks import (
@@ -39,6 +38,7 @@ from mmaformal.kernels import Kernel, kernel_for
 from mmaformal.kernels.kernel import WIDTH, Planes
 from mmaformal.kernels.rows import processors
 from mmaformal.operands import Matrix, Operands, Product
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.workers import Progress, Report, Workers
 
 Codes = NDArray[Any]

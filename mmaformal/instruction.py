@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import DotAdd, Parameters, parameter_text, with_changes
 from mmaformal.checked import integer, text
 from mmaformal.display import LINE, ShortRepr, clipped, html_table, html_title, short_repr
 from mmaformal.formats import Format
 from mmaformal.kernels import rows as kernels
+from mmaformal.spec import DotAdd, Parameters, parameter_text, with_changes
 
 #: Rows evaluated at a time: the lanes of one chunk stay in the cache.
 _CHUNK = 8192

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from mmaformal import accumulator
-from mmaformal.algorithms import Conversion, plain_parameter
 from mmaformal.architectures import ARCHITECTURES, Architecture, UnknownInstructionError
 from mmaformal.architectures.base import TYPE_SETS, canonical_name
 from mmaformal.architectures.papers import PAPERS
@@ -16,6 +15,8 @@ from mmaformal.architectures.products import NOT_MODELLED, PRODUCTS
 from mmaformal.display import columns, counted, width_to_fit
 from mmaformal.instruction import Instruction
 from mmaformal.recordings.backing import backing
+from mmaformal.rounding import Conversion
+from mmaformal.spec import plain_parameter
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

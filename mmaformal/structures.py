@@ -16,10 +16,12 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import Muladd, Sfma, Wfma
 from mmaformal.checked import integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, fp32
 from mmaformal.gemm import holds, matmul, rounded, values
 from mmaformal.instruction import Instruction, as_codes

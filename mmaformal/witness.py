@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, plain_parameter
 from mmaformal.brief import products_text
 from mmaformal.display import counted, html_folded, html_text, html_title, short_text
 from mmaformal.explain import (
@@ -24,6 +23,7 @@ from mmaformal.explain import (
 )
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd, plain_parameter
 
 
 class WitnessError(RuntimeError):

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.cases.run import run_trace, values
 from mmaformal.encodings import smt
@@ -28,6 +27,7 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def carry_bits(each: Sum) -> int:

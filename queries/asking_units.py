@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent, is_finite, is_zero
 from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.inputs import Rows
@@ -22,6 +21,7 @@ from mmaformal.queries.special_rules import SpecialRules
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import models, sure
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Cases to choose from.
 POOL = 256

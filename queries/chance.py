@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr
 from mmaformal.queries.elimination import Recorded
+from mmaformal.spec import DotAdd
 
 #: How likely it may be that chance mends as many.
 _LEVEL = 0.01

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, parameter_text
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
@@ -23,6 +22,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Proof
 from mmaformal.solver.deadline import Deadline, check
+from mmaformal.spec import DotAdd, parameter_text
 
 #: Random cases to tell models apart by, and how many of them all models are run on first.
 _CASES, _FIRST = 6000, 250

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
@@ -18,6 +17,7 @@ from mmaformal.proof.related_runs import Pairing, Runs, Same, same
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def exchanged(x: CaseT) -> CaseT:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import Architecture
 from mmaformal.display import ShortRepr, columns_of
 from mmaformal.instruction import Instruction
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Answer, Different
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,11 +13,11 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent_field, is_finite, is_zero, magnitude_field
 from mmaformal.cases.inputs import Inputs
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, exact_number
+from mmaformal.spec import DotAdd
 
 
 class Constraint:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.questions import Progress
 from mmaformal.checked import caller
@@ -31,6 +30,7 @@ from mmaformal.result import Result, how_many
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Rows that models are found by.
 _ROWS = 1 << 17

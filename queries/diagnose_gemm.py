@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
@@ -32,6 +31,7 @@ from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureC
 from mmaformal.result import Result, how_many
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import Deadline, check, checked_timeout
+from mmaformal.spec import DotAdd
 from mmaformal.structures import Codes, Structure, finished, plain_name, replay
 
 #: How many chains may take the instructions of K in turn.

@@ -16,7 +16,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.known import rarity
 from mmaformal.cases.codes import exponent, is_finite, is_nan, is_zero
@@ -24,12 +23,14 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.questions import Progress
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Block, Recording
 from mmaformal.solver.pool import processes
 from mmaformal.spaces import details, models, sure
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: A model that gets more than this part of the rows wrong, whatever its details, is none.
 _WRONG = 0.1

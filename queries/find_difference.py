@@ -17,7 +17,6 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.base import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
@@ -42,6 +41,7 @@ from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker, first_found, smtlib, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio
+from mmaformal.spec import DotAdd
 from mmaformal.witness import Witness, WitnessError, results_differ
 
 #: Seconds that the first solver has a question for itself: a race ends with the loser killed and started anew.

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.generate import MOODS, generate
@@ -40,6 +39,7 @@ from mmaformal.recordings.read import Recording, read
 from mmaformal.result import Result
 from mmaformal.solver.deadline import check, checked_timeout, checking, last_within
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
     from mmaformal.recorder.program import Program

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.in_common import Trait
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.questions import Progress
@@ -42,6 +41,7 @@ from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.spaces import DESIGNS, algorithms
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.generate import MOODS, Mood
 from mmaformal.cases.inputs import Codes, Rows
@@ -22,6 +21,7 @@ from mmaformal.queries.special_rules import SpecialRules, wrong
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Cases to choose from: at first, and when what is left is not told apart by those.
 _POOLS = (POOL, 1500, 6000)

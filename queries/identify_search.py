@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import drawn, known_as, rarity
 from mmaformal.cases.in_common import Trait, in_common
 from mmaformal.cases.inputs import Rows
@@ -25,6 +24,7 @@ from mmaformal.queries.several_models import ASIDE, Candidates
 from mmaformal.queries.special_rules import FEW, SpecialRules, findings, fitted, plain, plain_inputs, wrong
 from mmaformal.solver.deadline import Deadline
 from mmaformal.spaces import DESIGNS
+from mmaformal.spec import DotAdd
 
 #: Cases without special values, asked where no model explains all answers; and from how many inputs they are drawn.
 _PLAIN, _DRAWN = 1500, 12

@@ -26,7 +26,6 @@ from typing import Protocol
 import numpy as np
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.questions import Progress
 from mmaformal.encodings import smt
@@ -38,6 +37,7 @@ from mmaformal.proof.kernel import by_rule, direct
 from mmaformal.queries.constraints import Constraint
 from mmaformal.solver.answers import Answer, Different, Equal, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.witness import Witness, WitnessError, case_size
 
 #: Chains of no more blocks than this are searched as they are.

@@ -22,12 +22,13 @@ from functools import partial
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.numerical import find_case, shown
 from mmaformal.cases.run import run_both
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import fda, fdrda, gdfs
+from mmaformal.encodings.fda import executable as fda
+from mmaformal.encodings.fdrda import executable as fdrda
+from mmaformal.encodings.gdfs import executable as gdfs
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Term,
@@ -51,6 +52,7 @@ from mmaformal.queries.property import Property
 from mmaformal.queries.rounding import STEP
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 INTEGER_BITS = 2  #: of a product's significand
 

@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, parameter_text
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.codes import exponent_field, is_finite, is_nan, is_zero
 from mmaformal.cases.inputs import Codes
@@ -39,10 +38,12 @@ from mmaformal.queries.find_difference import find_difference
 from mmaformal.recordings.check import Mismatch, NotModelledError, row_sizes
 from mmaformal.recordings.read import Recording, read, require_fit
 from mmaformal.result import Result
+from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Different
 from mmaformal.solver.deadline import Deadline, checked_timeout
 from mmaformal.spaces import variants
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd, parameter_text
 
 #: Rows that changes are tried on: mismatches, and as many that match.
 _TRIED = 4096

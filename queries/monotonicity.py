@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.out_of_order import Descends, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
@@ -31,6 +30,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def _settled(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.relations import Relation
 from mmaformal.facts.orders import Order, across_blocks, argument, blocks, reordered, within_blocks
@@ -20,6 +19,7 @@ from mmaformal.proof.kernel import by_rule
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Holds
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def relation(spec: DotAdd, order: Order) -> Relation:

@@ -24,15 +24,16 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Lowered
 from mmaformal.cases.questions import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.kernels.rows import dot_add
 from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting, sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
 from mmaformal.spaces import details, models
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Rows that orders are found by.
 _ROWS = 2048

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, is_finite, is_nan, negation
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Condition, Relation
@@ -28,6 +27,7 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def _runs(spec: DotAdd, related: Callable[[Code], Fact], allowed: Condition) -> Relation:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, is_finite
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import Columns, Inputs, Rows, symbolic_inputs
@@ -34,6 +33,7 @@ from mmaformal.proof.scaling import doubled, doubles, same_double, well_inside
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def image_of(spec: DotAdd) -> Image:

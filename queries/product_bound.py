@@ -20,10 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd, DpaE9s12, Lowered, Rounding
 from mmaformal.analysis.units import Stage, Unit
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.display import counted
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
@@ -33,10 +34,12 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, by_rule, prove
 from mmaformal.queries import error_bound
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 

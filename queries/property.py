@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.chains import check_order
@@ -21,6 +20,7 @@ from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY
+from mmaformal.spec import DotAdd
 
 _RENUMBERED = (
     "renumbering: what holds for all inputs of a unit holds of one that takes the same products in another order; both "

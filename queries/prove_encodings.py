@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.facts.equality import question_of, settle
 from mmaformal.instruction import Instruction
 from mmaformal.solver.answers import Answer, Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 
 
 class Prover:

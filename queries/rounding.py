@@ -17,7 +17,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, find_case, shown
 from mmaformal.explain import code_text
@@ -34,8 +33,10 @@ from mmaformal.proof.definitions import (
 )
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries.property import Property
+from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 Judge = Callable[[int, Fraction, Conversion], bool]  #: of a code, the exact sum and ρ

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import known_as
 from mmaformal.cases.inputs import Rows
 from mmaformal.display import ShortRepr
@@ -18,6 +17,7 @@ from mmaformal.queries.special_rules import SpecialRules, plain, wrong
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Rows that all models are compared on; how many that explain most are tried as the first of two, and how many as the
 #: second.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, either, same_number, select
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Relation
@@ -20,6 +19,7 @@ from mmaformal.proof.related_runs import Opposite, Pairing, Runs
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 def negative(code: Code, fmt: Format) -> Code:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent, exponent_field, is_finite, is_infinite, is_nan, magnitude
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
@@ -24,6 +23,7 @@ from mmaformal.formats import Format
 from mmaformal.solver.deadline import checking
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 #: Fewer rows than these without special values say little.
 FEW = 100

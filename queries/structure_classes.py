@@ -11,7 +11,6 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.generate import MOODS, generate
@@ -29,6 +28,7 @@ from mmaformal.queries.classes import as_instruction, one_nan
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Equal, Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.structures import Merging, Structure, merged, products
 
 ORDERS: tuple[Merging, ...] = ("sequential", "pairwise", "halves")

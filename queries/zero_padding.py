@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, same_number
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import Columns, Inputs, symbolic_inputs
@@ -28,6 +27,7 @@ from mmaformal.proof.related_runs import Lenient, Pairing, Runs, same
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,20 @@ import pytest
 from exact import exact_sum
 from random_cases import cases, code, run, same, value
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Fdrda, Gdfs, Gps, Lowered
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.facts.laws import first_step
 from mmaformal.formats import Format, Specials
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, zero_padding
 from mmaformal.queries.exactness import examine
+from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Holds
+from mmaformal.spec import DotAdd
 
 Number = Fraction | float | None
 

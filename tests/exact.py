@@ -11,25 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from mmaformal.algorithms import (
-    IEEE_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Emulated,
-    Fda,
-    Fdrda,
-    Gdfs,
-    Gfda,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Muladd,
-    Rounding,
-    Sfma,
-)
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, fp32
+from mmaformal.rounding import IEEE_FP32, Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 NAN, PLUS, MINUS = "nan", "+inf", "-inf"
 Special = str | None

@@ -10,9 +10,9 @@ import numpy as np
 import z3
 
 from mmaformal import ARCHITECTURES, Instruction
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import smt
 from mmaformal.formats import Format
+from mmaformal.spec import DotAdd
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
 

@@ -11,10 +11,10 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.formats import Format
 from mmaformal.queries.constraints import Constraint
+from mmaformal.spec import DotAdd
 
 
 def claims(minimality: Sequence[str]) -> list[tuple[int, bool]]:

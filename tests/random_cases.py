@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 
 def code(fmt: Format, rng: random.Random) -> int:

@@ -31,43 +31,35 @@ from minimality import refuted
 from random_cases import cases, code, columns, run, same
 
 from mmaformal import find_difference
-from mmaformal.algorithms import (
-    RNE_FP16,
-    RNE_FP32,
-    RZ_E8M13,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Gdfs,
-    Gfda,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Muladd,
-    Parameters,
-    Rounding,
-    Sfma,
-    most_places,
-)
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.shrink import size, smaller
 from mmaformal.encodings import smt
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.facts import settling
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.choose import kernel_for
+from mmaformal.limits import most_places
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
 from mmaformal.queries.output_range import Unreachable
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import results_differ
 
 TABLE = [f for f in FORMATS.values() if f.signed]

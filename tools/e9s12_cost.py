@@ -13,10 +13,14 @@ from dataclasses import replace
 import z3
 
 from mmaformal import e9s12
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12, Efda
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.efda import Efda
 from mmaformal.formats import fp16, fp32
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 _SHIFTS = (z3.Z3_OP_BSHL, z3.Z3_OP_BLSHR, z3.Z3_OP_BASHR)
 _SUMS = (z3.Z3_OP_BADD, z3.Z3_OP_BSUB, z3.Z3_OP_BNEG)

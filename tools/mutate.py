@@ -38,7 +38,6 @@ _USED = (
     *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
     *("mmaformal/lanes.py", "mmaformal/stages.py", "mmaformal/proof"),
     *("mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
-    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("mmaformal/facts/*/equal.py")),
     *(
         f"mmaformal/cases/{name}.py"
         for name in (["codes", "encodings", "evaluate", "generate", "inputs", "run", "shrink"])

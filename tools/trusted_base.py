@@ -176,6 +176,7 @@ def sources() -> Iterator[Path]:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if "encodings" not in file.relative_to(ROOT).parts[:2]:
                 yield file
+    yield from sorted(ROOT.glob("encodings/*/proofs/**/*.py"))
 
 
 @functools.cache

@@ -6,8 +6,8 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
+from mmaformal.spec import DotAdd
 
 _MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
 

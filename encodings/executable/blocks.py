@@ -20,8 +20,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, Rounding
 from mmaformal.formats import Format, Layout, Specials
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, Rounding
 from mmaformal.stages import Stage
 
 Lane = Any  # int | NDArray[int64] | a symbolic lane; `Any` because the arithmetic is the same for all

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.encodings.executable.blocks import (
     Addition,
     Lane,
@@ -38,6 +37,7 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.formats import Format
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded
 
 

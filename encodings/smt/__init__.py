@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.smt.blocks import BitVec, Trace
+from mmaformal.spec import DotAdd
 
 _MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
 

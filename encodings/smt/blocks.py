@@ -16,8 +16,8 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format, Specials
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Stage
 
 BitVec: TypeAlias = z3.BitVecRef

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     Operand,
@@ -31,6 +30,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_shift_right,
 )
 from mmaformal.formats import Format
+from mmaformal.rounding import Conversion
 
 
 class Addition(NamedTuple):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
@@ -31,6 +30,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.encodings.smt.ieee import Addition, add, convert
 from mmaformal.formats import Format
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded
 
 

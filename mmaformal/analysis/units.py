@@ -36,37 +36,34 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaformal.algorithms import (
-    AccE9s12,
-    Conversion,
-    DotAdd,
-    DpaE9s12,
-    Efda,
-    Emulated,
-    Fda,
-    Fdrda,
-    Ffma,
-    Gdfs,
-    Gps,
-    Lowered,
-    Oddsum,
-    Pfma,
-    Rounding,
-    Sfma,
-    Wfma,
-)
 from mmaformal.analysis.rounding import Floats
 from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.executable.blocks import decode
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.proofs.bounds import losses_of
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered.proofs.error_bound import Inner
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.facts.alignment import cases_of
-from mmaformal.facts.dpa_e9s12.lossy import places_of
-from mmaformal.facts.fdrda.bounds import losses_of
 from mmaformal.facts.fused_steps import fused_step
-from mmaformal.facts.lowered.error_bound import Inner
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, as_operand
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

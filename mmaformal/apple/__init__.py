@@ -5,7 +5,7 @@
     state = AmxState(x=…, y=…, z=…)                        # 512, 512 and 4096 bytes
     state = execute(state, "fma32", Operand(z_row=1))       # or an operand's 64 bits
 
-Source: corsix/amx, as in `encodings/executable/amx.py`, which this runs.
+Source: corsix/amx, as in `encodings/amx/executable.py`, which this runs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion
 from mmaformal.apple.memory import Transfer, move
 from mmaformal.apple.operand import FIELDS, MOVES, OPS, Operand, Word, disassemble
 from mmaformal.apple.state import SIZES, AmxState
-from mmaformal.encodings.executable import amx
+from mmaformal.encodings.amx import executable as amx
+from mmaformal.rounding import Conversion
 
 
 def execute(state: AmxState, name: str, operand: Operand | int) -> AmxState:

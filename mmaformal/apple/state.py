@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmaformal.encodings.executable import amx
+from mmaformal.encodings.amx import executable as amx
 
 SIZES = {"x": amx.POOL, "y": amx.POOL, "z": amx.ROWS * amx.ROWS}
 

@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.apple.state import SIZES, AmxState
 from mmaformal.cases.evaluate import Column, evaluate
-from mmaformal.encodings.smt import amx
+from mmaformal.encodings.amx import smt as amx
 from mmaformal.encodings.smt.blocks import BitVec
+from mmaformal.rounding import Conversion
 
 #: Constants and their values.
 Pairs: TypeAlias = list[tuple[z3.ExprRef, z3.ExprRef]]

@@ -10,11 +10,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mmaformal.algorithms import IEEE_FP32, IEEE_FP64, DotAdd, Efda, Fdrda, Gfdrda, Gps, Parameters, Sfma
 from mmaformal.architectures.base import Architecture, Revision
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import bf16, e4m3fnuz, e5m2fnuz, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import IEEE_FP32, IEEE_FP64
+from mmaformal.spec import DotAdd, Parameters
 
 PREFIX = "v_mfma_"
 

@@ -6,10 +6,13 @@ lane of Z; what an instruction does to the state is `mmaformal.apple`.
 
 from __future__ import annotations
 
-from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, DotAdd, NanRule, Sfma, Wfma
 from mmaformal.architectures.base import Architecture
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, Conversion, NanRule
+from mmaformal.spec import DotAdd
 
 
 def apple_amx() -> Architecture:

@@ -6,10 +6,12 @@ compared with QEMU 7.2 in user mode, an emulator (docs/semantics.md §10).
 
 from __future__ import annotations
 
-from mmaformal.algorithms import RO_FP32, DotAdd, Oddsum
 from mmaformal.architectures.base import Architecture
+from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.formats import bf16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import RO_FP32
+from mmaformal.spec import DotAdd
 
 #: What rounds nothing (Arm ARM), and is not modelled
 _EXACT = dict.fromkeys(

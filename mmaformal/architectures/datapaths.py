@@ -20,22 +20,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from mmaformal.algorithms import (
-    Conversion,
-    DotAdd,
-    Fda,
-    Gdfs,
-    Gfda,
-    Lowered,
-    Muladd,
-    Rounding,
-    Sfma,
-    Wfma,
-)
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 #: The name of the architecture that has them all.
 NAME = "datapath"

@@ -8,10 +8,13 @@ in 2 passes, and DP1ACC2 the one of one fp32 product; the paper names no size, a
 
 from __future__ import annotations
 
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12
 from mmaformal.architectures.base import Architecture
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 
 #: name, type of a and b, products, L
 _OPERATORS = (

@@ -20,11 +20,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from mmaformal.algorithms import MOST_SHIFT, Conversion, DotAdd, Emulated, Part
 from mmaformal.architectures.base import Architecture
 from mmaformal.display import first_paragraph
+from mmaformal.encodings.emulated import MOST_SHIFT, Emulated, Part
 from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 #: The name of the architecture that has them all.
 NAME = "emulation"

@@ -6,10 +6,14 @@ out, and when a result counts as tiny, was measured (docs/semantics.md §10).
 
 from __future__ import annotations
 
-from mmaformal.algorithms import IEEE_FP16, DotAdd, Ffma, NanRule, Pfma, Sfma
 from mmaformal.architectures.base import Architecture
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import IEEE_FP16, NanRule
+from mmaformal.spec import DotAdd
 
 #: bf16 pairs of a row of a tile of 64 bytes, twice; a tile's configuration may say fewer: TDPBF16PS.K2, .K4, …
 _MOST_PRODUCTS = 32

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mmaformal.algorithms import DotAdd, NanRule
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
+from mmaformal.rounding import NanRule
+from mmaformal.spec import DotAdd
 
 
 @lru_cache(maxsize=1)

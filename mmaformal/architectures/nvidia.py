@@ -11,23 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from mmaformal.algorithms import (
-    IEEE_FP16,
-    IEEE_FP32,
-    IEEE_FP64,
-    RNE_FP16,
-    RZ_E8M13,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Fda,
-    Gdfs,
-    Lowered,
-    Parameters,
-    Sfma,
-)
 from mmaformal.architectures.base import Architecture, Revision
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import (
     Format,
     bf16,
@@ -44,6 +33,8 @@ from mmaformal.formats import (
     ue8m0,
 )
 from mmaformal.instruction import Instruction, Sizes
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion
+from mmaformal.spec import DotAdd, Parameters
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,9 +8,9 @@ from typing import Literal
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_finite, is_zero
 from mmaformal.formats import Format, Specials
+from mmaformal.spec import DotAdd
 
 #: How products of zero are represented where nothing else is said of them.
 Zeros = Literal["signed", "plus", "any"]

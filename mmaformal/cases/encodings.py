@@ -10,7 +10,6 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.run import run, smt_result
@@ -23,6 +22,7 @@ from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import Flag, Lane, LaneError, Sample, Tracer
 from mmaformal.solver.asking import constants_of
+from mmaformal.spec import DotAdd
 
 #: Values that each input of a trace is run on: a third of each kind.
 SAMPLES = 384

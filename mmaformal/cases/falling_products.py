@@ -11,7 +11,6 @@ from functools import partial
 from itertools import product
 from typing import TypeAlias
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.out_of_order import Descends, any_code, codes_of_number, position, shown
@@ -19,6 +18,7 @@ from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.explain import code_text, number_text
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 Pair: TypeAlias = tuple[Codes, Codes]
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent, is_finite, is_zero
 from mmaformal.cases.inputs import Rows, one
 from mmaformal.cases.run import results
 from mmaformal.formats import Format
+from mmaformal.spec import DotAdd
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format
 from mmaformal.solver.asking import constants_of
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.formats import Format
+from mmaformal.spec import DotAdd
 
 
 def just_below(spec: DotAdd, count: int) -> list[Codes]:

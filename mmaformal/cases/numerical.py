@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import islice
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.run import run, run_both
@@ -14,6 +13,7 @@ from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.explain import exact_dot_add
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 Breaks = Callable[[Codes, int], bool]  #: whether a case, with its result, shows what is looked for
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 
 def one_step(spec: DotAdd) -> DotAdd:

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
@@ -17,6 +16,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace, negate_if
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 # ---- order ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import Licences, has_minus_zero, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
@@ -21,6 +20,7 @@ from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
+from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
 Progress = Callable[[str], None]

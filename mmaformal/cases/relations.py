@@ -17,7 +17,6 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both
 from mmaformal.cases.generate import Mood, generate
 from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows
@@ -28,6 +27,7 @@ from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import ShortRepr
 from mmaformal.encodings import smt
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, results_differ
 
 CaseT = TypeVar("CaseT", Columns, Inputs)

@@ -8,7 +8,6 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.inputs import Codes, Columns, Inputs, Rows, symbolic_inputs
 from mmaformal.encodings import executable, smt
@@ -16,6 +15,7 @@ from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
 from mmaformal.kernels.rows import dot_add as compiled_dot_add
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, results_differ
 
 # ---- the executable wing -----------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.formats import Format
+from mmaformal.spec import DotAdd
 from mmaformal.witness import full_size
 
 #: Which of several cases show something, in order; what is not asked for need not be worked out.

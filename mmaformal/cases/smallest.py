@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import (
     at_most,
     exponent_distance,
@@ -32,6 +31,7 @@ from mmaformal.cases.shrink import size
 from mmaformal.display import counted
 from mmaformal.formats import Format
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.witness import product_is_zero
 
 #: Of more ways to place the nonzero products than this, one alone is looked at when a case is made smaller.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.brief import products_text
 from mmaformal.cases.inputs import Codes
 from mmaformal.display import HtmlText, ShortRepr, counted, minimality_lines, short_text
 from mmaformal.explain import code_text, input_lines, number_text
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaformal.algorithms import Emulated
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
+from mmaformal.encodings.emulated import Emulated
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from mmaformal.algorithms import CONVERSIONS, MOST_PRODUCTS, Conversion, parameter_text
 from mmaformal.architectures import ARCHITECTURES, Architecture
 from mmaformal.architectures import products as devices
 from mmaformal.architectures.base import is_type_word
 from mmaformal.cli.running import UsageError, usage
 from mmaformal.cli.terminal import said
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import CONVERSIONS, Conversion
 from mmaformal.solver.portfolio import BACKENDS
+from mmaformal.spec import MOST_PRODUCTS, parameter_text
 
 if TYPE_CHECKING:
     from mmaformal.solver.evidence import EvidenceStore

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import DotAdd, aligned, widest
+from mmaformal.limits import aligned, widest
 from mmaformal.proof.lemmas import ArgumentError, Link
+from mmaformal.spec import DotAdd
 
 
 def within(x: z3.BitVecRef, bound: int) -> Link:

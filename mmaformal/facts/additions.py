@@ -11,13 +11,13 @@ from functools import cached_property
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, decode, quiet_nan
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, last_index, read, rounds_between
 from mmaformal.proof.sticky_sums import is_sharp
+from mmaformal.rounding import Conversion
 
 _BELOW = 3  #: places below the larger operand's last one that an addition keeps
 

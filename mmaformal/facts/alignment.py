@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.fused_steps import (
     E2M1_PRODUCT,
@@ -34,6 +35,7 @@ from mmaformal.proof.composition import (
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
+from mmaformal.spec import DotAdd
 
 NOTHING = Loss(Fraction(0), 0, 0)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable, smt
 from mmaformal.facts import equality
 from mmaformal.facts.chains import follow
@@ -20,6 +19,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, by_rule, together
 from mmaformal.solver.answers import Answer, Equal, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 Affirmed = TypeVar("Affirmed", Holds, Equal)
 

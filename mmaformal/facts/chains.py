@@ -14,12 +14,13 @@ from types import FunctionType, ModuleType
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Parameters
 from mmaformal.cases.encodings import Lanes, trace
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings import executable, smt
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import ArgumentError
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd, Parameters
 
 #: A longer chain than this is not followed: its tokens alone would take minutes.
 MOST_STEPS = 1 << 16

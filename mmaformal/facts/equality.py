@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.encodings import codes_of, compare, trace
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
@@ -26,6 +25,7 @@ from mmaformal.proof.lemmas import Argument
 from mmaformal.solver.answers import Answer, Fails, Holds, Obligation, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 #: Numbers of cases that are run before a solver is asked for one: a few hundred show most errors, thousands more.

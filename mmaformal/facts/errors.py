@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
 from mmaformal.solver.answers import Unknown
+from mmaformal.spec import DotAdd
 
 
 def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:

@@ -20,10 +20,12 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Sfma
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import efda, sfma
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Special,
@@ -52,7 +54,9 @@ from mmaformal.proof.sticky_sums import (
     prove_rounded,
     wide_enough,
 )
+from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

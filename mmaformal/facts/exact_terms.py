@@ -17,13 +17,31 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda, Fda, Fdrda, Gdfs, Gfda, Gps, Lowered, Oddsum, Sfma
 from mmaformal.cases.codes import is_finite, is_infinite, is_nan, magnitude_field, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AddsC, Judged
 from mmaformal.cases.one_step import one_step, scales_of_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import efda, fda, fdrda, gdfs, gfda, gfdrda, gps, ieee, lowered, oddsum, sfma
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import smt as gfda
+from mmaformal.encodings.gfdrda import smt as gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as lowered
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.oddsum import smt as oddsum
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     Operand,
@@ -42,6 +60,8 @@ from mmaformal.formats import Format, Specials, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 AnySticky: TypeAlias = (
     sfma.Step | efda.FixedStep | efda.SortedStep

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.proof.composition import FIXED_POINT, Composing, Placed, total_of
 from mmaformal.proof.definitions import is_rounded, last_index, read
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

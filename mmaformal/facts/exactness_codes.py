@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.inputs import Codes
 from mmaformal.formats import Format
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 class Rounding(NamedTuple):

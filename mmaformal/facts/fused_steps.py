@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Gdfs, Gfda
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import fda, gdfs, gfda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, exponent_range
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
 from mmaformal.proof.sticky_sums import magnitude_of
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import Zeros, has_minus_zero, is_zero_product, symmetry_classes, zero_of_sign
 from mmaformal.cases.codes import sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
@@ -31,6 +30,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.asking import Asker, constants_of
+from mmaformal.spec import DotAdd
 
 #: The parts of the time given after which the order law, and a law of one product, are done without if not proved.
 _ORDER, _PRODUCT = 0.12, 0.08

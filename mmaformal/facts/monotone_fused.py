@@ -16,17 +16,23 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs, Gfda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import fda, gdfs, gfda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest, prove_total
 from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
 from mmaformal.proof.composition import Composing, between, wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import Rounding
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
 
 

@@ -14,12 +14,14 @@ from typing import Protocol, TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, DpaE9s12, Ffma
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
-from mmaformal.encodings.smt import dpa_e9s12, pfma
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
     StickySum,
@@ -30,6 +32,7 @@ from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_
 from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
 from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings import smt
@@ -30,6 +29,7 @@ from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers, numbers_of
 from mmaformal.theory.monotone_steps import any_special, flags
 from mmaformal.theory.rounded_exactly import ExactSum, RoundsExactly, Span, grid_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.smt import blocks as smt_blocks
 from mmaformal.proof.encoding_links import (
@@ -13,6 +12,7 @@ from mmaformal.proof.encoding_links import (
     decode,
 )
 from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.spec import DotAdd
 
 _Operand = TypeVar("_Operand", covariant=True)
 

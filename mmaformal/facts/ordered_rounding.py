@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Ascent, Theory, instance
+from mmaformal.rounding import Conversion
 
 
 def not_above(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:

@@ -6,13 +6,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.relations import CaseT, Image
 from mmaformal.encodings import smt
 from mmaformal.facts.related import argue
 from mmaformal.proof.related_runs import Pairing, Runs, Same, same
+from mmaformal.spec import DotAdd
 
 Order = tuple[int, ...]  #: the k-th product of the second run is this one of the first's
 

@@ -22,16 +22,23 @@ from dataclasses import replace
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd, DpaE9s12, Fda, Fdrda, Gdfs, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.smt import dpa_e9s12, fdrda, gfdrda
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import demand
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 STEPS = Rule(
     "steps of a product",

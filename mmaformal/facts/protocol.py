@@ -17,7 +17,6 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError
 from mmaformal.theory import monotone
 
 if TYPE_CHECKING:
-    from mmaformal.algorithms import DotAdd
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
     from mmaformal.cases.interfaces import Adds, AnyStep
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from mmaformal.proof.scaling import Two
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
+    from mmaformal.spec import DotAdd
     from mmaformal.theory.rounded_exactly import RoundsExactly
 
 

@@ -7,13 +7,13 @@ from typing import TypeVar
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.interfaces import RoundsOnce
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 RoundsOnceT = TypeVar("RoundsOnceT", bound=RoundsOnce)
 

@@ -6,15 +6,16 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
-from mmaformal.algorithms import DotAdd, Fda, Gdfs
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, pairs_losing, product_codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.one_step import as_one_step, one_step
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import fda as executable_fda
-from mmaformal.encodings.executable import gdfs as executable_gdfs
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import executable as executable_fda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.facts.alignment import (
     NOTHING,
     Case,
@@ -25,6 +26,7 @@ from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
 from mmaformal.proof.fused import Loss
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 # ---- fda and gdfs: an input that reaches the bound -------------------------------------------------------------------

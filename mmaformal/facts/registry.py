@@ -1,22 +1,20 @@
-"""Finds the facts of an algorithm: the folder of `mmaformal/facts/` that has its name."""
+"""Finds the facts of an algorithm: `proofs` in its folder."""
 
 from __future__ import annotations
 
-import pkgutil
 from functools import lru_cache
-from importlib import import_module
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.interfaces import AnyStep
+from mmaformal.encodings import part, with_part
 from mmaformal.facts.protocol import Facts
+from mmaformal.spec import DotAdd
 
 
 @lru_cache(maxsize=1)
 def found() -> dict[str, Facts[AnyStep]]:
-    """The facts of every algorithm that has some, by name: each folder here has them as `FACTS`."""
-    package = import_module("mmaformal.facts")
-    folders = [each.name for each in pkgutil.iter_modules(package.__path__) if each.ispkg]
-    return {name: import_module(f"{package.__name__}.{name}").FACTS for name in folders}
+    """The facts of every algorithm that has some, by name: each has them as `FACTS`."""
+    proofs = {name: part(name, "proofs") for name in with_part("proofs")}
+    return {name: module.FACTS for name, module in proofs.items() if module is not None}
 
 
 def facts_of(spec: DotAdd) -> Facts[AnyStep]:

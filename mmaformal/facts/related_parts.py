@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import z3
 
 from mmaformal.cases.interfaces import AnyStep, Decodes, Multiplies
-from mmaformal.encodings.smt import fda, gdfs, gfda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import (
     StickySum,
     Term,

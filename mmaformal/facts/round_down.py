@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import Fdrda, Gfdrda
-from mmaformal.encodings.smt import fdrda, gfdrda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.fused import prove_sum
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.facts.registry import facts_of
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.scaling import Two
+from mmaformal.spec import DotAdd
 
 
 def chain(

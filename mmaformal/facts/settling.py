@@ -16,7 +16,7 @@ from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink
 from mmaformal.cases.smallest import Search
-from mmaformal.encodings.smt import lowered
+from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.laws import Laws, OneProduct, distinct, product_terms
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, direct, prove

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import z3
 
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import StickySum, Term, resize, signed_sum
 from mmaformal.proof.lemmas import Link
 

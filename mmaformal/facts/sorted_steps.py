@@ -1,7 +1,7 @@
 """Proof that a step of efda of three sorted terms is its exact sum rounded once.
 
 Two of the terms t1, t2, t3, sorted by exponent, are added to P, and P to the third; the number T·u that is rounded has
-been jammed up to three times, each time into its last place (`encodings/smt/efda.py`).  Say that an integer A *stands
+been jammed up to three times, each time into its last place (`encodings/efda/smt.py`).  Say that an integer A *stands
 for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.  Then
 
 1. *terms*:    normalised terms are the products and c, with their leading bits, and sorting only permutes them;
@@ -20,8 +20,8 @@ from itertools import permutations
 
 import z3
 
-from mmaformal.algorithms import DotAdd, Efda
-from mmaformal.encodings.smt import efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import Term, exponent_range, product_range
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
@@ -37,6 +37,7 @@ from mmaformal.proof.sticky_sums import (
     prove_rounded,
     wide_enough,
 )
+from mmaformal.spec import DotAdd
 
 
 class Sorted:

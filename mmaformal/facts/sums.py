@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.algorithms import DotAdd, aligned, widest
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds, Decodes
 from mmaformal.display import ShortRepr
@@ -16,9 +15,11 @@ from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.accumulator import within
 from mmaformal.formats import Format, Specials
+from mmaformal.limits import aligned, widest
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,6 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.evaluate import evaluate_all
 from mmaformal.cases.inputs import Inputs, Rows
 from mmaformal.display import ShortRepr
@@ -31,6 +30,7 @@ from mmaformal.proof.kernel import Lemma, Theorem, cache_of, prove
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 
 #: Seconds for a node whose neighbours are cut, then for one whose neighbours' neighbours are, …; in the first round.
 _PATIENCE = (1.0, 3.0, 10.0)

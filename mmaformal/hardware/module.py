@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.display import ShortRepr, counted, short_text
 from mmaformal.encodings import smt
 from mmaformal.proof.failure import named
+from mmaformal.spec import DotAdd
 
 #: What stands before the name of a step's interface, in a name such as `smt.steps[0].e_max`.
 _STEP = re.compile(r"^steps\[(\d+)\]\.")

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Rows
 from mmaformal.formats import Format
 from mmaformal.hardware.module import HardwareError, ports_of
+from mmaformal.spec import DotAdd
 
 _BENCH = """`timescale 1ns/1ns
 module mmaformal_bench;

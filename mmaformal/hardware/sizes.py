@@ -14,13 +14,13 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import datapaths
 from mmaformal.display import ShortRepr
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.verilog import systemverilog
 from mmaformal.hardware.yosys import size_of
 from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
 
 #: Organisations that are compared; of the first two one unit is measured, of which a group is a chain.
 KINDS = ("mul_add", "fma", "fda", "sda")

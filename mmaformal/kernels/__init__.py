@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.kernels.kernel import Kernel
+from mmaformal.spec import DotAdd
 
 __all__ = ["Kernel", "kernel_for"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import AccE9s12, Conversion, DotAdd
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.acc_e9s12.executable import shift_down
+from mmaformal.encodings.dpa_e9s12.executable import BELOW, BIAS, E9S12, FRACTION, multiply, place
 from mmaformal.encodings.executable import limbs
-from mmaformal.encodings.executable.acc_e9s12 import shift_down
 from mmaformal.encodings.executable.blocks import (
     Lane,
     Operand,
@@ -23,13 +24,14 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     where,
 )
-from mmaformal.encodings.executable.dpa_e9s12 import BELOW, BIAS, E9S12, FRACTION, multiply, place
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.dpa_e9s12 import half, product
 from mmaformal.kernels.kernel import OnlyRows, Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 _C_BITS, _C_BIAS = fp32.fraction_bits, fp32.bias
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings import executable
 from mmaformal.kernels.ieee import check_processor, has_fma
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.spec import DotAdd
 
 
 class AgainKernel(Kernel):

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import short_repr
 from mmaformal.encodings import executable
 from mmaformal.encodings.executable.blocks import convert_exactly
 from mmaformal.formats import Format
+from mmaformal.spec import DotAdd
 
 #: Formats of codes of so many bits are converted by a table.
 _TABLE_BITS = 16

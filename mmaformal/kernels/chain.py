@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numba.extending import overload
 
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.compiled import Known, Numba, driver, inlined, vectorised
 from mmaformal.kernels.given import CONVERSION, OWN, conversion, formats, numbers, scale_block, scale_format
 from mmaformal.kernels.kernel import Plane
+from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.spec import DotAdd
 
 F = TypeVar("F", bound=Callable[..., Any])
 

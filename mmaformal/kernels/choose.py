@@ -6,11 +6,11 @@ import pkgutil
 from functools import lru_cache
 from importlib import import_module
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.kernels import notice
 from mmaformal.kernels.kernel import Kernel
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.reordered import ReorderedKernel
+from mmaformal.spec import DotAdd
 
 notice.install()
 

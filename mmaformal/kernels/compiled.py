@@ -45,24 +45,21 @@ from numba.extending import (
     unbox,
 )
 
-from mmaformal.algorithms import Conversion, Parameters, Rounding
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable import (
-    acc_e9s12,
-    blocks,
-    dpa_e9s12,
-    efda,
-    fdrda,
-    gps,
-    limbs,
-    oddsum,
-    pfma,
-    stages,
-)
+from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
+from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
+from mmaformal.encodings.efda import executable as efda
+from mmaformal.encodings.executable import blocks, limbs, stages
 from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.fdrda import executable as fdrda
+from mmaformal.encodings.gps import executable as gps
+from mmaformal.encodings.oddsum import executable as oddsum
+from mmaformal.encodings.pfma import executable as pfma
 from mmaformal.formats import Format
 from mmaformal.identity import identity
 from mmaformal.kernels.background import in_background
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import Parameters
 
 Numba: TypeAlias = Any  #: what numba, which has no types of its own, gives and takes while it compiles
 F = TypeVar("F", bound=Callable[..., object])

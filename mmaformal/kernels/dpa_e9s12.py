@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12.executable import BELOW, BIAS, E9S12, FRACTION, multiply, place
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -23,11 +24,12 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.encodings.executable.dpa_e9s12 import BELOW, BIAS, E9S12, FRACTION, multiply, place
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.kernel import OnlyRows, Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @inlined

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Emulated, Part
+from mmaformal.encodings.emulated import Emulated, Part
+from mmaformal.encodings.emulated.executable import words_of
 from mmaformal.encodings.executable.blocks import canonical_nan
-from mmaformal.encodings.executable.emulated import words_of
 from mmaformal.formats import Format, fp32
 from mmaformal.kernels import rows as units
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.spec import DotAdd
 
 #: Codes whose words are made at a time: their lanes stay in the cache.
 _CHUNK = 1 << 13

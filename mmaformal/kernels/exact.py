@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda.executable import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Flag,
@@ -25,13 +26,14 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.encodings.executable.efda import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from mmaformal.algorithms import Conversion, DotAdd, Fdrda, Gfdrda, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -28,7 +27,9 @@ from mmaformal.encodings.executable.blocks import (
     shift_right,
     where,
 )
-from mmaformal.encodings.executable.fdrda import add_c, number, overflow, round_total
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
+from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -55,6 +56,8 @@ from mmaformal.kernels.kernel import WIDTH, Codes, Plane, Planes
 from mmaformal.kernels.products import aligned_sum as sum_of_terms
 from mmaformal.kernels.products import largest, multiply_all, settle_zeros
 from mmaformal.kernels.widths import Widths, widths
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 _UNCUT, _FAR = 1 << 20, 1 << 40  #: more fractional bits than any sum has; farther than any two exponents
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.executable.pfma import fma as staged_fma
-from mmaformal.encodings.executable.pfma import tiny_before
+from mmaformal.encodings.pfma.executable import fma as staged_fma
+from mmaformal.encodings.pfma.executable import tiny_before
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -16,6 +15,8 @@ from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.ieee import flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.kernels.pairs import is_least
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Fda, Gfda, Lowered, Rounding
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -31,6 +30,9 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Scales
@@ -64,6 +66,8 @@ from mmaformal.kernels.products import (
     sum_with_c,
 )
 from mmaformal.kernels.widths import Widths, widths
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values

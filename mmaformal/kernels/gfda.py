@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import Conversion, DotAdd, Gfda
 from mmaformal.encodings.executable.blocks import Lane, Special
+from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.fused import fda_numbers
@@ -16,6 +16,8 @@ from mmaformal.kernels.products import (
     settle_zeros,
     sum_with_c,
 )
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @step_of("gfda")

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.formats import Format, Layout
 from mmaformal.kernels.compiled import ROUNDINGS, inlined
 from mmaformal.kernels.kernel import Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 _FORMAT = 10  #: numbers that a format takes
 #: where the numbers of each begin

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Gdfs
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -32,6 +31,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -39,6 +39,8 @@ from mmaformal.kernels.compiled import driver, inlined, part, vectorised
 from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.products import rounded_code, sum_with_c
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -16,15 +16,18 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.algorithms import Conversion, DotAdd, Gps, NanRule, Rounding, Sfma
 from mmaformal.encodings.executable.blocks import Lane, decode, ieee_add, quiet_nan, where
-from mmaformal.encodings.executable.gps import NAN, RHO, flush_input, flush_result, product
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, fp32, fp64
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.rounding import Conversion, NanRule, Rounding
+from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
 

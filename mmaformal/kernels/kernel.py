@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import clipped
 from mmaformal.kernels.batch import Batch, on_lanes
+from mmaformal.spec import DotAdd
 
 Codes = NDArray[Any]  #: bit patterns
 Plane = NDArray[Any]  #: of a type that the kernel chooses

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, Lowered
 from mmaformal.encodings.executable.blocks import Lane, Special, canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -16,6 +16,8 @@ from mmaformal.kernels.fused import FdaKernel, fda_numbers, summed
 from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
 from mmaformal.kernels.products import multiply_all
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

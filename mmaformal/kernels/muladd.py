@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, Muladd
 from mmaformal.encodings.executable.blocks import (
     Lane,
     classify_product,
@@ -15,6 +14,7 @@ from mmaformal.encodings.executable.blocks import (
     resolve_special,
 )
 from mmaformal.encodings.executable.stages import code_of_product
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.formats import fp32
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -23,6 +23,8 @@ from mmaformal.kernels.given import conversion
 from mmaformal.kernels.ieee import BLOCK, check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
 from mmaformal.kernels.wfma import widened
+from mmaformal.rounding import IEEE_FP32, Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver

@@ -10,16 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Oddsum, Rounding
 from mmaformal.encodings.executable.blocks import Lane, ieee_add
-from mmaformal.encodings.executable.oddsum import NAN, product
-from mmaformal.encodings.executable.pfma import without_subnormal
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.oddsum.executable import NAN, product
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, float_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 
 @inlined

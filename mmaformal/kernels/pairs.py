@@ -10,16 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Conversion, DotAdd, Pfma
 from mmaformal.encodings.executable.blocks import Lane
-from mmaformal.encodings.executable.pfma import add_codes, tiny_before
-from mmaformal.encodings.executable.pfma import fma as staged_fma
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma.executable import add_codes, tiny_before
+from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.kernels.batch import batch
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.spec import DotAdd
 
 ROWS = 8192  #: dot product-adds at a time
 

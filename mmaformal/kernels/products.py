@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.encodings.executable.blocks import (
     Flag,
     Lane,
@@ -33,6 +32,8 @@ from mmaformal.formats import Format
 from mmaformal.kernels.chain import Scales
 from mmaformal.kernels.compiled import inlined, part
 from mmaformal.kernels.kernel import Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @inlined

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
+from mmaformal.spec import DotAdd
 
 
 class ReorderedKernel(Kernel):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
+from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
     from mmaformal.kernels.batch import Batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.algorithms import Conversion, DotAdd, NanRule, Sfma
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
@@ -27,10 +26,13 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import inlined
 from mmaformal.kernels.kernel import Plane
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
 
 
 @inlined

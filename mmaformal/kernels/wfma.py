@@ -7,13 +7,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Rounding, Sfma, Wfma
 from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.kernels import staged
 from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
+from mmaformal.rounding import Rounding
+from mmaformal.spec import DotAdd
 
 
 class WfmaKernel(SfmaKernel):

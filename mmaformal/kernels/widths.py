@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
+from mmaformal.spec import DotAdd
 
 _INT32 = (1 << 31) - 1
 #: name, bits of the significand, least and greatest exponent of a normal number

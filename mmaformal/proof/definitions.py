@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format
 from mmaformal.proof.kernel import demand
+from mmaformal.rounding import Conversion, Rounding
 
 # ---- in rationals ------------------------------------------------------------------------------------------------
 

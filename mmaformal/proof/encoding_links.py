@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.cases.encodings import StepT, Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.executable import blocks as executable_blocks
@@ -23,6 +22,7 @@ from mmaformal.encodings.smt import ieee
 from mmaformal.formats import Format
 from mmaformal.lanes import BITS, Lane, fit
 from mmaformal.proof.lemmas import Argument, Idle, Link, at_most, condition, number
+from mmaformal.rounding import Conversion
 
 
 class CodeLinks(NamedTuple):

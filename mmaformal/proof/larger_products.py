@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import exponent_field, fraction_field, is_infinite, is_nan, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep
@@ -19,6 +18,7 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.formats import Format
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)

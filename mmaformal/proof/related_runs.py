@@ -16,10 +16,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_nan, magnitude_field
 from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Judged, Multiplies
-from mmaformal.encodings.smt import gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
@@ -33,6 +32,7 @@ from mmaformal.lanes import Tracer
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import ArgumentError, Link, demand
 from mmaformal.proof.lemmas import Argument, at_most, is_maximum
+from mmaformal.spec import DotAdd
 
 
 def same(left: z3.ExprRef, right: z3.ExprRef) -> Link:

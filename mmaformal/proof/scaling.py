@@ -14,13 +14,13 @@ from typing import Generic, Protocol, TypeVar
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, select
 from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Multiplies, OneProduct, Rounds
 from mmaformal.encodings.smt.blocks import Operand, Term, any_of
 from mmaformal.formats import Format
 from mmaformal.proof.lemmas import Link, at_most
 from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
 
 
 def _at_least(x: Code, bound: int) -> Fact:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.encodings.smt.blocks import ExponentRange, Special, StickySum, Term
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
+from mmaformal.rounding import Conversion
 
 
 def wide_enough(exponents: ExponentRange, frame: int, rho: Conversion) -> int:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import HtmlText, ShortRepr, short_text
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.formats import Format
@@ -19,6 +18,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows as kernels
 from mmaformal.recordings.archive import RecordingError
 from mmaformal.recordings.read import Block, Progress, Recording, read, require_fit
+from mmaformal.spec import DotAdd
 
 #: Of formats of so many bits the parts of every code are kept.
 _TABLE_BITS = 16

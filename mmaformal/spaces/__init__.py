@@ -19,8 +19,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import DotAdd, Parameters
 from mmaformal.spaces.common import Types, orders
+from mmaformal.spec import DotAdd, Parameters
 
 #: Datapaths that no unit is known to be: looked for where they are named, and not by default.
 DESIGNS = ("gfda", "muladd", "sticky")

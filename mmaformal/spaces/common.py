@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from mmaformal.algorithms import CONVERSIONS, Conversion, DotAdd, Parameters, Rounding
 from mmaformal.formats import Format
+from mmaformal.rounding import CONVERSIONS, Conversion, Rounding
+from mmaformal.spec import DotAdd, Parameters
 
 P = TypeVar("P", bound=Parameters)
 Given = ParamSpec("Given")

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mmaformal.algorithms import Fda, Gfda, Lowered, Rounding
-from mmaformal.spaces import fda, gfda, lowered
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import space as fda
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import space as gfda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import space as lowered
+from mmaformal.rounding import Rounding
 from mmaformal.spaces.common import Types, valid
 
 ORDERED = True

@@ -6,8 +6,8 @@ import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.encodings.executable.blocks import AnyStep, Trace
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text
 
 Teller = Callable[[DotAdd, Trace[AnyStep], int], Steps]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from mmaformal.algorithms import AccE9s12, DotAdd
-from mmaformal.encodings.executable import acc_e9s12, dpa_e9s12, limbs
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.acc_e9s12 import executable as acc_e9s12
+from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.dpa_e9s12 import HALVES
 from mmaformal.tellers.rows import (
     Row,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, DpaE9s12
-from mmaformal.encodings.executable import dpa_e9s12, limbs
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import executable as dpa_e9s12
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

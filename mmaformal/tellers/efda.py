@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Efda
-from mmaformal.encodings.executable import efda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import executable as efda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaformal.algorithms import DotAdd, Emulated
-from mmaformal.encodings.executable import emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import executable as emulated
 from mmaformal.encodings.executable.blocks import Trace
 from mmaformal.formats import Format, fp32
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import Row, Steps, ToldStep, code_of, code_text, sum_text
 
 

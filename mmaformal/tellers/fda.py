@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmaformal.algorithms import DotAdd, Fda
-from mmaformal.encodings.executable import fda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import executable as fda
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

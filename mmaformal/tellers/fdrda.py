@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd, Fdrda
-from mmaformal.encodings.executable import fdrda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as fdrda
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

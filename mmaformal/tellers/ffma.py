@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import ffma
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.ffma import executable as ffma
 from mmaformal.formats import fp32
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Gdfs
-from mmaformal.encodings.executable import gdfs
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gdfs import executable as gdfs
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

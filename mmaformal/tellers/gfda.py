@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Gfda
-from mmaformal.encodings.executable import gfda
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import executable as gfda
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Gps
-from mmaformal.encodings.executable import gps
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps import executable as gps
 from mmaformal.formats import fp32
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Lowered
-from mmaformal.encodings.executable import fda
 from mmaformal.encodings.executable.blocks import Addition, Trace
+from mmaformal.encodings.fda import executable as fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.fda import step_rows
 from mmaformal.tellers.rows import (
     Row,

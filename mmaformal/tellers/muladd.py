@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Muladd
-from mmaformal.encodings.executable import muladd
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import executable as muladd
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

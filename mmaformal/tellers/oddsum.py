@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import gps
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.encodings.executable.pfma import without_subnormal
+from mmaformal.encodings.gps import executable as gps
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.formats import fp32
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

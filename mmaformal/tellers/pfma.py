@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd, Pfma
-from mmaformal.encodings.executable import pfma
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.encodings.executable.pfma import without_subnormal
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma import executable as pfma
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.formats import fp32
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

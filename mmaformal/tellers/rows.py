@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import AnyStep, Operand, Special, Term, Trace
 from mmaformal.formats import Format, fp32, hex_float
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.executable import sfma
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.sfma import executable as sfma
+from mmaformal.spec import DotAdd
 from mmaformal.tellers.rows import (
     Row,
     Steps,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mmaformal.algorithms import DotAdd, Sfma, Wfma
-from mmaformal.encodings.executable import wfma
 from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma import executable as wfma
+from mmaformal.spec import DotAdd
 from mmaformal.tellers import sfma
 from mmaformal.tellers.rows import Steps
 

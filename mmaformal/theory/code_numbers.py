@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.proof.composition import wide
 from mmaformal.proof.larger_products import Number, number, product
 from mmaformal.proof.sticky_sums import is_sharp
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.spec import DotAdd
 
 
 def numbers_of(spec: DotAdd, x: Inputs) -> list[Number]:

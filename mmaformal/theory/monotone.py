@@ -13,7 +13,6 @@ from typing import cast
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Rounds
 from mmaformal.cases.one_step import one_step
@@ -24,6 +23,7 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import Number, at_most, larger_product
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import integer_of, numbers_of, total_of, widened
 from mmaformal.theory.monotone_steps import (
     OneStep,

@@ -21,7 +21,6 @@ from typing import Generic, TypeAlias, TypeVar
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
@@ -31,6 +30,7 @@ from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Successor, Theory, instance
+from mmaformal.spec import DotAdd
 
 JudgedT = TypeVar("JudgedT", bound=Judged, covariant=True)
 RoundsT = TypeVar("RoundsT", bound=Rounds, covariant=True)

@@ -16,12 +16,12 @@ from itertools import permutations
 
 import z3
 
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.cases.out_of_order import order
 from mmaformal.proof.definitions import at_least, last_index, midpoints
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import instance
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.rounding import Conversion, Rounding
 
 FAR = 5  #: highest bits that are the sign, of any number that is rounded
 

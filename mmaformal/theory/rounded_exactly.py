@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 import z3
 
-from mmaformal.algorithms import Conversion, DotAdd
 from mmaformal.cases.inputs import Inputs
 from mmaformal.cases.interfaces import Rounds
 from mmaformal.encodings.smt.blocks import Operand
@@ -20,6 +19,8 @@ from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import demand
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 from mmaformal.theory.near_sums import Shown
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_sums import RoundedOnce

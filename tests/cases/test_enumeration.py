@@ -14,30 +14,20 @@ import pytest
 from minimality import Choices, Chosen, chosen_from, claims, every_case, is_nan, least, measures, places
 
 from mmaformal import Different, find_difference
-from mmaformal.algorithms import (
-    IEEE_FP16,
-    IEEE_FP32,
-    RNE_FP32,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Gdfs,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Parameters,
-    Rounding,
-    Sfma,
-)
 from mmaformal.cases.codes import both, either, is_finite, negation
 from mmaformal.cases.codes import is_nan as nan_of
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.run import results
 from mmaformal.cases.shrink import size
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.facts import orders
 from mmaformal.facts.settling import smallest as smallest_of
 from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp32, ue4m3, ue8m0
@@ -50,8 +40,10 @@ from mmaformal.queries import (
     zero_padding,
 )
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP32, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd, Parameters
 
 TINY = Format("e1m1", 3, 1, 1, 0, Specials.NONE, None)  #: 0, 1, 2, 3, and their opposites
 E2M1_IEEE = Format("e2m1i", 4, 2, 1, 1, Specials.IEEE, None)  #: with infinities and NaNs

@@ -13,12 +13,12 @@ import z3
 from minimality import claims, measures
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
-from mmaformal.algorithms import RNE_FP32, Conversion, DotAdd, Fda, Rounding
 from mmaformal.cases.codes import both
 from mmaformal.cases.inputs import Codes, Rows, symbolic_inputs
 from mmaformal.cases.questions import multisets
 from mmaformal.cases.relations import Relation
 from mmaformal.cases.shrink import size
+from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt import blocks, stages
 from mmaformal.facts import laws
 from mmaformal.facts.laws import Laws
@@ -27,9 +27,11 @@ from mmaformal.facts.settling import smallest as smallest_of
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries import order_independence, output_range, sign_symmetry, zero_padding
+from mmaformal.rounding import RNE_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome, Relay
+from mmaformal.spec import DotAdd
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ import z3
 from e9s12_numbers import halves, nearest
 
 from mmaformal import e9s12, matmul
-from mmaformal.algorithms import DotAdd, DpaE9s12
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
-from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.explain import explain_case
 from mmaformal.facts.equality import argue
 from mmaformal.formats import Format, fp32
@@ -24,6 +23,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.spec import DotAdd
 
 
 def products(spec: DotAdd, codes: Codes) -> list[tuple[int, int]]:

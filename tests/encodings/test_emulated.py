@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from random_cases import cases
 
 from mmaformal import ARCHITECTURES, emulation, find_difference, hopper, matmul, prove
-from mmaformal.algorithms import Emulated, Part
 from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import SmtWing, run
-from mmaformal.encodings.smt import emulated as smt_emulated
+from mmaformal.encodings.emulated import Emulated, Part
+from mmaformal.encodings.emulated import smt as smt_emulated
+from mmaformal.encodings.emulated.proofs import portable
 from mmaformal.encodings.smt import ieee, stages
-from mmaformal.facts.emulated import portable
 from mmaformal.formats import fp16, fp32
 from mmaformal.kernels import emulated as kernels
 from mmaformal.kernels import kernel_for, rows

@@ -16,21 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmaformal import ARCHITECTURES, ada, ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, turing, volta
-from mmaformal.algorithms import (
-    CONVERSIONS,
-    IEEE_FP32,
-    IEEE_FP64,
-    RNE_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Rounding,
-)
 from mmaformal.encodings import executable
-from mmaformal.encodings.executable import blocks, efda, limbs, sfma
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import executable as efda
+from mmaformal.encodings.executable import blocks, limbs
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, e5m2, fp16, fp32, fp64
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import CONVERSIONS, IEEE_FP32, IEEE_FP64, RNE_FP32, Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 #: one instruction of each distinct kind of behaviour
 INSTRUCTIONS = [

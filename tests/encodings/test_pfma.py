@@ -14,17 +14,19 @@ from processors import add, fma, some_code
 from recorded import SHARED
 
 from mmaformal import sapphire_rapids
-from mmaformal.algorithms import DotAdd, Pfma, Tininess
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, both_results, results
-from mmaformal.encodings.executable import ffma
+from mmaformal.encodings.ffma import executable as ffma
+from mmaformal.encodings.pfma import Pfma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.elimination import Recorded, types_of
 from mmaformal.queries.properties import prove
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.recordings import read
+from mmaformal.rounding import Tininess
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.spec import DotAdd
 
 TDP = sapphire_rapids["TDPBF16PS"]
 RECORDING = SHARED / "processors" / "emr_tdpbf16ps.npz"

@@ -11,15 +11,18 @@ from processors import fma, half_fma, odd_pair, some_code
 from recorded import PROCESSORS, SHARED
 
 from mmaformal import armv8_6, sapphire_rapids
-from mmaformal.algorithms import RZ_FP32, Conversion, DotAdd, Ffma, NanRule, Oddsum, Parameters
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import both_results
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import prove
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.recordings import read
+from mmaformal.rounding import RZ_FP32, Conversion, NanRule
 from mmaformal.solver.answers import Fails, Holds
+from mmaformal.spec import DotAdd, Parameters
 
 VDP, HALF = sapphire_rapids["VDPBF16PS"], sapphire_rapids["VFMADD231PH"]
 DOT, MATRIX = armv8_6["BFDOT"], armv8_6["BFMMLA"]

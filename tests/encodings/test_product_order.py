@@ -11,10 +11,10 @@ import pytest
 from slow import slow
 
 from mmaformal import Different, Equal, Fails, Holds, find_difference, hopper, matmul, prove
-from mmaformal.algorithms import DotAdd, Fda
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import results, smt_result
 from mmaformal.encodings import executable
+from mmaformal.encodings.fda import Fda
 from mmaformal.explain import explain_case
 from mmaformal.facts import chains
 from mmaformal.facts.both_encodings import proved_for
@@ -22,6 +22,7 @@ from mmaformal.formats import e5m2, fp16, fp32, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.spec import DotAdd
 
 #: products 0, 2, then 1, 3, then 4, 6, …
 ORDER = (0, 2, 1, 3)

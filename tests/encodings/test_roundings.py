@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
-from mmaformal.algorithms import Conversion, DotAdd, Rounding
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import both_results
 from mmaformal.formats import Format, bf16, e5m2, fp16, fp32
 from mmaformal.queries.prove_encodings import prove_encodings
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.solver.answers import Holds
+from mmaformal.spec import DotAdd
 
 
 def rho_of(fmt: Format, rounding: Rounding, bits: int | None = None, signed_zero: bool = False) -> Conversion:

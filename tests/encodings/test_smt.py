@@ -22,7 +22,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, turing, volta
-from mmaformal.algorithms import (
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings import smt
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, ieee
+from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, e5m2fnuz, fp16, fp32, fp64
+from mmaformal.rounding import (
     IEEE_FP16,
     IEEE_FP32,
     IEEE_FP64,
@@ -31,23 +46,11 @@ from mmaformal.algorithms import (
     RZ_E8M13,
     RZ_FP32,
     Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Gdfs,
-    Gfdrda,
-    Gps,
-    Lowered,
     Rounding,
-    Sfma,
 )
-from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, gps, ieee, sfma
-from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, e5m2fnuz, fp16, fp32, fp64
 from mmaformal.solver.asking import smtlib
 from mmaformal.solver.portfolio import Portfolio
+from mmaformal.spec import DotAdd
 
 # ---- the specification in exact rational arithmetic --------------------------------------------------------
 

@@ -14,7 +14,8 @@ from mmaformal import find_difference, hopper
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.encodings import compare
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.encodings.executable import fda, stages
+from mmaformal.encodings.executable import stages
+from mmaformal.encodings.fda import executable as fda
 from mmaformal.facts import both_encodings, chains
 from mmaformal.facts.equality import argue
 from mmaformal.proof.kernel import ArgumentError, Scripts

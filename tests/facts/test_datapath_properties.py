@@ -11,7 +11,6 @@ import pytest
 from settling import settled
 from slow import slow
 
-from mmaformal.algorithms import RNE_FP16, Rounding
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
@@ -19,6 +18,7 @@ from mmaformal.encodings.smt import stages
 from mmaformal.instruction import Instruction
 from mmaformal.queries import exactness
 from mmaformal.queries.properties import PROPERTIES
+from mmaformal.rounding import RNE_FP16, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.witness import WitnessError
 

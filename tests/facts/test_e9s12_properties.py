@@ -13,8 +13,8 @@ from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact
 from mmaformal.cases.run import run
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
-from mmaformal.facts.dpa_e9s12 import lossy
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs import lossy
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError, Theorem, prove
 from mmaformal.queries import power_of_two_scaling, sign_symmetry

@@ -14,26 +14,30 @@ from settling import settled
 from slow import slow
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
-from mmaformal.algorithms import DotAdd, Lowered, Rounding
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import run
 from mmaformal.encodings import executable, smt
-from mmaformal.encodings.smt import fda, fdrda, stages
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs import bounds as round_down
+from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered.proofs import error_bound as lowered_bound
+from mmaformal.encodings.smt import stages
 from mmaformal.facts import alignment, errors, fused_steps, reaching
 from mmaformal.facts.exact_terms import prove_inputs
-from mmaformal.facts.fdrda import bounds as round_down
-from mmaformal.facts.fdrda import reaching as reaching_down
-from mmaformal.facts.lowered import error_bound as lowered_bound
 from mmaformal.formats import bf16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_scaled, scaled
 from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import Inference, NotProvedError, composition
 from mmaformal.queries import error_bound
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.spec import DotAdd
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ import z3
 from slow import slow
 
 from mmaformal import cdna1
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Efda, Rounding
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings.smt import blocks, efda
-from mmaformal.facts.efda.exact_sums import prove_exact_sum
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.efda.proofs.exact_sums import prove_exact_sum
+from mmaformal.encodings.smt import blocks
 from mmaformal.formats import e2m1, e3m2
 from mmaformal.proof.definitions import index_of, rounded_index
 from mmaformal.proof.fixed_point import FixedPoint
@@ -24,9 +25,11 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
 from mmaformal.queries import monotonicity
+from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.ordered_grid import Grid

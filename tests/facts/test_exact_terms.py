@@ -13,7 +13,13 @@ from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackw
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fda, fdrda, gdfs, gps, ieee, sfma, stages
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered, prove_tree
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing

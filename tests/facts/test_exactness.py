@@ -15,25 +15,30 @@ from settling import settled
 from slow import slow
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
-from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, Lowered
 from mmaformal.architectures import datapaths
 from mmaformal.cases.evaluate import evaluate
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, zeros
-from mmaformal.encodings.smt import blocks, fdrda, gfdrda, gps, ieee, pfma, stages
+from mmaformal.encodings.fda.proofs import exactness as fused
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs import exactness as down
+from mmaformal.encodings.gfdrda import smt as gfdrda
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.gps.proofs import exactness as pairs
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.proofs import exact_fma
+from mmaformal.encodings.pfma.proofs import exactness as fmas
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts import additions
 from mmaformal.facts import exactness as common
-from mmaformal.facts.fda import exactness as fused
-from mmaformal.facts.fdrda import exactness as down
-from mmaformal.facts.gps import exactness as pairs
-from mmaformal.facts.pfma import exact_fma
-from mmaformal.facts.pfma import exactness as fmas
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import fp16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import exactness
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay

@@ -10,7 +10,11 @@ import pytest
 import z3
 
 from mmaformal import cdna1, cdna2, cdna3
-from mmaformal.encodings.smt import blocks, efda, fdrda, gfdrda, gps
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.smt import blocks
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove

@@ -13,29 +13,29 @@ from settling import settled
 from slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
-from mmaformal.algorithms import (
-    IEEE_FP16,
-    RNE_FP16,
-    Conversion,
-    DotAdd,
-    Rounding,
-    Sfma,
-)
 from mmaformal.cases import out_of_order
 from mmaformal.cases.falling_products import exponent_of, find_product, narrow_cases, value_of_product
 from mmaformal.cases.out_of_order import not_below, two_runs
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import blocks, efda, fdrda, gdfs, gps, ieee, lowered, pfma, sfma, stages
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fda.proofs import monotonicity as of_fda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.fdrda.proofs import monotonicity as of_fdrda
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.gps.proofs import monotonicity as of_gps
+from mmaformal.encodings.lowered import smt as lowered
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.proofs import monotonicity as of_pfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts import (
     monotone_addition,
     monotone_fused,
 )
-from mmaformal.facts.fda import monotonicity as of_fda
-from mmaformal.facts.fdrda import monotonicity as of_fdrda
-from mmaformal.facts.gdfs import monotonicity as of_gdfs
-from mmaformal.facts.gps import monotonicity as of_gps
-from mmaformal.facts.pfma import monotonicity as of_pfma
 from mmaformal.facts.registry import facts_of
 from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
@@ -44,9 +44,11 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.larger_products import larger_product
 from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
+from mmaformal.rounding import IEEE_FP16, RNE_FP16, Conversion, Rounding
 from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
+from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone, monotone_steps
 from mmaformal.theory.monotone_steps import OneStep
 from mmaformal.theory.rounded_exactly import RoundsExactly

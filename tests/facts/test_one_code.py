@@ -12,25 +12,27 @@ import pytest
 import z3
 
 from mmaformal import apple_amx, cdna1, e9s12, find_difference
-from mmaformal.algorithms import IEEE_FP32, Conversion, DotAdd, NanRule, Rounding, Sfma
 from mmaformal.architectures.datapaths import mul_add
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.encodings.smt import sfma
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma, ShortSum
-from mmaformal.facts.efda.exact_sums import EfdaSum
-from mmaformal.facts.muladd import exact_sums
-from mmaformal.facts.muladd.exact_sums import ProductSum, holds_products, prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
+from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
+from mmaformal.encodings.muladd.proofs import exact_sums
+from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products, prove_fma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
 from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
-from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.facts.wfma.exact_sums import Factor, WideFmaSum
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.wide_numbers import WideNumbers
+from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
 from mmaformal.studies.e9s12.short_fma import OneShortFma
 from mmaformal.theory.code_numbers import CodeNumbers

@@ -18,19 +18,12 @@ from settling import settled
 from slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, volta
-from mmaformal.algorithms import (
-    IEEE_FP16,
-    IEEE_FP32,
-    RNE_FP16,
-    RZ_E8M13,
-    RZ_FP32,
-    Conversion,
-    Rounding,
-)
 from mmaformal.cases.generate import generate
 from mmaformal.cases.run import run
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.encodings.smt import blocks, fda, ieee, sfma, stages
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts import exact_steps
 from mmaformal.facts.additions import prove_addition
 from mmaformal.formats import Format, bf16, e2m1, e4m3, fp16, fp32
@@ -45,6 +38,7 @@ from mmaformal.proof.definitions import (
 )
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import exactness, lossless_width, rounding
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio

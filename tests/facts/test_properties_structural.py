@@ -15,7 +15,6 @@ import pytest
 import z3
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
-from mmaformal.algorithms import RZ_FP32, DotAdd, Fda, Lowered
 from mmaformal.cases.codes import same
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
@@ -23,7 +22,10 @@ from mmaformal.cases.relations import Relation, sample, witness_of
 from mmaformal.cases.shrink import shrink, size
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.cli import main as command
-from mmaformal.encodings.smt import blocks, fda, stages
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.smt import blocks, stages
 from mmaformal.formats import Format, Specials, e2m1, e5m2, fp16, fp32, ue4m3
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
@@ -38,9 +40,11 @@ from mmaformal.queries import (
     zero_padding,
 )
 from mmaformal.queries.properties import PROPERTIES
+from mmaformal.rounding import RZ_FP32
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, case_size
 
 SMALL = volta["HMMA.884.F32.F32"]

@@ -10,12 +10,15 @@ import pytest
 import z3
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
-from mmaformal.encodings.smt import blocks, efda, fdrda, gps, sfma, stages
-from mmaformal.facts.gdfs.scaled import group_that_cancels
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gdfs.proofs.scaled import group_that_cancels
+from mmaformal.encodings.gps import smt as gps
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, stages
 from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
@@ -23,6 +26,7 @@ from mmaformal.queries.power_of_two_scaling import answer, argument, relation
 from mmaformal.solver.answers import Fails
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 
 FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"].spec
 FDRDA_BF16 = cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec

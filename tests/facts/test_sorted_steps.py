@@ -9,7 +9,8 @@ import pytest
 import z3
 
 from mmaformal import cdna1
-from mmaformal.encodings.smt import blocks, efda
+from mmaformal.encodings.efda import smt as efda
+from mmaformal.encodings.smt import blocks
 from mmaformal.facts.exact_steps import prove_step
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove

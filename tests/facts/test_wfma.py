@@ -12,11 +12,12 @@ from settling import settled
 from slow import slow
 
 from mmaformal import apple_amx
-from mmaformal.algorithms import DotAdd
-from mmaformal.encodings.smt import ieee, sfma, wfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.wfma import smt as wfma
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
+from mmaformal.encodings.wfma.proofs.widened import prove_claims
 from mmaformal.facts.exact_steps import prove_step, rounded_once
-from mmaformal.facts.wfma.exact_sums import WideFmaSum
-from mmaformal.facts.wfma.widened import prove_claims
 from mmaformal.formats import Format, bf16
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.rules import Theory
@@ -25,6 +26,7 @@ from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
+from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.rounded_exactly import RoundsExactly
 

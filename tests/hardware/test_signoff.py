@@ -10,14 +10,16 @@ import pytest
 from slow import slow
 
 from mmaformal import ARCHITECTURES, cli, volta
-from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
 from mmaformal.cases.witness import CaseWitness
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import e5m2, fp16
 from mmaformal.hardware.module import HardwareError, model_of
 from mmaformal.hardware.verilog import systemverilog
 from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.signoff import signoff
+from mmaformal.rounding import CONVERSIONS
 from mmaformal.solver.answers import Fails, Holds, Unknown
+from mmaformal.spec import DotAdd
 
 pytestmark = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.hardware import sizes
 from mmaformal.hardware.module import HardwareError
 from mmaformal.hardware.sizes import Row, measure, points, table
+from mmaformal.spec import DotAdd
 
 yosys = pytest.mark.skipif(not shutil.which("yosys"), reason="there is no yosys (Debian: yosys)")
 

@@ -9,8 +9,8 @@ import pytest
 import z3
 
 from mmaformal import volta
-from mmaformal.algorithms import CONVERSIONS, DotAdd, Fda
 from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import e5m2, fp16
 from mmaformal.hardware.module import HardwareError, Module, model_of, with_codes
 from mmaformal.hardware.read_btor2 import read_btor2
@@ -18,6 +18,8 @@ from mmaformal.hardware.undefined import choose, names_of_bits, not_used
 from mmaformal.hardware.yosys import design
 from mmaformal.queries.classes import as_instruction
 from mmaformal.queries.signoff import check_names, check_ports
+from mmaformal.rounding import CONVERSIONS
+from mmaformal.spec import DotAdd
 
 needs_yosys = pytest.mark.skipif(shutil.which("yosys") is None, reason="no yosys on the PATH (Debian: yosys)")
 

@@ -28,7 +28,6 @@ from mmaformal import (
     sapphire_rapids,
     volta,
 )
-from mmaformal.algorithms import Conversion, Rounding, most_places
 from mmaformal.formats import Format, Specials, bf16, fp32, fp64
 from mmaformal.kernels import kernel_for
 from mmaformal.kernels.again import AgainKernel
@@ -36,6 +35,8 @@ from mmaformal.kernels.fused import FdaKernel
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.widths import widths
+from mmaformal.limits import most_places
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.witness import results_differ
 
 #: one instruction for each way a kernel goes: algorithm, types of the planes, output

@@ -17,12 +17,13 @@ from recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
 from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids
-from mmaformal.algorithms import DotAdd, Rounding
 from mmaformal.encodings import executable
 from mmaformal.formats import Specials, bf16, fp32
 from mmaformal.kernels import choose, rows
 from mmaformal.kernels import given as given_numbers
 from mmaformal.kernels.fused import run_fda_rows
+from mmaformal.rounding import Rounding
+from mmaformal.spec import DotAdd
 
 #: block scales
 SCALED = rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mmaformal.apple import FIELDS, MOVES, OPS, AmxState, Operand, Transfer, Word, disassemble, execute, move
 from mmaformal.apple.terms import execute_terms
-from mmaformal.encodings.executable import amx
+from mmaformal.encodings.amx import executable as amx
 
 RECORDED = (
     Path(__file__).resolve().parents[3] / "shared" / "recordings" / "processors" / "apple_amx_emulated.npz"

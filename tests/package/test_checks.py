@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
-from mmaformal.algorithms import CONVERSIONS, RNE_FP16, Conversion, DotAdd, Fda, Rounding
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e4m3, fp16, fp32, fp64, tf32
+from mmaformal.rounding import CONVERSIONS, RNE_FP16, Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 H = hopper["HMMA.16816.F32"]
 GFDRDA = cdna3["f32_16x16x32_fp8_fp8"]

@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 from emulated_gpu import ASM, RUNTIME, Position, emulated_asm, emulated_unit, is_read, printed_layouts, shapes
 
-from mmaformal.algorithms import IEEE_FP64, RNE_FP16, RZ_FP32, DotAdd, Fda
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.base import canonical_name
 from mmaformal.cuda import MMAS, CudaUnavailableError, Mma, cuda_source, kernel_source, mma_of
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, e2m1, e4m3, fp16, fp32, fp64, ue8m0
 from mmaformal.instruction import Instruction
+from mmaformal.rounding import IEEE_FP64, RNE_FP16, RZ_FP32
+from mmaformal.spec import DotAdd
 
 HMMA = [i for arch in ARCHITECTURES.values() for i in arch if i.name.startswith("HMMA.")]
 RHO = {fp16: RNE_FP16, fp32: RZ_FP32, fp64: IEEE_FP64}

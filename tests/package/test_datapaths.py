@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from slow import slow
 
 from mmaformal import ARCHITECTURES, Equal, find_difference, matmul
-from mmaformal.algorithms import most_places
 from mmaformal.architectures import UnknownInstructionError, datapaths
 from mmaformal.encodings import executable
-from mmaformal.encodings.smt import muladd as smt_muladd
+from mmaformal.encodings.muladd import smt as smt_muladd
 from mmaformal.encodings.smt import stages
 from mmaformal.formats import FORMATS, Format, fp16, fp32
 from mmaformal.instruction import Instruction
+from mmaformal.limits import most_places
 from mmaformal.listing import in_words
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.answers import Fails, Holds

@@ -49,7 +49,6 @@ from mmaformal import (
     sapphire_rapids,
     volta,
 )
-from mmaformal.algorithms import CONVERSIONS, AccE9s12, Rounding
 from mmaformal.analysis.recommend import recommend_scaling
 from mmaformal.apple import AmxState, Operand, Word
 from mmaformal.apple.witness import AmxWitness
@@ -66,6 +65,7 @@ from mmaformal.display import (
     minimality_lines,
     short_repr,
 )
+from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.formats import FORMATS
 from mmaformal.identity import identity
 from mmaformal.kernels import kernel_for
@@ -85,6 +85,7 @@ from mmaformal.recordings.check import CheckReport, Failure, Mismatch, NotModell
 from mmaformal.recordings.products import RecordedProduct
 from mmaformal.recordings.read import Block, Recording
 from mmaformal.recordings.report import Checks
+from mmaformal.rounding import CONVERSIONS, Rounding
 from mmaformal.solver.answers import Obligation
 from mmaformal.solver.evidence import EvidenceStore, Record
 from mmaformal.solver.portfolio import Outcome

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmaformal.algorithms import IEEE_FP16, IEEE_FP32, IEEE_FP64, RNE_FP16, RZ_FP32, Conversion
 from mmaformal.encodings.executable import blocks
 from mmaformal.formats import (
     FORMATS,
@@ -35,6 +34,7 @@ from mmaformal.formats import (
     ue8m0,
 )
 from mmaformal.packing import from_containers, pack_nibbles, to_containers, unpack_nibbles
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, RNE_FP16, RZ_FP32, Conversion
 
 SMALL = [fmt for fmt in FORMATS.values() if fmt.storage_bits <= 16]
 

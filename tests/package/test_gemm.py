@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell, turing, volta
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format, Specials
+from mmaformal.rounding import Conversion, Rounding
 
 H = hopper["HMMA.16816.F32"]
 HALF = hopper["HMMA.16816.F16"]

@@ -27,29 +27,21 @@ from mmaformal import (
     turing,
     volta,
 )
-from mmaformal.algorithms import (
-    IEEE_FP32,
-    RNE_FP16,
-    RNE_FP32,
-    RZ_E8M13,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Gdfs,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Rounding,
-    Sfma,
-)
 from mmaformal.architectures import UnknownRevisionError
 from mmaformal.encodings import smt
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, Format, Specials, bf16, e2m1, e4m3, fp16, fp32, fp64, ue4m3, ue8m0
 from mmaformal.instruction import Instruction
 from mmaformal.listing import in_words
+from mmaformal.rounding import IEEE_FP32, RNE_FP16, RNE_FP32, RZ_E8M13, RZ_FP32, Conversion, Rounding
+from mmaformal.spec import DotAdd
 
 F16 = ampere["HMMA.16816.F32"]
 SF = rtx_blackwell["QMMA.SF.16832.F32.E4M3.E2M3.E8"]

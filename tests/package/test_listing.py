@@ -28,7 +28,6 @@ from mmaformal import (
     volta,
 )
 from mmaformal.accumulator import SumWidth, in_words, sum_width
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures.papers import PAPERS
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
@@ -38,6 +37,7 @@ from mmaformal.listing import in_words as told
 from mmaformal.listing import instruction_tables, matching
 from mmaformal.queries import accumulator_width
 from mmaformal.queries.lossless_width import width_of
+from mmaformal.spec import DotAdd
 
 EVERY = [i for architecture in ARCHITECTURES.values() for i in architecture]
 

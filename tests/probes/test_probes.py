@@ -22,7 +22,7 @@ from probe_table import BOUNDED, NOT_TOLD, READ, WRONG, compare, page
 from probe_table import tree_of as tree_of_model
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cli, probe, sapphire_rapids
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Gfdrda
+from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import FORMATS
 from mmaformal.probes import Tree
 from mmaformal.probes.box import Box, code_of, factors_of, power
@@ -31,8 +31,10 @@ from mmaformal.probes.modes import MODES, POINTS, agreeing
 from mmaformal.probes.tree import Node
 from mmaformal.recorder import RecorderError, program_of
 from mmaformal.recorder.rows import Layout
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 UNSEEN_PRODUCT = {"a product that is subnormal in d": NOT_TOLD}
 #: One of each algorithm and kind of types, and what is not read back of it; all the rest is.

@@ -11,7 +11,8 @@ import pytest
 import z3
 
 from mmaformal import Fails, Unknown, cdna2, hopper, prove
-from mmaformal.encodings.smt import sfma, stages
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import stages
 from mmaformal.proof.failure import Failure, examine, named
 from mmaformal.queries.prove_encodings import prove_encodings
 from mmaformal.solver.asking import Asker

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal.algorithms import IEEE_FP32
 from mmaformal.cases.encodings import Lanes, Traces, sample
 from mmaformal.cases.inputs import Inputs
 from mmaformal.encodings import smt
@@ -24,6 +23,7 @@ from mmaformal.proof.encoding_links import same_code
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
 from mmaformal.proof.simulation import simulate
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 

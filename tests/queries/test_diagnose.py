@@ -16,32 +16,26 @@ from recorded import SHARED, save
 from slow import slow
 
 from mmaformal import ARCHITECTURES, cli
-from mmaformal.algorithms import (
-    IEEE_FP32,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Ffma,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Pfma,
-    Rounding,
-    Sfma,
-    Tininess,
-)
 from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import FORMATS, fp16
 from mmaformal.queries.classes import Explanation
 from mmaformal.queries.diagnose import Diagnosis, diagnose
+from mmaformal.rounding import IEEE_FP32, RZ_FP32, Conversion, Rounding, Tininess
 from mmaformal.solver.answers import Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types, orders
+from mmaformal.spec import DotAdd
 
 module = importlib.import_module("mmaformal.queries.classes")
 

@@ -29,8 +29,8 @@ from mmaformal import (
     sapphire_rapids,
 )
 from mmaformal.architectures.datapaths import mul_add
-from mmaformal.encodings.smt import pfma as smt_pfma
-from mmaformal.facts.pfma import last_addition
+from mmaformal.encodings.pfma import smt as smt_pfma
+from mmaformal.encodings.pfma.proofs import last_addition
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay

@@ -36,36 +36,28 @@ from mmaformal import (
     rtx_blackwell,
     volta,
 )
-from mmaformal.algorithms import (
-    IEEE_FP16,
-    IEEE_FP32,
-    RNE_FP16,
-    RNE_FP32,
-    RZ_E8M13,
-    RZ_FP32,
-    DotAdd,
-    Efda,
-    Fda,
-    Fdrda,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Parameters,
-)
 from mmaformal.cases import smallest
 from mmaformal.cases.alike import symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes as Case
 from mmaformal.cases.inputs import symbolic_inputs, zeros
-from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as smt_fda
+from mmaformal.encodings.fda.proofs.e_zero import applies, prove_equal
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import stages
-from mmaformal.facts.fda.e_zero import applies, prove_equal
 from mmaformal.formats import Format, e2m1, e2m3, e3m2, e4m3, e4m3fnuz, e5m2, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero
 from mmaformal.queries.find_difference import IncomparableError
+from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP16, RNE_FP32, RZ_E8M13, RZ_FP32
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
+from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import WitnessError, case_size, full_size
 
 Codes = NDArray[np.int64]

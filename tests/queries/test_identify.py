@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 from slow import slow
 
 from mmaformal import ARCHITECTURES, identify
-from mmaformal.algorithms import IEEE_FP32, DotAdd, DpaE9s12, Efda
 from mmaformal.architectures.known import rarity
 from mmaformal.cases.run import results
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.efda import Efda
 from mmaformal.instruction import Instruction
 from mmaformal.queries import asking_units, classes, identify_narrowing, identify_search
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Unknown
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 Codes = NDArray[Any]
 Unit = Callable[[Codes, Codes, Codes], Codes]

@@ -31,17 +31,25 @@ from unmodelled import (
 )
 
 from mmaformal import ARCHITECTURES, identify
-from mmaformal.algorithms import IEEE_FP32, RZ_FP32, DotAdd, Efda, Muladd, Wfma
 from mmaformal.cases.in_common import in_common
 from mmaformal.cases.inputs import Codes, Rows
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import space as fda_space
+from mmaformal.encodings.gfda import space as gfda
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.muladd import space as muladd
+from mmaformal.encodings.sfma import space as sfma
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma import space as wfma
 from mmaformal.formats import FORMATS
 from mmaformal.instruction import Instruction
 from mmaformal.queries import asking_units, identify_search
 from mmaformal.queries import identify as module
 from mmaformal.queries.special_rules import SpecialRules, plain, wrong
-from mmaformal.spaces import fda as fda_space
-from mmaformal.spaces import gfda, muladd, sfma, sticky, wfma
+from mmaformal.rounding import IEEE_FP32, RZ_FP32
+from mmaformal.spaces import sticky
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 QUICK: dict[str, Any] = {"k": 4, "timeout": 60.0, "solver_timeout": 3.0, "confirm": 1500}
 _TYPES = Types.of(fda().spec)

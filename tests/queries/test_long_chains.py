@@ -11,7 +11,6 @@ import pytest
 import z3
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell
-from mmaformal.algorithms import DotAdd
 from mmaformal.formats import Format, Specials, fp16
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay
@@ -20,6 +19,7 @@ from mmaformal.queries.constraints import fixed, nonzero
 from mmaformal.queries.find_difference import find_difference
 from mmaformal.solver.answers import Different, Equal, Unknown
 from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
 from mmaformal.witness import case_size, results_differ
 
 LONG = 4096

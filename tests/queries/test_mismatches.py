@@ -18,13 +18,13 @@ from recorded import meta as meta_of
 from slow import slow
 
 from mmaformal import ARCHITECTURES, cli, explain_mismatches
-from mmaformal.algorithms import Rounding
 from mmaformal.cases.generate import MOODS, Mood, generate
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
 from mmaformal.queries.mismatches import STAGES, Mismatches
 from mmaformal.recordings.check import NotModelledError
 from mmaformal.recordings.read import read
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Different
 
 

@@ -11,16 +11,23 @@ import pytest
 
 import mmaformal.queries.elimination as elimination
 import mmaformal.queries.orders as module
-from mmaformal.algorithms import IEEE_FP32, RZ_FP32, DotAdd, Fda, Fdrda, Ffma, Gps, Parameters, Sfma, Wfma
 from mmaformal.cases.generate import MOODS, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results as results
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import FORMATS
 from mmaformal.queries.elimination import Recorded
 from mmaformal.queries.orders import explaining, ordered
 from mmaformal.queries.paths import Paths
+from mmaformal.rounding import IEEE_FP32, RZ_FP32
 from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd, Parameters
 
 _SHUFFLED = (4, 1, 6, 3, 0, 7, 2, 5)
 _PAIRS = (2, 7, 0, 5, 3, 4, 1, 6)  #: in the order in which `Paths` has it: those of a step ascend

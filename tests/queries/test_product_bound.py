@@ -10,7 +10,6 @@ import pytest
 import z3
 
 from mmaformal import ARCHITECTURES, ampere, hopper, matmul, volta
-from mmaformal.algorithms import CONVERSIONS
 from mmaformal.analysis.units import Unit
 from mmaformal.architectures import datapaths
 from mmaformal.cli import main
@@ -26,6 +25,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import product_bound as query
 from mmaformal.queries.product_bound import most_promoted, prove_product_bound, rounded_up
+from mmaformal.rounding import CONVERSIONS
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay

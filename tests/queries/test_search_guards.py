@@ -16,17 +16,6 @@ from in_process import OPEN, Forgetful, Here
 from proofs import NOTHING, some_proof
 
 from mmaformal import rtx_blackwell
-from mmaformal.algorithms import (
-    RNE_FP32,
-    RZ_FP32,
-    Conversion,
-    DotAdd,
-    Efda,
-    Fda,
-    Gps,
-    Parameters,
-    Rounding,
-)
 from mmaformal.cases.alike import has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero, sign_bit
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
@@ -34,7 +23,10 @@ from mmaformal.cases.questions import Found
 from mmaformal.cases.relations import Relation, witness_of
 from mmaformal.cases.run import smt_result, values
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import fda as smt_fda
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fda import smt as smt_fda
+from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.smt import stages
 from mmaformal.facts import both_encodings, orders, settling
 from mmaformal.facts.laws import Laws
@@ -46,8 +38,10 @@ from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import Constraint, as_constraints, finite, fixed
 from mmaformal.queries.find_difference import _Search as Differences
 from mmaformal.queries.long_chains import LongChains
+from mmaformal.rounding import RNE_FP32, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Different, Equal, Holds, Unknown
 from mmaformal.solver.asking import Asker, restated
+from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import Witness, WitnessError
 
 ZERO, ONE, TWO = (fp32.code(x) for x in ("0", "1", "2"))

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from recorded import FILES, SHARED, meta, padded, real_files, recorded, save
 
 from mmaformal import ARCHITECTURES, ampere, cli, hopper, turing, volta
-from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
 from mmaformal.architectures import Architecture, UnknownInstructionError
 from mmaformal.cli.check import _Progress
+from mmaformal.encodings.fda import Fda
 from mmaformal.explain import explain_case
 from mmaformal.formats import FORMATS, Format, fp32
 from mmaformal.instruction import Instruction
@@ -41,6 +41,8 @@ from mmaformal.recordings import (
     row_sizes,
 )
 from mmaformal.recordings.names import look_up
+from mmaformal.rounding import RZ_FP32
+from mmaformal.spec import DotAdd
 from mmaformal.witness import case_size
 
 INSTRUCTIONS = [i for a in ARCHITECTURES.values() for i in a]

@@ -11,19 +11,18 @@ import pytest
 import z3
 from slow import slow
 
-from mmaformal.algorithms import IEEE_FP16
 from mmaformal.apple import AmxState, execute, terms
 from mmaformal.apple.operand import OPS, Operand
 from mmaformal.apple.terms import execute_terms
 from mmaformal.apple.witness import AmxWitness, smaller
 from mmaformal.cli import main
 from mmaformal.cli.amx import CLAIM_NAMES
-from mmaformal.encodings.executable import amx as executable
-from mmaformal.encodings.smt import amx as smt
+from mmaformal.encodings.amx import executable, smt
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import ArgumentError, prove
 from mmaformal.proof.lemmas import Argument
+from mmaformal.rounding import IEEE_FP16
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, recording

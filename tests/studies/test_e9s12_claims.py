@@ -15,25 +15,27 @@ import z3
 from e9s12_numbers import halves, nearest
 
 from mmaformal import PROPERTIES, e9s12, matmul
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtWing, run
-from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import executable
+from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_exact
+from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.losses import Places, prove_losses
 from mmaformal.encodings.executable.blocks import decode
 from mmaformal.explain import explain_case
-from mmaformal.facts.dpa_e9s12.exact import prove_exact
-from mmaformal.facts.dpa_e9s12.fma import prove_fma
-from mmaformal.facts.dpa_e9s12.losses import Places, prove_losses
 from mmaformal.formats import FORMATS, Format, bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.kernels import rows
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.queries import commutativity
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12 import dot_claims as claims
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single
 from mmaformal.studies.e9s12.prover import CLAIMS, E9s12Prover

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proofs import some_proof
 
-from mmaformal.encodings.executable import ma_e9s12 as executable_ma
+from mmaformal.encodings.dpa_e9s12.executable import E9S12, FRACTION
 from mmaformal.encodings.executable.blocks import Term
-from mmaformal.encodings.executable.dpa_e9s12 import E9S12, FRACTION
+from mmaformal.encodings.ma_e9s12 import executable as executable_ma
+from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt import blocks
-from mmaformal.encodings.smt import ma_e9s12 as smt_ma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove

@@ -14,16 +14,18 @@ import z3
 from program_table import KINDS, measure, table
 
 from mmaformal import emulation
-from mmaformal.algorithms import DotAdd, Emulated, Part, Rounding
 from mmaformal.analysis.units import Unit
 from mmaformal.cli import main
-from mmaformal.encodings.smt import emulated
+from mmaformal.encodings.emulated import Emulated, Part
+from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
+from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.statistics import sample
 from mmaformal.studies.emulation import program_bound, sums, words
 from mmaformal.studies.emulation.program_bound import prove_program_bound
@@ -120,7 +122,7 @@ def test_what_is_known_of_words_is_true_of_them(name: str) -> None:
 
 def words_of(p: Emulated, cut: Cut, code: int) -> list[Fraction]:
     """Of the executable encoding."""
-    from mmaformal.encodings.executable import emulated as executable
+    from mmaformal.encodings.emulated import executable
 
     return [cut.format.value(word) for word in executable.words_of(code, p, cut.format).codes]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import click
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
@@ -20,6 +19,7 @@ from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
 from mmaformal.queries.identify import Identified, identify
 from mmaformal.spaces.common import Types
+from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True, repr=False)

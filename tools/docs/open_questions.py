@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import click
 from who_agrees import inputs_text
 
-from mmaformal.algorithms import Fda
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
 from mmaformal.cli.running import SETTLED, answered, execute
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.fda import Fda
 from mmaformal.explain import code_text
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import Constraint, finite

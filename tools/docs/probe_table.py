@@ -20,32 +20,25 @@ from pathlib import Path
 import click
 from property_table import distinct
 
-from mmaformal.algorithms import (
-    AccE9s12,
-    Conversion,
-    DotAdd,
-    DpaE9s12,
-    Efda,
-    Fda,
-    Fdrda,
-    Ffma,
-    Gdfs,
-    Gfda,
-    Gfdrda,
-    Gps,
-    Lowered,
-    Muladd,
-    NanRule,
-    Oddsum,
-    Parameters,
-    Pfma,
-    Rounding,
-    Sfma,
-    Wfma,
-)
 from mmaformal.cli.running import REFUTED, SETTLED, execute
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.executable.dpa_e9s12 import BIAS
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12.executable import BIAS
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.gdfs import Gdfs
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.wfma import Wfma
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import Kept
@@ -53,6 +46,8 @@ from mmaformal.probes.modes import MODES
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.sums import Sum
 from mmaformal.probes.tree import Node, Tree, flat
+from mmaformal.rounding import Conversion, NanRule, Rounding
+from mmaformal.spec import DotAdd, Parameters
 
 READ, BOUNDED, NOT_TOLD, WRONG = "read", "bounded", "not told", "WRONG"
 

@@ -21,7 +21,6 @@ from typing import NotRequired, TypedDict
 import click
 
 import mmaformal.encodings.smt
-from mmaformal.algorithms import DotAdd
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cli import options
 from mmaformal.cli.running import DEFECT, SETTLED, execute
@@ -32,6 +31,7 @@ from mmaformal.queries.property import Property, in_order
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
+from mmaformal.spec import DotAdd
 
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
 _SIGN = {"holds": "✓", "fails": "✗", "unknown": "?"}

@@ -19,7 +19,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.algorithms import Fda, Fdrda, Gdfs
 from mmaformal.analysis import operands
 from mmaformal.analysis.operands import KINDS, Operands, operands_of, scales_of
 from mmaformal.analysis.rounding import Floats
@@ -30,7 +29,10 @@ from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
-from mmaformal.facts.fdrda import reaching as reaching_down
+from mmaformal.encodings.fda import Fda
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
 from mmaformal.statistics import sample

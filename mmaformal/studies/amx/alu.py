@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.cases.encodings import SAMPLES, check_samples, sample
-from mmaformal.encodings.executable import amx as executable_amx
+from mmaformal.encodings.amx import executable as executable_amx
+from mmaformal.encodings.amx import smt as smt_amx
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
-from mmaformal.encodings.smt import amx as smt_amx
-from mmaformal.encodings.smt import blocks, sfma
-from mmaformal.facts.sfma.equal import products, sums
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.sfma.proofs.equal import products, sums
+from mmaformal.encodings.smt import blocks
 from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
 from mmaformal.proof.encoding_links import (
     OperandLinks,
@@ -34,6 +34,7 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.failure import named
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
+from mmaformal.rounding import Conversion
 
 
 class _Traces(NamedTuple):

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.apple.terms import OpenElements, constants
-from mmaformal.encodings.smt import amx, blocks, ieee, sfma
+from mmaformal.encodings.amx import smt as amx
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import blocks, ieee
 from mmaformal.encodings.smt.blocks import BitVec, Bool
 from mmaformal.proof.kernel import Link, Theorem
+from mmaformal.rounding import Conversion
 from mmaformal.studies.amx.alu import equal
 
 ROWS = amx.ROWS

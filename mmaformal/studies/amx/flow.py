@@ -16,15 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import z3
 
-from mmaformal.algorithms import Conversion
 from mmaformal.apple.terms import OpenElements, constants
 from mmaformal.cases.encodings import SAMPLES, check_samples, sample
-from mmaformal.encodings.executable import amx as executable
-from mmaformal.encodings.smt import amx as smt
+from mmaformal.encodings.amx import executable, smt
 from mmaformal.lanes import BITS, INT64, Lane, Tracer
 from mmaformal.proof.encoding_links import same_code
 from mmaformal.proof.kernel import ArgumentError, conjunction
 from mmaformal.proof.lemmas import Argument, Link, condition, number
+from mmaformal.rounding import Conversion
 from mmaformal.studies.amx.alu import range_of, skips
 
 ROWS = smt.ROWS

@@ -20,7 +20,7 @@ from mmaformal.apple.operand import OPS, Operand
 from mmaformal.apple.state import SIZES
 from mmaformal.apple.terms import Pairs, execute_terms, named_words
 from mmaformal.apple.witness import AmxWitness, smaller
-from mmaformal.encodings.smt import amx
+from mmaformal.encodings.amx import smt as amx
 from mmaformal.lanes import LaneError
 from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, by_rule, direct, prove, together

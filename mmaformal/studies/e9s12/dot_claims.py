@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.algorithms import DotAdd
 from mmaformal.cases.codes import is_infinite, is_nan
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, Summation, is_placed, is_sum_of
+from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
 from mmaformal.encodings.smt.blocks import decode
-from mmaformal.facts.dpa_e9s12.exact import BITS, Summation, is_placed, is_sum_of
-from mmaformal.facts.dpa_e9s12.fma import HALF, OneProduct
 from mmaformal.facts.exact_terms import prove_specials
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.sticky_sums import magnitude_of
+from mmaformal.spec import DotAdd
 
 
 def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.BoolRef:

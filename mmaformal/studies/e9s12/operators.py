@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mmaformal.algorithms import IEEE_FP32, Conversion
 from mmaformal.display import short_text
-from mmaformal.encodings.executable.dpa_e9s12 import FRACTION
-from mmaformal.encodings.executable.ma_e9s12 import multi_add
+from mmaformal.encodings.dpa_e9s12.executable import FRACTION
+from mmaformal.encodings.ma_e9s12.executable import multi_add
 from mmaformal.formats import Format, bf16, fp16, fp32
 from mmaformal.instruction import read_operand
+from mmaformal.rounding import IEEE_FP32, Conversion
 
 
 @dataclass(frozen=True, repr=False)

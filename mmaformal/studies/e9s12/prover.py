@@ -3,7 +3,7 @@
     from mmaformal.studies.e9s12.prover import prove_e9s12
     print(prove_e9s12("fma", "DP4A.FP32"))
 
-`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`facts/dpa_e9s12`), and rests on the
+`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`encodings/dpa_e9s12/proofs`), and rests on the
 equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by exact
 arithmetic.
 """
@@ -16,26 +16,28 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, AccE9s12, DotAdd, DpaE9s12, Sfma, Wfma
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, shown
 from mmaformal.cases.run import run_both
 from mmaformal.cases.witness import CaseWitness, Run
 from mmaformal.display import HtmlText, short_text
-from mmaformal.encodings.executable import dpa_e9s12 as executable
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma
+from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
+from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_losses
+from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
 from mmaformal.encodings.executable.blocks import decode
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.dpa_e9s12.exact_sums import OneFma
-from mmaformal.facts.dpa_e9s12.fma import prove_fma
-from mmaformal.facts.dpa_e9s12.losses import prove_losses
-from mmaformal.facts.dpa_e9s12.lossy import places_of
 from mmaformal.facts.one_code import Pair, prove_one_code
-from mmaformal.facts.sfma.exact_sums import FmaSum
-from mmaformal.facts.wfma.exact_sums import WideFmaSum
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -44,10 +46,12 @@ from mmaformal.proof.failure import with_failure
 from mmaformal.proof.kernel import NotProvedError, together
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.rounding import CORRECT
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.spec import DotAdd
 from mmaformal.studies.claims import Claim
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single, spread
 from mmaformal.studies.e9s12.operators import OPERATORS

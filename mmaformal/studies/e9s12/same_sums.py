@@ -6,13 +6,13 @@ import numpy as np
 import z3
 
 from mmaformal.cases.encodings import check_samples, sample
-from mmaformal.encodings.executable import ma_e9s12 as executable_ma
+from mmaformal.encodings.acc_e9s12.proofs.equal import SoFar, link_pass
+from mmaformal.encodings.dpa_e9s12.executable import FRACTION
+from mmaformal.encodings.dpa_e9s12.proofs.equal import unpack
 from mmaformal.encodings.executable.blocks import Term
-from mmaformal.encodings.executable.dpa_e9s12 import FRACTION
+from mmaformal.encodings.ma_e9s12 import executable as executable_ma
+from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt import blocks as smt_blocks
-from mmaformal.encodings.smt import ma_e9s12 as smt_ma
-from mmaformal.facts.acc_e9s12.equal import SoFar, link_pass
-from mmaformal.facts.dpa_e9s12.equal import unpack
 from mmaformal.lanes import Lane, Tracer
 from mmaformal.proof.encoding_links import (
     TermLinks,

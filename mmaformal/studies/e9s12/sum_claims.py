@@ -20,10 +20,10 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
-from mmaformal.encodings.smt import dpa_e9s12 as smt_dpa
-from mmaformal.encodings.smt import ma_e9s12 as smt_ma
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import is_placed, prove_halves, prove_leading
+from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
-from mmaformal.facts.dpa_e9s12.exact import is_placed, prove_halves, prove_leading
 from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide, within

@@ -15,7 +15,7 @@ import numpy as np
 import z3
 
 from mmaformal.display import HtmlText, short_text
-from mmaformal.encodings.smt import ma_e9s12
+from mmaformal.encodings.ma_e9s12 import smt as ma_e9s12
 from mmaformal.explain import code_text, number_text
 from mmaformal.formats import fp32
 from mmaformal.lanes import LaneError

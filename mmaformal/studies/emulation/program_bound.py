@@ -23,8 +23,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
-from mmaformal.algorithms import Part
 from mmaformal.architectures.meant import instruction_meant
+from mmaformal.encodings.emulated import Part
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError

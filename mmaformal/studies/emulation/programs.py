@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmaformal.algorithms import Emulated, Part
 from mmaformal.analysis.rounding import Floats
 from mmaformal.analysis.units import Unit, magnitudes, raised, up, weights
 from mmaformal.display import ShortRepr
+from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix

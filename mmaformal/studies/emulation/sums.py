@@ -27,11 +27,11 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.algorithms import IEEE_FP32, DotAdd, Emulated, Part
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings import smt
-from mmaformal.encodings.smt import emulated
+from mmaformal.encodings.emulated import Emulated, Part
+from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, decode, resize
 from mmaformal.encodings.smt.ieee import add, rescale
 from mmaformal.facts.additions import Addition
@@ -39,6 +39,8 @@ from mmaformal.facts.product_bound import STEPS, within
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.kernel import ArgumentError
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
 from mmaformal.studies.emulation.words import Cut
 
 PROGRAM = Rule(

@@ -21,15 +21,16 @@ from fractions import Fraction
 
 import z3
 
-from mmaformal.algorithms import Emulated, Rounding
 from mmaformal.cases.codes import is_finite
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.smt import emulated
+from mmaformal.encodings.emulated import Emulated
+from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, decode, resize
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import ArgumentError
+from mmaformal.rounding import Rounding
 
 _BITS = 12  #: of an exponent, in two's complement
 

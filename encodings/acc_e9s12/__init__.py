@@ -1,0 +1,1 @@
+"""acc_e9s12: a folder of its own."""

@@ -1,0 +1,27 @@
+"""acc_e9s12: D, N, L; ρ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mmaformal.encodings.acc_e9s12 import AccE9s12
+from mmaformal.formats import bf16, fp16, fp32
+from mmaformal.rounding import CONVERSIONS
+from mmaformal.spaces.common import Types, divisors, valid
+
+ORDERED = True
+
+
+def choices(types: Types, k: int) -> Iterator[AccE9s12]:
+    """Of the widths those that fp32's products need or more; one sum is rounded, once."""
+    if types.a != types.b or types.a not in (fp16, bf16, fp32) or types.c != fp32 or types.d != fp32:
+        return
+    for N in divisors(k):
+        for L in range(48, 86):
+            yield from valid(AccE9s12, k, N, L, CONVERSIONS["IEEE-FP32"])
+
+
+def details(parameters: AccE9s12, types: Types) -> Iterator[AccE9s12]:
+    for rho in (CONVERSIONS["RNE-FP32"], CONVERSIONS["IEEE-FP32"]):
+        yield replace(parameters, rho=rho)

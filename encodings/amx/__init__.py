@@ -1,0 +1,1 @@
+"""Apple AMX: a folder of its own."""

@@ -1,0 +1,1 @@
+"""dpa_e9s12: a folder of its own."""

@@ -1,0 +1,100 @@
+"""Facts of dpa_e9s12."""
+
+from __future__ import annotations
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_with_a_product, random_searches
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.dpa_e9s12.proofs import equal, exact, lossy, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
+from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
+from mmaformal.encodings.dpa_e9s12.smt import Step
+from mmaformal.facts import monotone_sticky
+from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.sums import Sum
+from mmaformal.formats import fp16, fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+
+class DpaE9s12Facts(RoundedSum[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.doubled(two)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return sums.sums_of(spec, step)
+
+    def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
+        if spec.a_format == fp32:
+            sums.fours_fit(pairing, each)
+        else:
+            super().sum_fits(pairing, spec, each)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        return sums.largest_products(spec)
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        if (claims := _lossless(spec)) is None:
+            return lossy.exactness(proving, spec)
+        return rounded_once(proving, spec, claims)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return lossy.on_codes(spec, codes) if _lossless(spec) is None else always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        if (claims := _lossless(instruction.spec)) is None:
+            return lossy.error_bound(instruction, proving)
+        return error_bound(instruction, proving, claims)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        if self.rounds_exactly(instruction.spec) is not None:
+            return super().monotone_in_c(instruction, theory)
+        monotone_sticky.prove_in_c(theory, instruction.spec)
+        return None
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        spec = instruction.spec
+        if self.rounds_exactly(spec) is not None:
+            return super().monotone_in_product(instruction, theory)
+        places = range(spec.parameters.step_products)
+        return falls_with_a_product(instruction, random_searches(spec, lossy.places_of(spec).F, order=places))
+
+    def rounds_exactly(self, spec: DotAdd) -> ShortSum | OneFma | None:
+        if spec.a_format == fp16:
+            return ShortSum(spec)
+        return OneFma(spec) if spec.a_format == fp32 and spec.parameters.step_products == 1 else None
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        if (claims := _lossless(spec)) is None:
+            what = "when d is the exact sum, of products that may lose bits (`mmaformal e9s12 error`)"
+            self.lack(what)
+        prove_step(proving, spec, claims)
+
+
+def _lossless(spec: DotAdd) -> Claims | None:
+    """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once; None of others."""
+    if spec.a_format == fp16:
+        return exact.prove_exact
+    if spec.a_format == fp32 and spec.parameters.step_products == 1:
+        return lambda proving, spec: prove_fma(proving, spec, 0)
+    return None
+
+
+FACTS = DpaE9s12Facts("dpa_e9s12")

@@ -1,0 +1,415 @@
+"""Where no product loses a bit, d = ρ(c + Σ a·b), as a theorem about codes; numbers are integers of one fixed point.
+
+`exact` and `fma` compare magnitudes; here the same is said of integers, and concluded as of efda (`efda`):
+
+1. *first*:    the term that c is added to is S, in units of 2^u, u the exponent of S's last place;
+2. *products*: of fp16, each placed product is the number of its codes, and S is their sum (`ShortSum`); of fp32, where
+               all products but one are zero, S is the number of that one's codes (`OneFma`);
+3. *c*:        is its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import z3
+
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.dpa_e9s12 import DpaE9s12
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation, is_placed, prove_exact
+from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct, prove_fma, prove_place
+from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.proof.composition import wide
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.larger_products import number
+from mmaformal.proof.rules import Theory, instance
+from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
+from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.spec import DotAdd
+from mmaformal.theory.code_numbers import CodeNumbers, integer_of, total_of
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
+
+#: What exponents of products are held with.
+BIAS = 2 * smt_dpa.BIAS
+
+
+@dataclass(frozen=True)
+class Model:
+    """A step of a model of dpa_e9s12."""
+
+    model: DotAdd
+
+    @property
+    def spec(self) -> DotAdd:
+        return one_step(self.model)
+
+    @property
+    def step(self) -> smt_dpa.Step:
+        p, x = self.spec.parameters, symbolic_inputs(self.spec)
+        assert isinstance(p, DpaE9s12)
+        return smt_dpa.step(self.spec, p, x.a, x.b, x.c)
+
+    @property
+    def zero(self) -> z3.BitVecRef:
+        return self.step.zero_sign
+
+    @property
+    def span(self) -> Span:
+        spec, p, step = self.spec, self.spec.parameters, self.step
+        assert isinstance(p, DpaE9s12)
+        exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
+        frame = p.L - 1 + smt_dpa.GUARD
+        bits = wide_enough(exponents, frame, p.rho)
+        return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """S and c as integers; `x`'s claims were made in the theory of the grid."""
+
+    grid: Grid
+    x: Summation
+    sums: TwoTerms
+    codes: CodeNumbers
+
+    @property
+    def w(self) -> WideNumbers:
+        return self.grid.numbers
+
+    @property
+    def theory(self) -> Theory:
+        return self.w.theory
+
+    @cached_property
+    def u(self) -> z3.BitVecRef:
+        """The exponent of S's last place."""
+        return fit(self.x.step.e_max, self.w.exponent_bits) - (self.x.F + BIAS)
+
+    @cached_property
+    def in_u(self) -> z3.BoolRef:
+        return self.w.in_range(self.u, [], [self.x.step.e_max])
+
+    def signed(self, m: z3.BitVecRef) -> z3.BitVecRef:
+        """m · 2^u, m in two's complement."""
+        return self.w.point.signed(m, self.u)
+
+    def size(self, m: z3.BitVecRef) -> Scaled:
+        """|m| · 2^u."""
+        return Scaled(magnitude_of(m)[1], self.u)
+
+    def prove_signed(self, m: z3.BitVecRef, known: z3.BoolRef) -> z3.BoolRef:
+        """That m · 2^u is its magnitude with its sign, if m is not the least number, as is `known`."""
+        point, (negative, size) = self.w.point, magnitude_of(m)
+        k = point.shift(self.u)
+        return self.w.signed_shift(wide(m, point.bits), negative, point.integer(size), k, [known], [m])
+
+    def prove_first(self) -> z3.BoolRef:
+        """That the term that c is added to is S · 2^u."""
+        w, S, term, at = self.w, self.x.S, self.x.step.term, self.sums.first.t
+        said, size = self.sums.said["term"], self.size(S)
+        text = "S is not the least number of its width"
+        known = self.theory.claim("S", text, is_not_least(S), [said.arg(0)], [S])
+        signed = self.prove_signed(S, known)
+        text = "the term has the place of S, or is zero"
+        place = self.theory.claim(
+            "place of S", text, z3.Or(size.m == 0, at == self.u), [said.arg(1)], [S, self.x.step.e_max]
+        )
+        text = "the term's magnitude is that of S"
+        same = self.theory.claim("magnitude of S", text, term.significand == size.m, (), [S])
+        mine, other = w.value(self.sums.first), w.value(size)
+        moved = self.theory.claim(
+            "place of zero",
+            "zero has any place",
+            z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other),
+            (),
+            [size.m, at, self.u],
+        )
+        alike = self.theory.claim(
+            "same place",
+            "equal places give the same",
+            z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other),
+            (),
+            [size.m, at, self.u],
+        )
+        equal = self.theory.claim(
+            "same magnitude",
+            "so do equal magnitudes",
+            z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at))),
+            (),
+            [term.significand, size.m, at],
+        )
+        goal = w.number(term.sign, self.sums.first) == self.signed(S)
+        cut = [mine, other, w.value(Scaled(size.m, at)), self.signed(S), size.m, at == self.u, term.sign]
+        cut.append(term.significand == size.m)
+        text = "the term that c is added to is the sum of products"
+        return self.theory.claim("first", text, goal, [signed, place, same, moved, alike, equal], cut)
+
+    def conclude(
+        self, products: z3.BoolRef, integers: list[z3.BitVecRef], given: z3.BoolRef | None = None
+    ) -> ExactSum:
+        """The theorem, from: S · 2^u is the sum of the products' integers, if nothing is special and `given` holds."""
+        x, w, step = self.x, self.w, self.x.step
+        shown, first = self.sums.prove(), self.prove_first()
+        k = len(integers)
+        c = self.codes.prove_term(k, step.addend, self.sums.addend.t, [step.c], z3.BoolVal(True))
+        premise = products.arg(0)
+        exact, total = self.sums.exact, self.codes.total
+        cut = [w.number(step.term.sign, self.sums.first), w.number(step.addend.sign, self.sums.addend)]
+        cut += [self.signed(x.S), *integers, integer_of(w, self.codes.numbers[k]), premise]
+        text = "the sum is that of the codes' numbers"
+        same = self.theory.claim(
+            "sum of codes", text, z3.Implies(premise, exact == total), [products, first, c], cut
+        )
+        inside = [step.sum.e_max, step.zero_sign]
+        return conclude(self.grid, shown, step, step.zero_sign, inside, same=same, total=total, given=given)
+
+
+def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
+    negative, size = magnitude_of(m)
+    return z3.Or(z3.Not(negative), size != 0)
+
+
+# ---- fp16 ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ShortSum(Model):
+    """Of fp16 factors, whose products lose no bit."""
+
+    @property
+    def inputs(self) -> Inputs:
+        return symbolic_inputs(self.spec)
+
+    @property
+    def given(self) -> z3.BoolRef:
+        return z3.BoolVal(True)
+
+    def prove(self, grid: Grid) -> ExactSum:
+        """Raises NotProvedError."""
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_exact(theory, self.spec)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        at = ShortNumbers(grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes)
+        return at.conclude(at.prove_products(), codes.integers[:-1])
+
+
+@dataclass(frozen=True)
+class ShortNumbers(Numbers):
+    """S as the sum of the products' numbers."""
+
+    @cached_property
+    def none(self) -> z3.BoolRef:
+        return z3.Not(z3.Or(*self.x.step.special))
+
+    def prove_products(self) -> z3.BoolRef:
+        """That S · 2^u is the sum of the products of codes, where nothing is special."""
+        placed, integers = self.x.step.placed, self.codes.integers[:-1]
+        finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
+        each = [self._prove_number(k, k, self.none, self._prove_exact(k, finite)) for k in range(len(placed))]
+        known = self._prove_sum()
+        goal = z3.Implies(self.none, self.signed(self.x.S) == total_of(integers))
+        text = "S is the sum of the products of codes"
+        cut = [self.signed(self.x.S), *map(self.signed, placed), *integers, self.none]
+        return self.theory.claim("sum of products", text, goal, [known, *each], cut)
+
+    def _prove_sum(self) -> z3.BoolRef:
+        """That S · 2^u is the sum of the placed products, each times 2^u."""
+        point, step, k = self.w.point, self.x.step, self.w.point.shift(self.u)
+        running, known = self.signed(step.placed[0]), None
+        for i, (before, after) in enumerate(zip(step.partials[:-1], step.partials[1:], strict=True), start=1):
+            part = step.placed[i]
+            x, y, z = (wide(each, point.bits) for each in (before, part, after))
+            said = self.sums.said[f"partial sum {i}"].arg(0)
+            text = "a partial sum is the sum"
+            inner = self.theory.claim(
+                f"partial sum of integers {i}", text, z == x + y, [said], [before, part, after]
+            )
+            shifted = instance(self.theory, point.addition, [(point.x, x), (point.y, y), (point.amount, k)])
+            total = running + self.signed(part)
+            cut = [self.signed(before), self.signed(part), self.signed(after), running]
+            cut += [point.shifted(x + y, k), z == x + y]
+            given = [inner, shifted, self.w.same_shift(z, x + y, k), *([] if known is None else [known])]
+            text = "a sum is shifted as its summands are"
+            known = self.theory.claim("sum of placed", text, self.signed(after) == total, given, cut)
+            running = total
+        assert known is not None
+        return known
+
+    def _is_placed(self, k: int) -> z3.BoolRef:
+        step = self.x.step
+        return is_placed(step.products[k], step.placed[k], step.e_max, self.x.F)
+
+    def _prove_exact(self, k: int, finite: z3.BoolRef) -> z3.BoolRef:
+        """That the k-th product is placed without a loss, where nothing is special."""
+        known, text = self._is_placed(k), "where nothing is special, a product is placed without a loss"
+        cut = [known, self.none, finite.arg(0)]
+        return self.theory.claim("placed", text, z3.Implies(self.none, known), [known, finite], cut)
+
+    def _prove_number(self, k: int, j: int, premise: z3.BoolRef, exact: z3.BoolRef) -> z3.BoolRef:
+        """That the k-th product, placed, is the j-th number of the codes, from: it is `exact` where the premise is."""
+        x, w, product, placed = self.x, self.w, self.x.step.products[k], self.x.step.placed[k]
+        known, size = self._is_placed(k), self.size(placed)
+        top = placed.size() - 1
+        sign = z3.Extract(top, top, placed)
+        term = self.codes.is_term(j, sign, size)
+        n, parts = self.codes.numbers[j], self._prove_parts(k, j)
+        cut = [placed, x.step.e_max, product.exponent, product.significand, product.sign]
+        cut += [n.significand, n.exponent, n.sign]
+        text = "a placed product is the number of its codes, in comparisons"
+        moved = self.theory.claim("placed term", text, z3.Implies(known, term), parts, cut)
+        given = self.w.follows("term", text, z3.Implies(premise, term), [exact, moved], known, term)
+        value = self.codes.prove_number(j, sign, size, given, self.in_u)
+        text = "a placed product is not the least number of its width"
+        inside = [product.sign, product.exponent, product.significand, x.step.e_max]
+        least = self.theory.claim("placed product", text, is_not_least(placed), (), inside)
+        signed = self.prove_signed(placed, least)
+        mine, other = w.number(sign, size), self.codes.integers[j]
+        goal = z3.Implies(premise, self.signed(placed) == other)
+        text = "a placed product is the number of its codes"
+        cut = [mine, self.signed(placed), other, premise]
+        return self.theory.claim("placed number", text, goal, [value, signed], cut)
+
+    def _prove_parts(self, k: int, j: int) -> list[z3.BoolRef]:
+        """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
+        have another."""
+        step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
+        product, factors = step.products[k], (step.a[k], step.b[k])
+        codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
+        below = product.significand.size() - n.significand.size()
+        text = "a factor is the number of its code"
+        same = [
+            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
+            for u, v in zip(factors, codes, strict=True)
+        ]
+        cut = [part for u in (*factors, *codes) for part in (u.sign, u.significand)]
+        cut += [u.field for u in factors]
+        same_bits = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, below))
+        text = "a product is that of the numbers, with zeros below"
+        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same, cut)
+        zeros = z3.Or([u.significand == 0 for u in codes])
+        place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
+        text = "the exponent is that of the numbers, if none is zero"
+        exponent = self.theory.claim("exponent of a product", text, z3.Or(zeros, place == n.exponent))
+        text = "a product with zero is zero"
+        nothing = z3.Implies(zeros, n.significand == 0)
+        zero = self.theory.claim("nothing", text, nothing, (), [u.significand for u in codes])
+        claim = z3.Or(n.significand == 0, place == n.exponent)
+        cut = [zeros, n.significand, place, n.exponent]
+        own = self.theory.claim("place of a product", text, claim, [exponent, zero], cut)
+        return [whole, own]
+
+
+# ---- one fp32 product ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneOfMany(Model):
+    """All products but the `active` one are zero."""
+
+    active: int = 0
+
+    @property
+    def inputs(self) -> Inputs:
+        x = symbolic_inputs(self.spec)
+        return Inputs((x.a[self.active],), (x.b[self.active],), x.c)
+
+    @property
+    def given(self) -> z3.BoolRef:
+        """Whether the other products are zero, of numbers."""
+        step = self.step
+        pairs = [pair for k, pair in enumerate(zip(step.a, step.b, strict=True)) if k != self.active]
+        zero = [z3.Or(u.significand == 0, v.significand == 0) for u, v in pairs]
+        finite = [z3.Not(flag) for pair in pairs for x in pair for flag in (x.infinite, x.nan)]
+        return z3.And(z3.BoolVal(True), *zero, *finite)
+
+
+@dataclass(frozen=True)
+class OneFma(OneOfMany):
+    """Of fp32 factors."""
+
+    def prove(self, grid: Grid) -> ExactSum:
+        """Raises NotProvedError."""
+        theory = grid.numbers.theory
+        x = Summation.of(theory, self.spec)
+        prove_fma(theory, self.spec, self.active)
+        sticky = x.prove_rounded(x.prove_sum())
+        codes = CodeNumbers(grid.numbers, self.spec, self.inputs)
+        at = OneNumber(
+            grid, x, TwoTerms(grid.numbers, sticky, dict(theory.named)), codes, self.active, self.given
+        )
+        return at.conclude(at.prove_product(), codes.integers[:-1], self.given)
+
+
+@dataclass(frozen=True)
+class OneNumber(Numbers):
+    """S as the number of one product."""
+
+    active: int
+    given: z3.BoolRef
+
+    @cached_property
+    def one(self) -> OneProduct:
+        return OneProduct(self.x, self.active)
+
+    def prove_product(self) -> z3.BoolRef:
+        """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
+        x, S, w = self.x, self.x.S, self.w
+        size = self.size(S)
+        sign = z3.Extract(S.size() - 1, S.size() - 1, S)
+        none = z3.Not(z3.Or(*x.step.special))
+        premise = z3.And(none, self.given)
+        term = self.codes.is_term(0, sign, size)
+        known = self._prove_term(premise, term)
+        value = self.codes.prove_number(0, sign, size, known, self.in_u)
+        text = "S is not the least number of its width"
+        least = self.theory.claim("S", text, is_not_least(S), [self.sums.said["term"].arg(0)], [S])
+        signed = self.prove_signed(S, least)
+        mine, other = w.number(sign, size), self.codes.integers[0]
+        goal = z3.Implies(premise, self.signed(S) == other)
+        text = "S is the product of the codes"
+        cut = [mine, self.signed(S), other, premise]
+        return self.theory.claim("sum of products", text, goal, [value, signed], cut)
+
+    def _prove_term(self, premise: z3.BoolRef, term: z3.BoolRef) -> z3.BoolRef:
+        """That S is the number of the one product's codes, in comparisons."""
+        x, one, theory, S = self.x, self.one, self.theory, self.x.S
+        finite = prove_finite(theory, x.step, [*x.step.a, *x.step.b, x.step.c])
+        idle = [claim for k in one.others for claim in one.prove_idle(k)]
+        halves = one.prove_active()
+        largest = one.prove_largest(halves, idle)
+        sums = one.prove_sums(halves, idle, one.prove_whole())
+        places = prove_place(one, sums)
+        exact, nothing = places[0].arg(1), sums[-1].arg(1)
+        own = [S, x.step.e_max, one.top, one.product, one.sign]
+        text = "no sum is no product"
+        zero = theory.claim("zero as a product", text, z3.Implies(nothing, exact), (), own)
+        n = self.codes.numbers[0]
+        parts = self._prove_parts()
+        place = fit(one.top, self.w.exponent_bits) - (4 * HALF - 2 + BIAS)
+        text = "the exponent is that of the codes"
+        exponent = theory.claim("exponent of the product", text, place == n.exponent, (), ())
+        text = "the sum of products is the number of the codes"
+        cut = [S, x.step.e_max, one.top, one.product, one.sign, n.significand, n.exponent, n.sign]
+        moved = theory.claim("exact product", text, z3.Implies(exact, term), [parts, exponent], cut)
+        given = [finite, largest, *sums, *places, zero, moved]
+        return self.w.follows("term", text, z3.Implies(premise, term), given, exact, term)
+
+    def _prove_parts(self) -> z3.BoolRef:
+        """That the product's significand and sign are those of the codes."""
+        one, n, spec, x = self.one, self.codes.numbers[0], self.codes.spec, self.codes.inputs
+        codes = (number(x.a[0], spec.a_format), number(x.b[0], spec.b_format))
+        text = "a factor is the number of its code"
+        same = [
+            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
+            for u, v in zip(one.factors, codes, strict=True)
+        ]
+        cut = [part for u in (*one.factors, *codes) for part in (u.sign, u.significand)]
+        text = "the product is that of the numbers"
+        claim = z3.And(one.product == n.significand, one.sign == n.sign)
+        return self.theory.claim("product of numbers", text, claim, same, cut)

@@ -1,0 +1,323 @@
+"""What a step of dpa_e9s12 loses where its products are rounded down: claims of the SMT wing, in one fixed point.
+
+Let E be the largest exponent, F the places kept below 2^E, and P so large that every product is an integer in units of
+2^(E − F − P).  The i-th E9S12 product of a pair is x_i there, and x_i − e_i what is kept of it, a multiple of 2^P.
+
+1. *loss*:   0 ≤ e_i ≤ 2^P − q_i, since x_i is a multiple of q_i: the last place of the least such product, E being
+             the largest that there is;
+2. *top*:    e_i = 0 of a product that has the exponent E; and of all four of two fp32 factors, if one of them has it;
+3. *whole*:  e_i = 0 where x_i has no bit below 2^P;
+4. *sum*:    so S, as it is kept, is Σ x_i − e with 0 ≤ e ≤ (N − 1) · Σ (2^P − q_i), for N pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import z3
+
+from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
+from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation
+from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
+from mmaformal.encodings.smt.blocks import negate_if
+from mmaformal.facts.exact_terms import prove_specials
+from mmaformal.facts.exactness import no_bit_below
+from mmaformal.formats import Format, fp32
+from mmaformal.proof.composition import FIXED_POINT, Composing, wide
+from mmaformal.proof.definitions import fit
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Places:
+    """Exponents and places of the products of numbers of a format, of a step that keeps F places."""
+
+    fmt: Format
+    F: int
+    pairs: int
+
+    @property
+    def halves(self) -> tuple[int, ...]:
+        """Of each product of a pair, how far its exponent is above that of the lowest."""
+        return (2 * HALF, HALF, HALF, 0) if self.fmt == fp32 else (0,)
+
+    @property
+    def low(self) -> int:
+        """The least exponent of a product, with the bias of E9S12 products."""
+        return 2 * (self.fmt.min_exponent + smt_dpa.BIAS - (HALF if self.fmt == fp32 else 0))
+
+    @property
+    def high(self) -> int:
+        """The largest one."""
+        return 2 * (self.fmt.max_exponent + smt_dpa.BIAS)
+
+    @property
+    def below(self) -> int:
+        """P: places below the last one kept."""
+        return max(0, self.high - self.low - (self.F - smt_dpa.PLACES))
+
+    @property
+    def zeros(self) -> int:
+        """Bits of every product that are 0, from the last one on."""
+        return 2 * max(0, smt_dpa.FRACTION - self.fmt.fraction_bits)
+
+    @property
+    def losses(self) -> tuple[int, ...]:
+        """2^P − q_i."""
+        return tuple((1 << self.below) - (1 << max(0, i + self.zeros + self._rest)) for i in self.halves)
+
+    @property
+    def _rest(self) -> int:
+        return self.below - (self.high - self.low - (self.F - smt_dpa.PLACES))
+
+    @property
+    def of_pair(self) -> int:
+        return sum(self.losses)
+
+    @property
+    def n(self) -> Fraction:
+        """The most that S loses, in units of 2^(E − F)."""
+        return Fraction((self.pairs - 1) * self.of_pair, 1 << self.below)
+
+    @property
+    def bits(self) -> int:
+        """Wide enough for all sums."""
+        return self.F + 4 + self.below + 2 * len(self.halves) * self.pairs.bit_length() + 2
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Claims about what each product of a step, and their sum, loses.  Each method raises NotProvedError."""
+
+    x: Summation
+
+    @property
+    def proving(self) -> Composing:
+        return self.x.proving
+
+    @property
+    def places(self) -> Places:
+        return Places(self.x.spec.a_format, self.x.F, self.x.parameters.step_products)
+
+    # ---- the numbers
+
+    def exact(self, k: int) -> z3.BitVecRef:
+        """The k-th product in units of 2^(E − F − P)."""
+        product, P = self.x.step.products[k], self.places
+        m = negate_if(product.sign, fit(product.significand, P.bits))
+        place = z3.BitVecVal(P.below + P.F - smt_dpa.PLACES, P.bits)
+        return m << (place - fit(self.x.step.e_max - product.exponent, P.bits))
+
+    def kept(self, k: int) -> z3.BitVecRef:
+        return wide(self.x.step.placed[k], self.places.bits) << self.places.below
+
+    def error(self, k: int) -> z3.BitVecRef:
+        return self.exact(k) - self.kept(k)
+
+    def sums(self) -> list[z3.BitVecRef]:
+        """The exact sums of the first products, of one on."""
+        sums = [self.exact(0)]
+        for k in range(1, len(self.x.step.products)):
+            sums.append(sums[-1] + self.exact(k))
+        return sums
+
+    def kept_sums(self) -> list[z3.BitVecRef]:
+        return [wide(partial, self.places.bits) << self.places.below for partial in self.x.step.partials]
+
+    @property
+    def condition(self) -> z3.BoolRef:
+        """That no product has a bit below the last place kept."""
+        count = len(self.x.step.products)
+        return z3.And([no_bit_below(self.exact(k), self.places.below) for k in range(count)])
+
+    # ---- claims
+
+    def prove(self) -> None:
+        """How much the sum of products loses; that it loses nothing where `condition` holds; and that d is the sum of
+        what is left and c, rounded once."""
+        x = self.x
+        at_most = x.prove_largest()
+        some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
+        ranges = [self._prove_range(k) for k in range(len(x.step.products))]
+        top = self._prove_top(some, ranges)
+        errors = [
+            self._prove_error(k, [of.arg(1), below, top])
+            for k, (of, below) in enumerate(zip(ranges, at_most, strict=True))
+        ]
+        x.prove_rounded(x.prove_sum())
+        differences = self._prove_differences()
+        self._prove_sum(at_most, some, errors, differences)
+        self._prove_whole(len(errors), differences)
+
+    def _prove_range(self, k: int) -> z3.BoolRef:
+        """The exponent and the last bits of the k-th product, of numbers."""
+        product, P = self.x.step.products[k], self.places
+        low = P.low + P.halves[k % len(P.halves)]
+        claim = z3.And(
+            z3.ULE(product.exponent, P.high),
+            z3.Or(product.significand == 0, z3.UGE(product.exponent, low)),
+            no_bit_below(product.significand, P.zeros),
+        )
+        text = "a product of numbers is no larger than the largest, and a multiple of the least"
+        return self.proving.claim("range", text, z3.Or(self._special(k), claim))
+
+    def _special(self, k: int) -> z3.BoolRef:
+        k //= len(self.places.halves)
+        sides = self.x.step.a, self.x.step.b
+        return z3.Or([flag for side in sides for flag in (side[k].infinite, side[k].nan)])
+
+    def _prove_top(self, some: z3.BoolRef, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        x = self.x
+        claim = z3.ULE(x.step.e_max, self.places.high)
+        numbers = [z3.Not(self._special(k)) for k in range(len(ranges))]
+        cut = [x.step.e_max, *(part for p in x.step.products for part in (p.exponent, p.significand))]
+        cut += [self._special(k) for k in range(len(ranges))]
+        text = "the largest exponent is no larger than any of numbers"
+        return self.proving.claim("largest of all", text, claim, [some, *ranges, *numbers], cut)
+
+    def _prove_error(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        x, P = self.x, self.places
+        product, error = x.step.products[k], self.error(k)
+        most = P.losses[k % len(P.losses)]
+        claim = z3.And(error >= 0, error <= most)
+        cut = [product.sign, product.exponent, product.significand, x.step.e_max]
+        text = "a product loses less than one unit, by no less than its last place"
+        lost = self.proving.claim("loss", text, claim, known, cut)
+        claim = z3.Implies(no_bit_below(self.exact(k), P.below), error == 0)
+        text = "and nothing, if it has no bit below the unit"
+        self.proving.claim("no loss", text, claim, known, cut)
+        claim = z3.Implies(z3.ULE(x.step.e_max - product.exponent, self._near), error == 0)
+        text = "nor if its exponent is near the largest"
+        self.proving.claim("near the largest", text, claim, known, cut)
+        return lost
+
+    @property
+    def _near(self) -> int:
+        return self.places.halves[0]
+
+    def _prove_differences(self) -> list[z3.BoolRef]:
+        """That what a sum loses is what its summands lose, partial sum by partial sum."""
+        exact, kept, claims = self.sums(), self.kept_sums(), []
+        partials, placed = self.x.step.partials, self.x.step.placed
+        for k in range(1, len(exact)):
+            after, before, term = (
+                wide(each, each.size() + 6) for each in (partials[k], partials[k - 1], placed[k])
+            )
+            claim = kept[k] == kept[k - 1] + self.kept(k)
+            text = "what is kept of a sum is the sum of what is kept"
+            cut = [partials[k], partials[k - 1], placed[k]]
+            whole = self.proving.claim("kept sum", text, claim, [after == before + term], cut)
+            claim = exact[k] - kept[k] == (exact[k - 1] - kept[k - 1]) + self.error(k)
+            text = "so a sum loses what its summands lose"
+            cut = [exact[k - 1], kept[k], kept[k - 1], self.exact(k), self.kept(k)]
+            claims.append(self.proving.claim("lost in a sum", text, claim, [whole], cut))
+        return claims
+
+    def _prove_sum(
+        self,
+        at_most: Sequence[z3.BoolRef],
+        some: z3.BoolRef,
+        errors: Sequence[z3.BoolRef],
+        differences: Sequence[z3.BoolRef],
+    ) -> None:
+        """That all but one pair lose what they can, at most."""
+        P, each, count = self.places, len(self.places.halves), self.places.pairs
+        lost = [x - y for x, y in zip(self.sums(), self.kept_sums(), strict=True)]
+        nothing = [self._prove_pair(pair, at_most) for pair in range(count)]
+        flags = [claim.arg(0) for claim in nothing]
+        bound: z3.BoolRef | None = None
+        for k, difference in enumerate(lost):
+            pair, i = divmod(k, each)
+            so_far = P.of_pair * pair + sum(P.losses[: i + 1])
+            before = P.of_pair * max(0, pair - 1) + (sum(P.losses[: i + 1]) if pair else 0)
+            spared = z3.Or(flags[:pair]) if pair else z3.BoolVal(False)
+            claim = z3.And(
+                difference >= 0,
+                difference <= so_far,
+                z3.Implies(spared, difference <= before),
+                z3.Implies(flags[pair], difference <= P.of_pair * pair),
+            )
+            given = [errors[k], nothing[pair], *([bound, differences[k - 1]] if k else [])]
+            cut = [difference, self.error(k), *flags[: pair + 1], *([lost[k - 1]] if k else [])]
+            text = "a sum loses no more than its summands, less a pair's if that loses nothing"
+            bound = self.proving.claim("loss of a sum", text, claim, given, cut)
+        assert bound is not None
+        claim = z3.Or(flags)
+        text = "some pair has the largest exponent"
+        exponents = [product.exponent for product in self.x.step.products]
+        of_some = self.proving.claim("one pair", text, claim, [some], [self.x.step.e_max, *exponents])
+        goal = z3.And(lost[-1] >= 0, lost[-1] <= (count - 1) * P.of_pair)
+        text = (
+            "so the sum of products, as it is kept, is below the exact one by what all pairs but one can lose"
+        )
+        self.proving.claim("loss of all", text, goal, [bound, of_some], [lost[-1], *flags])
+
+    def _prove_pair(self, pair: int, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        """That a pair one of whose products has the largest exponent loses nothing."""
+        each, x = len(self.places.halves), self.x
+        places = range(each * pair, each * (pair + 1))
+        top = z3.Or([x.step.products[k].exponent == x.step.e_max for k in places])
+        whole = z3.And([self.error(k) == 0 for k in places])
+        near = [self._is_near(pair, k, top, at_most) for k in places]
+        text = "a pair that has the largest exponent loses nothing"
+        cut = [top, *(self.error(k) for k in places), *(claim.arg(1) for claim in near)]
+        exact = [self._near_is_exact(k) for k in places]
+        return self.proving.claim("pair", text, z3.Implies(top, whole), [*near, *exact], cut)
+
+    def _is_near(self, pair: int, k: int, top: z3.BoolRef, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
+        """That the products of a pair are near each other, or zero."""
+        x, each = self.x, len(self.places.halves)
+        product, e_max = x.step.products[k], x.step.e_max
+        near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, self._near))
+        text = "products of one pair have exponents near each other, or are zero"
+        four = x.step.products[each * pair : each * (pair + 1)]
+        cut = [e_max, *(part for p in four for part in (p.exponent, p.significand))]
+        given = list(at_most[each * pair : each * (pair + 1)])
+        if each > 1:
+            one = OneProduct(x, pair)
+            given += [*one.prove_active(), z3.UGE(one.top, 2 * HALF + 2), z3.ULE(one.top, 2 * (254 + HALF))]
+            cut.append(one.top)
+        return self.proving.claim("near", text, z3.Implies(top, near), given, cut)
+
+    def _near_is_exact(self, k: int) -> z3.BoolRef:
+        product, e_max = self.x.step.products[k], self.x.step.e_max
+        near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, self._near))
+        claim = z3.Implies(near, self.error(k) == 0)
+        zero = z3.Implies(product.significand == 0, self.error(k) == 0)
+        cut = [product.sign, product.exponent, product.significand, e_max]
+        zero = self.proving.claim("loss of zero", "zero loses nothing", zero, (), cut)
+        known = z3.Implies(z3.ULE(e_max - product.exponent, self._near), self.error(k) == 0)
+        inside = [product.significand == 0, z3.ULE(e_max - product.exponent, self._near), self.error(k) == 0]
+        text = "so a product near the largest, or zero, loses nothing"
+        return self.proving.claim("near or zero", text, claim, [zero, known], inside)
+
+    def _prove_whole(self, count: int, differences: Sequence[z3.BoolRef]) -> None:
+        """That the sum is the exact one where no product has a bit below the unit."""
+        P = self.places
+        lost = [x - y for x, y in zip(self.sums(), self.kept_sums(), strict=True)]
+        whole = [no_bit_below(self.exact(k), P.below) for k in range(count)]
+        same: z3.BoolRef | None = None
+        for k, difference in enumerate(lost):
+            claim = z3.Implies(z3.And(whole[: k + 1]), difference == 0)
+            known = z3.Implies(whole[k], self.error(k) == 0)
+            given = [known, *([same, differences[k - 1]] if same is not None else [])]
+            cut = [difference, self.error(k), *whole[: k + 1], *([lost[k - 1]] if k else [])]
+            text = "a sum of products without a bit below the unit loses nothing"
+            same = self.proving.claim("whole", text, claim, given, cut)
+
+
+def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
+    """(what was claimed, that every input is a number).  Raises NotProvedError."""
+    x = Summation.of(proving, spec)
+    prove_specials(proving, spec, x.inputs, x.step)
+    x.prove_operands()
+    x.prove_products()
+    losses = Losses(x)
+    losses.prove()
+    if spec.a_format == fp32:
+        for k in range(len(x.step.a)):
+            OneProduct(x, k).prove_whole()
+    proving.rests_on(FIXED_POINT)
+    return losses, x.numbers

@@ -1,0 +1,1 @@
+"""efda: a folder of its own."""

@@ -1,0 +1,245 @@
+"""efda, exact fused dot-add, executable.  Specification: semantics §3 (CDNA1).
+
+One step is `d = ρ(c + Σ_L a_k·b_k)`, the exact sum rounded once; special values as IEEE 754, subnormals kept, a sum
+of exactly zero is +0.  K > L is a chain: one step's result is the next one's c.
+
+The exact sum may span hundreds of bits (bf16: products from 2^-266 to 2^256), but ρ looks at p + 1 of them, p = 23,
+and at whether anything is left below.  c has as many where ρ keeps fewer: p is the larger of both.  How the sum is
+held depends on how far apart the products can be.
+
+**Products within few binades (fp16)** are summed in fixed point, exactly.  Their last places are 2^low or above,
+low = -48, and the sum of L = 4 stays below 2^top, top = 34: 82 bits.  c is added to that sum, as a term of exponent
+`top`, in a frame of top - low + p + 3 = 108 fractional bits (`limbs.add_term`); two limbs hold the 110 bits.
+- If c has the larger exponent, it is normal and the sum of products has `frame - p - 3` fractional bits: more room
+  than the rule of `blocks.add` asks for.
+- Otherwise the frame's last place is 2^(low - 26), and c loses bits only if its own last place is below that, so
+  that |c| < 2^(low - 2).  The sum of products, if not zero (then the result is c), is at least 2^low; with c it is
+  above 2^(low - 1), and ρ looks no further down than the half ulp there, 2^(low - 25): above the sticky bit.
+One bit fewer would not do: for 2^low less a c just below 2^(low - 2), the half ulp would itself be the sticky bit.
+
+**Two products anywhere (bf16)** and c are three terms t1, t2, t3, normalised to p + 1 bits and sorted by exponent,
+e1 ≥ e2 ≥ e3.  Two additions of at most p + 6 = 29 bits give a sum that ρ rounds as the exact one.
+- If e1 - e2 ≤ 2, s = t1 + t2 is exact in a frame of p + 2 fractional bits, and has at most p + 4 bits.  It is
+  normalised (p + 3 fractional bits) and added to t3 in a frame of p + 4, by the rule of `blocks.add`, z = 0, if s has
+  the larger exponent; if t3 has, s loses nothing, being a multiple of 2^(e2 - p) ≥ 2^(e3 - p).
+- If e1 - e2 ≥ 3, s = t2 + t3 in the frame of p + 2, then t1 + s in that of p + 4.  Since |s| < 2^(e2 + 2) ≤
+  2^(e1 - 1), the whole sum exceeds 2^(e1 - 1), and ρ looks no further down than 2^(e1 - p - 2).  The sticky bits are
+  below that: that of s at 2^(e2 - p - 2) ≤ 2^(e1 - p - 5), that of the sum at 2^(e1 - p - 4).  Neither is lost,
+  since what it is added to, a multiple of 2^(e2 - p) or 2^(e1 - p), is a multiple of its double.
+tests/encodings/test_executable.py tries all significands and exponents of this at small p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    add,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    merge_special,
+    multiply,
+    quiet_nan,
+    resolve_special,
+    round_sum,
+    select_special,
+    term,
+    where,
+)
+from mmaformal.spec import DotAdd
+
+NEAR = 2  #: two terms are added first if their exponents differ by no more
+
+
+class FixedSum(NamedTuple):
+    """The interfaces of a sum in fixed point."""
+
+    placed: tuple[limbs.Wide, ...]  #: align: the products; signed
+    dot: limbs.Wide  #: accumulate: their sum
+    term: limbs.WideTerm  #: the same as a term
+    wide: limbs.WideSum  #: with c
+
+
+class SortedSum(NamedTuple):
+    """The interfaces of a sum of three sorted terms."""
+
+    terms: tuple[Term, Term, Term]  #: align: normalised
+    sorted: tuple[Term, Term, Term]
+    partial: Sum  #: accumulate: of the first two or the last two
+    normal: Term  #: the same, normalised
+    total: Sum  #: of all
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one step, in order."""
+
+    a: tuple[Operand, ...]  #: decode
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special  #: classify
+    products: tuple[Term, ...]  #: multiply
+    addend: Term
+    sum: FixedSum | SortedSum  #: align, accumulate
+    total: Sum
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
+
+
+def bits_of_fixed_point(spec: DotAdd, L: int) -> tuple[int, int]:
+    """(low, top): L products are multiples of 2^low and their sum is below 2^top."""
+    a, b = spec.a_format, spec.b_format
+    low = a.min_exponent - a.fraction_bits + b.min_exponent - b.fraction_bits
+    return low, a.max_exponent + b.max_exponent + 2 + (L - 1).bit_length()
+
+
+def fixed_point_sum(
+    products: Sequence[Term],
+    fraction_bits: int,
+    top: int,
+    addend: Term,
+    addend_bits: int,
+    frame: int,
+    least: int,
+) -> FixedSum:
+    """The exact sum of the products as one term of exponent `top`, with `frame` fractional bits, or `least` if it is
+    zero; and then with the addend."""
+    placed = tuple(
+        limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent - fraction_bits - (top - frame)))
+        for p in products
+    )
+    dot = reduce(limbs.add, placed)
+    sign, magnitude = limbs.magnitude(dot)
+    term = limbs.WideTerm(sign, where(limbs.is_zero(dot), least, top), magnitude)
+    return FixedSum(placed, dot, term, limbs.add_term(term, addend, addend_bits, frame))
+
+
+def normalise(x: Term, x_bits: int, bits: int, lowest: int) -> Term:
+    """The same term with a significand of 2^bits or more, `bits` fractional bits; a zero has the exponent `lowest`.
+
+    The significand is given below 2^(bits + 1), bits < 32.
+    """
+    significand, exponent = x.significand, x.exponent + (bits - x_bits)
+    for step in (step for step in (16, 8, 4, 2, 1) if step <= bits):
+        small = significand < 1 << (bits + 1 - step)
+        significand = where(small, significand << step, significand)
+        exponent = where(small, exponent - step, exponent)
+    return Term(x.sign, where(significand == 0, lowest, exponent), significand)
+
+
+def normalise_sum(x: Sum, bits: int, lowest: int) -> Term:
+    negative = x.total < 0
+    return normalise(Term(where(negative, 1, 0), x.unit, where(negative, -x.total, x.total)), 0, bits, lowest)
+
+
+def select(flag: Lane, x: Term, y: Term) -> Term:
+    return Term(*(where(flag, u, v) for u, v in zip(x, y, strict=True)))
+
+
+def sorted_pair(x: Term, y: Term) -> tuple[Term, Term]:
+    """The two, the larger exponent first."""
+    swap = x.exponent < y.exponent
+    return select(swap, y, x), select(swap, x, y)
+
+
+def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
+    """The sum of two and of all three normalised terms of p fractional bits, for a ρ of as many.
+
+    A zero has the exponent `lowest`, which no other term is below.
+    """
+    terms = x, y, z
+    x, y = sorted_pair(x, y)
+    y, z = sorted_pair(y, z)
+    x, y = sorted_pair(x, y)
+    near = x.exponent - y.exponent <= NEAR
+    partial = add(select(near, x, z), p, y, p, p + NEAR)
+    normal = normalise_sum(partial, p + 3, lowest)
+    total = add(normal, p + 3, select(near, z, x), p, p + 4)
+    return SortedSum(terms, (x, y, z), partial, normal, total)
+
+
+def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+    rho = parameters.rho
+    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
+    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
+    c_operand = decode(c, spec.c_format.layout)
+
+    parts = [classify_product(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
+    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
+
+    products = tuple(multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True))
+    addend = term(c_operand)
+    bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
+
+    low, top = bits_of_fixed_point(spec, parameters.L)
+    p = max(rho.fraction_bits, c_bits)
+    frame = top - low + p + 3
+    sum_: FixedSum | SortedSum
+    if frame + 2 <= 2 * limbs.BITS:
+        sum_ = fixed_point_sum(
+            products,
+            bits,
+            top=top,
+            addend=addend,
+            addend_bits=c_bits,
+            frame=frame,
+            least=rho.format.min_exponent,
+        )
+        total = sum_.wide.narrowed
+    else:
+        lowest = min(low, spec.c_format.min_exponent - c_bits)
+        nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
+        first, second = (
+            normalise(each, bits, p, lowest)
+            for each in (products if parameters.L == 2 else (*products, nothing))
+        )
+        sum_ = sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
+        total = sum_.total
+
+    rounded = round_sum(total, total.total * 0, rho)
+    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    return Step(
+        a_operands,
+        b_operands,
+        c=c_operand,
+        special=special,
+        products=products,
+        addend=addend,
+        sum=sum_,
+        total=total,
+        rounded=rounded,
+        result=result,
+    )
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Efda)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        part = slice(start, start + parameters.L)
+        steps.append(step(spec, parameters, a[part], b[part], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

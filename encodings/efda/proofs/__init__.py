@@ -1,0 +1,76 @@
+"""Facts of efda."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.efda import smt as smt_efda
+from mmaformal.encodings.efda.proofs import equal, ranges, related, scaled, sums
+from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
+from mmaformal.facts import exact_steps
+from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.ranges import RoundedSum, not_minus_zero
+from mmaformal.facts.sums import (
+    Sum,
+)
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
+
+
+class EfdaFacts(RoundedSum[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.doubled(two)
+
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
+        last = steps[-1]
+        if isinstance(last, smt_efda.SortedStep):
+            return not_minus_zero(pairing, spec, last)
+        given = [ranges.places_of(pairing, spec, last)]
+        return not_minus_zero(pairing, spec, last, given, last.special)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return sums.sums_of(spec, step)
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        return sums.largest_numbers(spec)
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving)
+
+    def rounds_exactly(self, spec: DotAdd) -> EfdaSum:
+        return EfdaSum(spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec)
+
+
+FACTS = EfdaFacts("efda")

@@ -1,0 +1,319 @@
+"""efda, exact fused dot-add, as bit-vector terms.  Specification: semantics §3.
+
+The exact sum is rounded once, yet no accumulator from the least product to the largest c is needed.  Which of two
+ways is taken depends on the range of the products.  Let q be the significand bits of ρ, or of c if those are more.
+
+Fixed point (where the sum has up to 112 bits, as with formats of up to 5 exponent bits).  The products are summed in
+the fixed point that holds every one of them: for fp16 from 2^-48 up to 2^32, so 82 bits for L = 4 (|Σ| ≤ L times the
+largest product), and the sign.  This number and c are aligned to the larger exponent, the number's being that of the
+place above its highest, with the number's bits and q + 2 = 26 more, the last one sticky (108 bits for fp16).  The
+number loses bits only where c is far above all of it, and normal.  c loses bits only if its last place is below the
+second of those 26, |c| is then less than a quarter of the number's last place; the sum is more than half of that
+place, so that ρ tells apart what lies between multiples of 2^-(q+1) of it: the place above the sticky one.  One place
+less would be too few.
+
+Three terms (wider sums, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Every term is normalised to
+2^e ≤ |t| < 2^(e+1) with w = 24 significand bits, zero to the least exponent of all, and they are sorted by exponent.
+- If the first two are at most 2 binades apart they are added first, exactly: w + 2 bits and a carry.
+- If not, the last two are: with 2 places below the last of the larger one, the second sticky.
+That sum, normalised to its w + 3 bits, is added to the remaining term with 4 places below its last one, again sticky.
+In the first case the exact sum is rounded as any two-term sum.  In the second, the sum of the last two is less than
+half of the first term, so ρ looks no further down than two places below the first term's last; what was lost lies
+below the place 2^(e1 - 3 - (w-1) - 2), which the last alignment either keeps, or jams into a place that is 2 lower than
+what ρ looks at.  Jamming twice is jamming once, since what a jammed number is added to has a zero at the last place.
+
+The sum may lie below the exponents at which ρ still has places; it is jammed once more, to the least of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import z3
+
+from mmaformal.encodings.efda import Efda
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    Bool,
+    ExponentRange,
+    Operand,
+    Rounded,
+    Special,
+    StickySum,
+    Term,
+    Trace,
+    addend,
+    classify,
+    decode,
+    encode,
+    exponent_range,
+    multiply,
+    negate_if,
+    normalise,
+    normalise_and_round,
+    pad,
+    product_range,
+    quiet_nan,
+    resize,
+    select_special,
+    signed_sum,
+    sticky_shift_right,
+    sticky_sum,
+)
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """The interfaces between the stages of one step in fixed point, in order."""
+
+    a: tuple[Operand, ...]  #: decode
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special  #: classify
+    products: tuple[Term, ...]  #: multiply; exponents from the least
+    placed: tuple[BitVec, ...]  #: align: magnitudes in units of the least product's last place
+    dot: BitVec  #: accumulate: their sum, two's complement
+    term: Term  #: the same, in the range of c's exponents
+    addend: Term
+    sum: StickySum  #: with c
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
+
+
+class Jammed(NamedTuple):
+    """A sum in units of 2^(e_max - frame)."""
+
+    e_max: BitVec
+    total: BitVec  #: two's complement
+
+
+@dataclass(frozen=True)
+class SortedStep:
+    """The interfaces between the stages of one step of three sorted terms, in order."""
+
+    a: tuple[Operand, ...]  #: decode
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special  #: classify
+    products: tuple[Term, ...]  #: multiply
+    addend: Term
+    terms: tuple[Term, Term, Term]  #: align: the products, then c; normalised, w bits
+    sorted: tuple[Term, Term, Term]
+    partial: StickySum  #: accumulate: the first two or the last two
+    normal: Term  #: the same, normalised
+    sum: StickySum  #: of all
+    jammed: Jammed  #: the same, not below ρ's least exponent
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
+
+
+Step: TypeAlias = FixedStep | SortedStep
+
+WIDEST = 112  #: bits of a sum in fixed point
+
+NEAR = 2  #: binades within which the first two terms are added first
+
+
+@dataclass(frozen=True)
+class Inputs:
+    a: tuple[Operand, ...]
+    b: tuple[Operand, ...]
+    c: Operand
+    special: Special
+
+
+def places_below(q: int) -> int:
+    """Places below the last one of the sum of products at which c is still told apart, the last one sticky."""
+    return q + 2
+
+
+def precision(spec: DotAdd, parameters: Efda) -> int:
+    """q: the significand bits of c or of the rounding, whichever are more."""
+    return max(spec.c_format.fraction_bits, parameters.rho.fraction_bits) + 1
+
+
+def sum_places(spec: DotAdd, L: int) -> int:
+    """Places of the sum of L finite products: from the last one that a product has to the carry out of the largest."""
+    a, b = spec.a_format, spec.b_format
+    span = a.max_exponent + b.max_exponent - product_range(a, b).low
+    return fraction_bits(spec) + span + 2 + (L - 1).bit_length()
+
+
+def in_fixed_point(spec: DotAdd, parameters: Efda) -> bool:
+    """Whether the sum of products, with the places below it, a carry and a sign, has no more than `WIDEST` bits."""
+    frame = sum_places(spec, parameters.L) + places_below(precision(spec, parameters))
+    return frame + 2 <= WIDEST
+
+
+def fraction_bits(spec: DotAdd) -> int:
+    return spec.a_format.fraction_bits + spec.b_format.fraction_bits
+
+
+# ---- fixed point ------------------------------------------------------------------------------------------------
+
+
+def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
+    """One step, the products summed in fixed point."""
+    a_format, b_format, rho = spec.a_format, spec.b_format, parameters.rho
+    own = product_range(a_format, b_format)
+    bias = a_format.bias + b_format.bias
+    products = tuple(multiply(y, z, bias, own, e_zero=None) for y, z in zip(x.a, x.b, strict=True))
+    largest = ((2 << a_format.fraction_bits) - 1) * ((2 << b_format.fraction_bits) - 1)
+    # Wider than any finite product: for the exponents of infinities, too, the interfaces are numbers.
+    product_bits = (largest << (own.high - own.low)).bit_length()
+    placed = tuple(resize(p.significand, product_bits) << resize(p.exponent, product_bits) for p in products)
+    sum_bits = product_bits + (len(products) - 1).bit_length()
+    dot = signed_sum([(p.sign, y) for p, y in zip(products, placed, strict=True)], sum_bits + 1)
+
+    bits, singles = sum_places(spec, parameters.L), exponent_range(spec.c_format)
+    top = own.low - fraction_bits(spec) + bits
+    exponents = singles.union(top)
+    sign = z3.Extract(sum_bits, sum_bits, dot)
+    at = z3.If(dot == 0, exponents.constant(singles.low), exponents.constant(top))
+    term = Term(sign, at, resize(negate_if(sign, dot), sum_bits))
+    c_term = addend(x.c, spec.c_format.bias, exponents, e_zero=None)
+    frame = bits + places_below(precision(spec, parameters))
+    sum_ = sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, singles.low)
+    result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
+    return FixedStep(
+        x.a,
+        x.b,
+        c=x.c,
+        special=x.special,
+        products=products,
+        placed=placed,
+        dot=dot,
+        term=term,
+        addend=c_term,
+        sum=sum_,
+        rounded=rounded,
+        result=result,
+    )
+
+
+# ---- three terms ------------------------------------------------------------------------------------------------
+
+
+def lowest(spec: DotAdd) -> int:
+    """The exponent of a zero: no number here is below, for all are multiples of this power of two."""
+    own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
+    return min(own.low - fraction_bits(spec), c.low - spec.c_format.fraction_bits)
+
+
+def exponents_of(spec: DotAdd) -> ExponentRange:
+    """Of all terms, with room above for carries, and below so that normalising is never stopped."""
+    own, c = product_range(spec.a_format, spec.b_format), exponent_range(spec.c_format)
+    return ExponentRange(lowest(spec) - 32, max(own.high, c.high) + 2)
+
+
+def normalised(
+    sign: BitVec, exponent: BitVec, significand: BitVec, w: int, exponents: ExponentRange, zero: int
+) -> Term:
+    """A number with its leading one on top, in w bits, at most 32; a zero has the exponent `zero`.
+
+    `exponent` is that of the significand's highest place.
+    """
+    magnitude, left = normalise(significand, exponent)
+    exponent = z3.If(significand == 0, exponents.constant(zero), left)
+    return Term(sign, exponent, pad(magnitude, w - magnitude.size()))
+
+
+def select(condition: Bool, x: Term, y: Term) -> Term:
+    return Term(*(z3.If(condition, u, v) for u, v in zip(x, y, strict=True)))
+
+
+def sorted_terms(x: Term, y: Term, z: Term) -> tuple[Term, Term, Term]:
+    """By exponent, the largest first."""
+
+    def ordered(u: Term, v: Term) -> tuple[Term, Term]:
+        swap = z3.ULT(u.exponent, v.exponent)
+        return select(swap, v, u), select(swap, u, v)
+
+    x, y = ordered(x, y)
+    y, z = ordered(y, z)
+    return (*ordered(x, y), z)
+
+
+def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
+    """One step of at most three terms."""
+    rho, c_format = parameters.rho, spec.c_format
+    exponents, zero = exponents_of(spec), lowest(spec)
+    w = max(fraction_bits(spec) + 2, c_format.fraction_bits + 1, rho.fraction_bits + 1)
+    bias = spec.a_format.bias + spec.b_format.bias
+    products = tuple(multiply(y, z, bias, exponents, None) for y, z in zip(x.a, x.b, strict=True))
+    c_term = addend(x.c, c_format.bias, exponents, None)
+    # The highest place of a product is 2^(e + 1).
+    terms = [normalised(p.sign, p.exponent + 1, p.significand, w, exponents, zero) for p in products]
+    while len(terms) < 2:
+        terms.append(Term(z3.BitVecVal(0, 1), exponents.constant(zero), z3.BitVecVal(0, w)))
+    first, second = terms
+    last = normalised(c_term.sign, c_term.exponent, c_term.significand, w, exponents, zero)
+    one, two, three = sorted_terms(first, second, last)
+
+    near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))
+    partial = sticky_sum(select(near, one, three), w - 1, two, w - 1, w - 1 + NEAR)
+    # As wide as the sum without its sign; its highest place is that of the carry.
+    bits = partial.total.size() - 1
+    sign = z3.Extract(bits, bits, partial.total)
+    magnitude = resize(negate_if(sign, partial.total), bits)
+    normal = normalised(sign, partial.e_max + 1, magnitude, bits, exponents, zero)
+    sum_ = sticky_sum(normal, bits - 1, select(near, three, one), w - 1, bits)
+
+    # ρ has no places below those at its least exponent.
+    floor = exponents.constant(rho.format.min_exponent)
+    low = z3.ULT(sum_.e_max, floor)
+    deficit = z3.If(low, floor - sum_.e_max, z3.BitVecVal(0, exponents.bits))
+    total_sign = z3.Extract(bits + 2, bits + 2, sum_.total)
+    magnitude = sticky_shift_right(negate_if(total_sign, sum_.total), deficit)
+    jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
+    rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
+    result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
+    return SortedStep(
+        x.a,
+        x.b,
+        c=x.c,
+        special=x.special,
+        products=products,
+        addend=c_term,
+        terms=(first, second, last),
+        sorted=(one, two, three),
+        partial=partial,
+        normal=normal,
+        sum=sum_,
+        jammed=jammed,
+        rounded=rounded,
+        result=result,
+    )
+
+
+# ---- the chain --------------------------------------------------------------------------------------------------
+
+
+def step(spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+    """One step over L products."""
+    a_operands = tuple(decode(x, spec.a_format) for x in a)
+    b_operands = tuple(decode(x, spec.b_format) for x in b)
+    c_operand = decode(c, spec.c_format)
+    special = classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
+    inputs = Inputs(a_operands, b_operands, c_operand, special)
+    fixed = in_fixed_point(spec, parameters)
+    return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Efda)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        stop = start + parameters.L
+        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
+
+
+__all__ = ["FixedStep", "SortedStep", "Step", "Trace", "dot_add", "step"]

@@ -1,0 +1,1 @@
+"""emulated: a folder of its own."""

@@ -1,0 +1,48 @@
+"""Facts of emulations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.encodings.emulated import smt as smt_emulated
+from mmaformal.encodings.emulated.proofs import equal, exactness, portable, related
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.protocol import Facts
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.spec import DotAdd
+
+if TYPE_CHECKING:
+    from mmaformal.cases.inputs import Inputs
+    from mmaformal.instruction import Instruction
+    from mmaformal.solver.answers import Answer, Proof
+    from mmaformal.solver.asking import Asker
+
+Step: TypeAlias = smt_emulated.Step
+
+
+class EmulatedFacts(Facts[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        if step.dropped:
+            self.lack("why a product less has related results")
+        return related.derive(step, step.argument)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        self.lack("what each of its sums is off; all of them together: `mmaformal bound`")
+
+    def alike(self, x: DotAdd, y: DotAdd) -> bool:
+        return portable.applies(x, y)
+
+    def prove_alike(self, asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | None:
+        return portable.prove_same(asker, x, y)
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_program(proving, spec)
+
+
+FACTS = EmulatedFacts("emulated")

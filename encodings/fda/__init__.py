@@ -1,0 +1,1 @@
+"""fda: a folder of its own."""

@@ -1,0 +1,26 @@
+"""fda: F, L, ρ; in detail the exponent of a zero term, and the sign of an exact zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mmaformal.encodings.fda import Fda
+from mmaformal.spaces.common import Types, conversions, divisors, signed_zeros, valid, zero_exponents
+
+ORDERED = True
+PLACES = range(1, 49)
+
+
+def choices(types: Types, k: int) -> Iterator[Fda]:
+    for L in reversed(divisors(k)):
+        for rho in conversions(types.d):
+            for F in PLACES:
+                yield from valid(Fda, F, L, rho, None)
+
+
+def details(parameters: Fda, types: Types) -> Iterator[Fda]:
+    p = parameters
+    for e_zero in zero_exponents(types):
+        for rho in signed_zeros(p.rho):
+            yield replace(p, rho=rho, e_zero=e_zero)

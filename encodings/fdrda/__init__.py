@@ -1,0 +1,1 @@
+"""fdrda: a folder of its own."""

@@ -1,0 +1,100 @@
+"""Facts of fdrda."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.fdrda import smt as smt_fdrda
+from mmaformal.encodings.fdrda.proofs import (
+    equal,
+    error_bound,
+    exactness,
+    monotonicity,
+    ranges,
+    related,
+    scaled,
+)
+from mmaformal.encodings.gfdrda import smt as smt_gfdrda
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.ranges import RoundedSum, not_minus_zero
+from mmaformal.facts.sums import (
+    Sum,
+    largest_product,
+    places_of,
+    sum_of,
+)
+from mmaformal.instruction import Instruction
+from mmaformal.limits import aligned
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_fdrda.Step | smt_gfdrda.Step
+
+
+class FdrdaFacts(RoundedSum[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.doubled(two)
+
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
+        given = [ranges.places_of(pairing, spec, steps[-1])]
+        return not_minus_zero(pairing, spec, steps[-1], given, steps[-1].special)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        p = spec.parameters
+        assert isinstance(p, Fdrda)
+        product = largest_product(spec)
+        most = aligned(product, places_of(spec), p.F)
+        parts = [(t, product, most) for t in step.products]
+        if not isinstance(step, smt_gfdrda.Step):
+            return [sum_of(step, "products", step.dot, parts, step.e_products)]
+        count = len(step.groups)
+        return [
+            sum_of(step, f"products of group {g}", step.groups[g], parts[g::count], step.e_groups[g])
+            for g in range(count)
+        ]
+
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fdrda.Step)
+        return step.dot.total
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_round_down(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
+
+
+FACTS = FdrdaFacts("fdrda")

@@ -1,0 +1,108 @@
+"""d grows with c, of a step of fdrda or gfdrda: the sum of products does not depend on it, and every cut is toward
+−∞, on a grid that the next c can only make coarser by one bit."""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.cases.falling_products import falls_with_a_product, random_searches
+from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.one_step import one_step
+from mmaformal.cases.out_of_order import Descends, two_runs
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import smt as fdrda
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfdrda import smt as gfdrda
+from mmaformal.facts.round_down import prove_ranges
+from mmaformal.facts.round_down import within as range_of
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
+from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags, prove_steps
+
+
+def prove_in_c(theory: Theory, spec: DotAdd) -> None:
+    """`two_runs(spec).statement`.  Raises NotProvedError."""
+    p, x = spec.parameters, symbolic_inputs(one_step(spec))
+    assert isinstance(p, Fdrda)
+
+    def step(c: z3.BitVecRef) -> fdrda.Step | gfdrda.Step:
+        if isinstance(p, Gfdrda):
+            return gfdrda.step(spec, p, x.a, x.b, c)
+        return fdrda.step(spec, p, x.a, x.b, c)
+
+    one = OneStep(step, x.c, spec.c_format, spec.d_format)
+    theorem = one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
+    prove_steps(theory, two_runs(spec), one, theorem)
+
+
+def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.Step | gfdrda.Step]) -> None:
+    """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
+    p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
+    assert isinstance(p, Fdrda)
+    x, y, sign = runs.small, runs.large, runs.sign
+    bound = fdrda.dot_bound(p, p.L)
+    e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
+    s0, s1, M = x.addend.significand, y.addend.significand, fmt.fraction_bits
+    up = z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M)
+    low, high = ex.constant(fmt.min_exponent), ex.constant(ex.high)
+    signs = [x.addend.sign, y.addend.sign]
+    step = proving.claim(
+        "neighbouring c",
+        "the next c has one more in its last place, or the next exponent",
+        z3.And(
+            *(each == sign for each in signs),
+            z3.UGE(e0, low),
+            z3.ULE(e1, high),
+            z3.Or(z3.And(e1 == e0, s1 == s0 + 1, s0 != -1), up),
+        ),
+        [runs.finite],
+    )
+    risen = [z3.And(E0 + rise == E1, z3.ULE(E0, E1)) for rise in (0, 1)]
+    maxima = proving.claim(
+        "e_max of neighbours",
+        "e_max stays, or rises by one with c",
+        z3.And(
+            z3.ULE(x.e_dot, E0),
+            z3.ULE(e0, E0),
+            z3.ULE(e1, E1),
+            z3.Or(E1 == E0, z3.And(risen[1], e0 == E0, e1 == E1, s0 == -1)),
+        ),
+        [step],
+        [x.e_dot, e0, e1, s0, s1, *signs],
+    )
+    cut = [x.e_dot, e0, e1, s0, s1, E0, E1, *signs, sign]
+    proving.claim("rise of e_max", "so it rises by 0 or 1", z3.Or(risen), [maxima], cut)
+    for side in (x, y):
+        prove_ranges(proving, p, side)
+    significands = [operand.significand for operand in (*y.a, *y.b, y.c)]
+    text = "e_max is in its range"
+    highest = proving.claim("e_max in range", text, z3.ULE(E1, high), (), significands)
+    lowest = proving.claim("least e_max", text, z3.UGE(E0, low), [step, maxima], cut)
+    small = range_of(x.dot, bound)  # from `prove_ranges`
+    reach = (bound + (1 << (p.F + 1))) << (p.dot_bits - p.F)
+    for rise, way in enumerate(risen):
+        bits = x.total.size() + rise + 1
+        a, b = wide(x.total, bits), wide(y.total, bits) << rise
+        ordered = z3.And(z3.Implies(sign == 0, a <= b), z3.Implies(sign != 0, a >= b))
+        in_range = z3.And([z3.And(t <= reach, t >= -reach) for t in (x.total, y.total)])
+        sums = proving.claim(
+            f"sums of neighbours, {rise}",
+            f"where e_max rises by {rise}, the sum with the larger c is the larger",
+            z3.Implies(way, z3.And(ordered, in_range)),
+            [step, maxima, small],
+            [x.dot, *cut],
+        )
+        text = f"sums in order are rounded in order, where e_max is {rise} higher for the larger c"
+        claim = z3.Implies(way, runs.ordered)
+        inside = [E0, E1, x.total, y.total, sign, *flags(x), *flags(y)]
+        given = [sums, highest, lowest]
+        proving.claim(f"rounding with e_max {rise} higher", text, claim, given, inside)
+
+
+def in_product(instruction: Instruction) -> Descends | None:
+    """An input on which a larger product gives a smaller d."""
+    spec, p = instruction.spec, instruction.parameters
+    assert isinstance(p, Fdrda)
+    return falls_with_a_product(instruction, random_searches(spec, p.F))

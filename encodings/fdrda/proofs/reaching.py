@@ -1,0 +1,77 @@
+"""Inputs of a step of fdrda or gfdrda that are as far from the exact sum as can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from mmaformal.cases.inputs import Codes, with_products, zeros
+from mmaformal.cases.low_bits import encode_number, product_codes
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.one_step import as_one_step, one_step
+from mmaformal.cases.witness import CaseWitness
+from mmaformal.encodings import executable
+from mmaformal.encodings.fdrda import Fdrda
+from mmaformal.encodings.fdrda import executable as executable_fdrda
+from mmaformal.encodings.fdrda.proofs.bounds import Losses, largest_exponent, losing_product, losses_of
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.instruction import Instruction
+from mmaformal.spec import DotAdd
+
+
+def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
+    """Inputs of one step that might lose `losses.below`, or gain `losses.above`."""
+    p, M = spec.parameters, spec.c_format.fraction_bits
+    assert isinstance(p, Fdrda)
+    e_max, formats = largest_exponent(spec), (spec.a_format, spec.b_format)
+    top = product_codes([(1 << formats[0].fraction_bits, 1 << formats[1].fraction_bits)], e_max, formats)
+    small = losing_product(spec, p, losses.product, e_max)
+    if top is None or small is None:
+        return []
+    if above:
+        small = small[0] ^ formats[0].sign_mask, small[1]
+    tops = p.L - losses.losing
+    codes = with_products(zeros(spec), {k: top if k < tops else small for k in range(p.L)})
+    ones, sign = (2 << M) - 1, spec.c_format.sign_mask
+    least = encode_number(1, spec.c_format.min_exponent, spec.c_format)
+    dropped = kept = None
+    if isinstance(p, Gfdrda):
+        dropped = encode_number(ones, e_max - p.c_reach - 1, spec.c_format)
+        kept = encode_number(ones, e_max - p.c_reach, spec.c_format)
+    negative = [x | sign for x in (dropped, least) if x is not None]
+    return [replace(codes, c=c) for c in ([0, *negative] if above else [x for x in (*negative, kept) if x])]
+
+
+def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
+    """(S, e_max) of one step of the executable wing."""
+    step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
+    assert isinstance(step, executable_fdrda.Step)
+    return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
+
+
+def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
+    """An input of one step that is as far below (or above) the exact sum as can be, in both wings."""
+    spec = one_step(instruction.spec)
+    p = spec.parameters
+    assert isinstance(p, Fdrda)
+    losses, single = losses_of(spec, p), as_one_step(instruction)
+    n = losses.above if above else -losses.below
+    for codes in reaching(spec, losses, above=above):
+        S, e_max = kept_sum(spec, codes)
+        value = exact(spec, codes)
+        if value is None or S - value != n * Fraction(2) ** (e_max - p.F):
+            continue
+        notes = (f"S − exact = {text_of(losses, above=above)} · 2^({e_max} − {p.F})",)
+        return shown(single, codes, notes)
+    return None
+
+
+def text_of(losses: Losses, *, above: bool) -> str:
+    """A bound for a person, with its sign."""
+    c = losses.c_above if above else losses.c_below
+    text = f"{losses.losing} · {losses.product.units}"
+    if c:
+        places = c.denominator.bit_length() - 1
+        whole = c + Fraction(1, 1 << places)
+        text += f" + {whole} − 2^-{places}"
+    return text if above else f"−({text})"

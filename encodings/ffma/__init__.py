@@ -1,0 +1,1 @@
+"""ffma: a folder of its own."""

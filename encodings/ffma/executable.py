@@ -1,0 +1,33 @@
+"""ffma, flushed fused multiply-add in order, executable.  Specification: semantics §10 (Intel, VDPBF16PS).
+
+`d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, each fma one of pfma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.pfma.executable import Fma, fma, tiny_before
+from mmaformal.spec import DotAdd
+
+Step = Fma
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Ffma)
+    steps: list[Step] = []
+    for x, y in zip(a, b, strict=True):
+        steps.append(fma(x, y, c, spec, tiny_before(spec)))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

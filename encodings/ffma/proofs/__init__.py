@@ -1,0 +1,92 @@
+"""Facts of ffma: a step is one fma of pfma, whose addend is c."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.codes import magnitude
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings import smt
+from mmaformal.encodings.ffma import executable as executable_ffma
+from mmaformal.encodings.ffma import smt as smt_ffma
+from mmaformal.encodings.ffma.proofs import exactness, monotonicity
+from mmaformal.encodings.gps.proofs import error_bound
+from mmaformal.encodings.pfma.proofs import equal, related
+from mmaformal.encodings.pfma.smt import flush
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.sums import Sum, sum_of_two
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.encoding_links import inputs
+from mmaformal.proof.lemmas import Argument, ArgumentError, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_ffma.Step
+
+
+def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
+    pairing, x = Pairing(), symbolic_inputs(spec)
+    step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
+    low = magnitude(step.result, fp32)
+    link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
+    text = "no result is subnormal"
+    pairing.derive("encode", text, [link], [], _made_of(step))
+    pairing.conclude(text, link)
+    return pairing, 1, text
+
+
+def _made_of(step: Step) -> list[z3.ExprRef]:
+    return [*step.codes, *step.special, *step.rounded, step.sum.total, step.sum.e_max]
+
+
+class FfmaFacts(Facts[Step]):
+    unreachable = (no_subnormals,)
+
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        a, b, c, *_ = inputs(argument, traces)
+        for k, (executable, step) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
+            assert isinstance(executable, executable_ffma.Step)
+            c = equal.fma(argument, traces.spec, (a[k], b[k], c), executable, step)
+
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        return True
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        if step.dropped:
+            raise ArgumentError("no argument is known where a product of ffma is left out")
+        return related.fma(step)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(step, "a product and c", step.sum)]
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
+
+    def of_result(self, step: Step) -> Known:
+        return Known(lambda code: flush(code) == code, _made_of(step))
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
+
+
+FACTS = FfmaFacts("ffma")

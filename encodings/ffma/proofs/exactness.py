@@ -1,0 +1,114 @@
+"""Exactness of a step of ffma: where no operand is subnormal and the sum is not tiny, d is the exact sum, rounded once.
+
+The sum of product and addend has a sticky last place; that it rounds as the exact sum does is
+`exact_steps.prove_sticky`.  What remains are operands that are flushed, and a result that is: tiny is told by the sum.
+"""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.cases.codes import is_finite
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.ffma import smt as ffma
+from mmaformal.encodings.gps.proofs.exactness import kept, not_below
+from mmaformal.encodings.pfma import smt as pfma
+from mmaformal.encodings.pfma.proofs.exact_fma import ExactFma, prove_decoded, prove_operands
+from mmaformal.encodings.smt.blocks import encode
+from mmaformal.facts.additions import finite
+from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
+from mmaformal.facts.exact_terms import prove_sum
+from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
+from mmaformal.facts.exactness_codes import Rounding, Roundings, products
+from mmaformal.formats import fp32
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of, wide_enough
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
+
+
+def one_of(spec: DotAdd) -> ExactFma:
+    """One step, on symbolic inputs."""
+    one = one_step(spec)
+    x = symbolic_inputs(one)
+    return ExactFma(one, ffma.step(one, x.a[0], x.b[0], x.c), z3.BitVec("z", fp32.storage_bits))
+
+
+def magnitude_and_unit(x: ExactFma) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    """(magnitude of the sum that is rounded, the exponent of its last place)."""
+    e_max, ex = x.step.sum.e_max, pfma.exponents_of(x.spec)
+    unit = fit(e_max, wide_enough(ex, pfma.FRAME, IEEE_FP32)) + (ex.low - pfma.FRAME)
+    return magnitude_of(x.step.sum.total)[1], unit
+
+
+def not_tiny(x: ExactFma) -> z3.BoolRef:
+    """Whether the sum that is rounded is 0, or not below the least normal number."""
+    m, unit = magnitude_and_unit(x)
+    return z3.Or(m == 0, at_least(m, unit, z3.BitVecVal(1, 1), z3.BitVecVal(pfma.LEAST, unit.size())))
+
+
+def prove_step(proving: Composing, spec: DotAdd) -> Exact:
+    """Raises NotProvedError."""
+    x = one_of(spec)
+    a, b, c = x.step.codes
+    _, claims = claims_of(proving, lambda: _prove_claims(proving, x))
+    off, own = prove_off(proving, 4 << fp32.exponent_bits), prove_own_numbers(proving, IEEE_FP32)
+    formats = (spec.a_format, spec.b_format, fp32)
+    ordinary = z3.And([is_finite(code, fmt) for code, fmt in zip((a, b, c), formats, strict=True)])
+    subnormals = [kept(code, fmt) for code, fmt in zip((a, b, c), formats, strict=True)]
+    text = (
+        "in each step, where no factor and not c is subnormal, and the exact sum is 0 or not below the least normal"
+        f" number, d = {IEEE_FP32}(c + a·b): both terms are aligned exactly, or to an odd integer less than one unit"
+        f" from it, and then d is {IEEE_FP32} of all that is less than one unit from the sum of those;"
+        f" {IEEE_FP32} of a number of fp32 is that number"
+    )
+    return Exact(ordinary, z3.And(*subnormals, not_tiny(x)), z3.And(claims, off, own), (), text)
+
+
+def _prove_claims(proving: Composing, x: ExactFma) -> None:
+    step, spec = x.step, x.spec
+    c, signs = step.codes[2], [step.product.sign, step.addend.sign]
+    text = "c is a number"
+    proving.claim("c", text, z3.Implies(is_finite(c, fp32), finite(c, fp32)), (), [c])
+    prove_operands(proving, x)
+    decoded = prove_decoded(proving, x)
+    text = "where every operand is a number, nothing is special"
+    inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
+    none = z3.Not(z3.Or(*step.special))
+    proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
+    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]), signs)
+    code, ex = encode(step.rounded, IEEE_FP32), pfma.exponents_of(spec)
+    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    terms = step.product, bits, step.addend, fp32.fraction_bits
+    rounds = (pfma.FRAME, ex, IEEE_FP32, step.special)
+    prove_sticky(proving, Sticky(*terms, step.sum, *rounds, code, tuple(x.invariants)))
+    _prove_flushed(proving, x, code, signs)
+
+
+def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: list[z3.BitVecRef]) -> None:
+    """That a sum that is not tiny is not flushed; and that where the one that is rounded is, the exact one is."""
+    (m, unit), sum_, ex = magnitude_and_unit(x), x.step.sum, pfma.exponents_of(x.spec)
+    in_range, whole = e_max_in_range(sum_.e_max, ex, IEEE_FP32), not_tiny(x)
+    reach = 2 * ((1 << (sum_.total.size() - 2)) - 1)
+    small = z3.And(sum_.total <= reach, sum_.total >= -reach)
+    proving.claim("small sum", "the sum does not wrap", small, (), [sum_.x, sum_.y, *signs])
+    text = "a sum that is 0, or not below the least normal number, is not flushed"
+    claim, inside = z3.Implies(whole, x.step.number == code), [sum_.total, sum_.e_max, *signs]
+    proving.claim("not flushed", text, claim, [in_range, small], inside)
+    least, next_up = z3.BitVecVal(pfma.LEAST, unit.size()), fit(m, m.size() + 1) + 1
+    below = at_least(z3.BitVecVal(1, 1), least, next_up, unit)
+    text = "where an odd sum is tiny, so is all that is less than one unit from it"
+    claim = z3.Implies(z3.And(is_odd(sum_.total), z3.Not(whole)), below)
+    proving.claim("tiny around", text, claim, [in_range, small], [sum_.total, sum_.e_max])
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    c = spec.c_format.value(codes.c)
+    fine = not_below(c, fp32)
+    for k, (value, _) in enumerate(products(spec, codes)):
+        sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
+        c += value
+        fine = fine and all(not_below(fmt.value(side[k]), fmt) for side, fmt in sides) and not_below(c, fp32)
+        yield Rounding(fine, c, IEEE_FP32)

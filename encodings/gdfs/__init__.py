@@ -1,0 +1,1 @@
+"""gdfs: a folder of its own."""

@@ -1,0 +1,52 @@
+"""How large a group's sum is."""
+
+from __future__ import annotations
+
+import z3
+
+from mmaformal.encodings.gdfs import smt as gdfs
+from mmaformal.facts.accumulator import within
+from mmaformal.facts.sums import (
+    parts_of,
+)
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.spec import DotAdd
+
+
+def significand_is_small(
+    pairing: Pairing, spec: DotAdd, step: gdfs.Step, significand: z3.BitVecRef, size: Link
+) -> None:
+    """A group's sum is within that of its products' bounds; its scaled significand follows."""
+    text = "no significand is above the largest"
+    G, largest = spec.parameters.G, 36 * 4  # type: ignore[attr-defined]
+    for total, group in zip(step.sums, step.groups, strict=True):
+        if not group.significand.eq(significand):
+            continue
+        running: Link | None = None
+        x = None
+        for n, term in enumerate(summands(total, G), 1):
+            link = within(term, largest)
+            made_of = parts_of(term)
+            pair = [x for side in (step.a, step.b) for x in side if x.field.get_id() in made_of]
+            fields: list[Link] = []
+            for factor in pair:
+                field = Link(z3.UGE(factor.field, 1), (factor.field,))
+                codes = operand_codes(factor)
+                fields += pairing.derive("decode", "exponent fields are at least 1", [field], [], codes)
+            inputs = [part for factor in pair for part in (factor.sign, factor.significand)]
+            pairing.derive("multiply", "a product is at most 36", [link], fields, inputs)
+            x = term if x is None else x + term
+            before, running = running, within(x, n * largest)
+            pairing.derive(
+                "multiply",
+                "a partial sum of a group is in range",
+                [running],
+                [link] if before is None else [before, link],
+            )
+        assert running is not None
+        scales = [y.significand for y in (*step.scale_a, *step.scale_b)]
+        pairing.derive("multiply", text, [size], [running], scales)
+        return
+    pairing.derive("multiply", text, [size], [], [step.c.significand])

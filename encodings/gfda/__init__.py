@@ -1,0 +1,1 @@
+"""gfda: a folder of its own."""

@@ -1,0 +1,95 @@
+"""Exactness of a step of gfda: that of fda, with the sums of groups as terms, and of each group's sum.
+
+The sum of a group, the term, is that of its products where none of these has a bit below 2^(g − W), g the group's
+largest exponent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import z3
+
+from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.fda.proofs.exactness import prove_fused, prove_sum_kept
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.gfda import smt as gfda
+from mmaformal.facts.exactness import Exact, claims_of
+from mmaformal.facts.exactness_codes import Number, Rounding, Roundings, addend, aligned, products, total
+from mmaformal.facts.fused_steps import Aligned, fused_step
+from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.definitions import fit
+from mmaformal.proof.fused import Summand, prove_largest, prove_sum
+from mmaformal.spec import DotAdd
+
+
+def prove_step(proving: Composing, spec: DotAdd) -> Exact:
+    """Raises NotProvedError."""
+    p, step = spec.parameters, fused_step(spec).step
+    assert isinstance(p, Gfda)
+    assert isinstance(step, gfda.Step)
+    sums = [
+        claims_of(proving, lambda i=i: _prove_group(proving, group_sum(spec, step, i), step.groups[i]))  # type: ignore[misc]
+        for i in range(len(step.groups))
+    ]
+    of_step = prove_fused(proving, spec)
+    kept = [whole for whole, _ in sums]
+    text = (
+        f"in each step d = {p.rho}(S), and S = c + Σ s where no s and not c has a bit below 2^(e_max − {p.F}); if S is"
+        f" a number of {p.rho}'s, d = S; s, the sum of a group, is that of its products where none has a bit below"
+        f" 2^(g − {p.W}), g the group's largest exponent"
+    )
+    conclusion = z3.And(of_step.conclusion, *(claims for _, claims in sums))
+    return replace(of_step, condition=z3.And(of_step.condition, *kept), conclusion=conclusion, text=text)
+
+
+def group_sum(spec: DotAdd, step: gfda.Step, i: int) -> Aligned:
+    """The products of a group, and their sum."""
+    p, group = spec.parameters, step.groups[i]
+    assert isinstance(p, Gfda)
+    inside = slice(i * p.G, (i + 1) * p.G)
+    f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    factors = [(u.significand, v.significand) for u, v in zip(step.a[inside], step.b[inside], strict=True)]
+    summands = [
+        Summand("product", product, magnitude, f, pair)
+        for product, magnitude, pair in zip(step.products[inside], group.aligned, factors, strict=True)
+    ]
+    bounds = tuple((1 << magnitude.size()) - 1 for magnitude in group.aligned)
+    exponents = gfda.exponents_of(spec, p)
+    return Aligned(tuple(summands), bounds, e_max=group.e_max, total=group.total, exponents=exponents, F=p.W)
+
+
+def _prove_group(proving: Composing, x: Aligned, group: gfda.Group) -> z3.BoolRef:
+    """That the term is the sum of a group's products where none has a bit below the unit; returns that none has."""
+    at_most, _ = prove_largest(
+        proving, "exponents of a group", x.e_max, [s.term.exponent for s in x.summands]
+    )
+    small = [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
+    range_ = prove_sum(proving, x.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
+    same = prove_sum_kept(proving, x, at_most)
+    bits = x.total.size() + 1
+    magnitude = fit(group.term.significand, bits)
+    signed = z3.If(group.term.sign == 1, -magnitude, magnitude) == wide(x.total, bits)
+    proving.claim("group", "the term is the sum of the group", signed, [range_], [x.total])
+    return same.arg(0)
+
+
+# ---- on codes --------------------------------------------------------------------------------------------------------
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p, terms = spec.parameters, products(spec, codes)
+    assert isinstance(p, Gfda)
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, p.L):
+        parts = [terms[g : g + p.G] for g in range(start, start + p.L, p.G)]
+        groups = [_group(part, p.e_zero) for part in parts]
+        whole = all(aligned(part, p.W, p.e_zero) for part in parts)
+        whole = whole and aligned([*groups, addend(c, spec.c_format)], p.F, p.e_zero)
+        c += total(groups)
+        yield Rounding(whole, c, p.rho)
+
+
+def _group(part: list[Number], e_zero: int | None) -> Number:
+    """A group's sum, and its largest exponent, that of a zero as in `aligned`."""
+    return total(part), max(e if value or e_zero is None else max(e, e_zero) for value, e in part)

@@ -1,0 +1,1 @@
+"""gfdrda: a folder of its own."""

@@ -1,0 +1,91 @@
+"""gfdrda, grouped fdrda, executable.  Specification: semantics §3; MMA-Sim §IV-H (GFDRDA) and §IV-I.
+
+As fdrda, with two changes:
+
+- the products of even index and those of odd index are aligned and summed apart, each group to its own largest
+  exponent, F fractional bits kept, toward zero; then the two sums are aligned to the larger of the two, with F
+  fractional bits, down, and added;
+- a c whose exponent is below `e_max - c_reach` becomes 0 instead of being rounded down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Trace,
+    decode,
+    encode,
+    maximum,
+    quiet_nan,
+    select_special,
+    shift_right,
+)
+from mmaformal.encodings.fdrda.executable import (
+    Dot,
+    Step,
+    add_c,
+    dot_product,
+    products_and_specials,
+    round_total,
+)
+from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.spec import DotAdd
+
+
+def add_dots(even: Dot, odd: Dot, parameters: Gfdrda) -> Dot:
+    """The two sums aligned to the larger exponent and added."""
+    e_max = maximum(even.e_max, odd.e_max)
+    aligned = tuple(shift_right(dot.total, e_max - dot.e_max, parameters.cut) for dot in (even, odd))
+    return Dot(e_max, aligned, sum(aligned))
+
+
+def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
+    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
+    c_operand = decode(c, spec.c_format.layout)
+    products, special = products_and_specials(spec, parameters, a_operands, b_operands, c_operand)
+    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    even = dot_product(products[0::2], bits, parameters.F)
+    odd = dot_product(products[1::2], bits, parameters.F)
+    dot = add_dots(even, odd, parameters)
+    e_max, cut_dot, cut_c, total = add_c(spec, parameters, dot, c_operand, parameters.c_reach)
+    cut_total, rounded = round_total(parameters, total, e_max)
+    rho = parameters.rho
+    result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    return Step(
+        a_operands,
+        b_operands,
+        c=c_operand,
+        special=special,
+        products=products,
+        dots=(even, odd),
+        dot=dot,
+        e_max=e_max,
+        cut_dot=cut_dot,
+        cut_c=cut_c,
+        total=total,
+        cut_total=cut_total,
+        rounded=rounded,
+        result=result,
+    )
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Gfdrda)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        part = slice(start, start + parameters.L)
+        steps.append(step(spec, parameters, a[part], b[part], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

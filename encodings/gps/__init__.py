@@ -1,0 +1,1 @@
+"""gps: a folder of its own."""

@@ -1,0 +1,122 @@
+"""gps, group pairwise sum, executable.  Specification: semantics §3; MMA-Sim §IV-B (GPS, Algorithms 2 and 3).
+
+Every operation is IEEE fp32, rounded to nearest even, and a subnormal result becomes zero of the same sign.
+
+1. an a, b or c of magnitude below its format's least normal number becomes +0 (so does -0);
+2. products `p_k = a_k·b_k`;
+3. each G consecutive products are summed pairwise: `p0+p1`, for G = 4 `(p0+p1)+(p2+p3)`;
+4. `d = c`, then `d = d + group`, group after group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mmaformal.encodings.executable.blocks import (
+    Addition,
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    classify_product,
+    decode,
+    encode,
+    ieee_add,
+    multiply,
+    quiet_nan,
+    round_sum,
+    select_special,
+    signed,
+    where,
+)
+from mmaformal.encodings.gps import Gps
+from mmaformal.formats import Format, fp32
+from mmaformal.rounding import IEEE_FP32
+from mmaformal.spec import DotAdd
+
+RHO, NAN = IEEE_FP32, quiet_nan(fp32)
+
+
+class Product(NamedTuple):
+    """The interfaces of one product."""
+
+    a: Operand  #: decode
+    b: Operand
+    special: Special  #: classify
+    exact: Term  #: multiply
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode; flushed
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one step: a group's products, their sums in order, and the group added to d."""
+
+    products: tuple[Product, ...]
+    sums: tuple[Addition, ...]  #: results not flushed yet
+    group: Lane  #: the group's sum, flushed
+    addition: Addition
+    result: Lane  #: flushed
+
+
+def flush_operand(code: Lane, layout_of: Format) -> Operand:
+    """A decoded operand with a subnormal or zero made +0."""
+    x = decode(code, layout_of.layout)
+    small = x.significand < 1 << layout_of.fraction_bits
+    return Operand(where(small, 0, x.sign), x.exponent, where(small, 0, x.significand), x.infinite, x.nan)
+
+
+def flush_input(code: Lane) -> Lane:
+    """An fp32 code with a subnormal or zero made +0."""
+    return where((code & 0x7F800000) == 0, 0, code)
+
+
+def flush_result(code: Lane) -> Lane:
+    """An fp32 code with a subnormal made zero of the same sign."""
+    return where((code & 0x7F800000) == 0, code & 0x80000000, code)
+
+
+def product(spec: DotAdd, a: Lane, b: Lane) -> Product:
+    x, y = flush_operand(a, spec.a_format), flush_operand(b, spec.b_format)
+    special, exact = classify_product(x, y), multiply(x, y)
+    unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits
+    rounded = round_sum(Sum(signed(exact.sign, exact.significand), unit), exact.sign, RHO)
+    code = select_special(special, encode(rounded, RHO), RHO, NAN)
+    return Product(x, y, special, exact, rounded, flush_result(code))
+
+
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane) -> Step:
+    products = tuple(product(spec, x, y) for x, y in zip(a, b, strict=True))
+    sums: list[Addition] = []
+    level = [p.result for p in products]
+    while len(level) > 1:
+        pairs = [ieee_add(x, y, RHO, NAN) for x, y in zip(level[0::2], level[1::2], strict=True)]
+        sums += pairs
+        level = [flush_result(pair.result) for pair in pairs]
+    addition = ieee_add(d, level[0], RHO, NAN)
+    return Step(products, tuple(sums), level[0], addition, flush_result(addition.result))
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Gps)
+    d = flush_input(c)
+    steps = []
+    for start in range(0, spec.k, parameters.G):
+        part = slice(start, start + parameters.G)
+        steps.append(step(spec, a[part], b[part], d))
+        d = steps[-1].result
+    return Trace(tuple(steps), d)

@@ -1,0 +1,88 @@
+"""Facts of gps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.gps import smt as smt_gps
+from mmaformal.encodings.gps.proofs import (
+    equal,
+    error_bound,
+    exactness,
+    monotonicity,
+    ranges,
+    related,
+    scaled,
+)
+from mmaformal.encodings.gps.smt import flush
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.sums import (
+    Sum,
+    addition,
+)
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_gps.Step
+
+
+class GpsFacts(Facts[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.derive(two)
+
+    def of_result(self, step: Step) -> Known:
+        return Known(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
+
+    def no_nan(
+        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
+    ) -> Link:
+        return ranges.no_nan_of(pairing, spec, step, assumed, c)
+
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
+        return ranges.normal_or_plus_zero(pairing, spec, steps)
+
+    unreachable = (ranges.no_subnormals,)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [addition(each) for each in (*step.sums, step.addition)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_group(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
+
+
+FACTS = GpsFacts("gps")

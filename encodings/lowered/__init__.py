@@ -1,0 +1,1 @@
+"""A PTX instruction that the compiler lowers to several: a folder of its own."""

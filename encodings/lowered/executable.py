@@ -1,0 +1,74 @@
+"""A PTX instruction that the compiler lowers to several, executable.  Specification: semantics §6, "Lowered PTX".
+
+One step is one PTX instruction:
+
+1. a and b are converted to the operand format (exactly), if there is one;
+2. fda steps take the products in the order given, L at a time, the first with c = +0, each one's result the next
+   one's c;
+3. the real c is added last, by an IEEE addition in the type of d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mmaformal.encodings.executable.blocks import (
+    Addition,
+    Lane,
+    Trace,
+    canonical_nan,
+)
+from mmaformal.encodings.executable.stages import Stages
+from mmaformal.encodings.fda import executable as fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.spec import DotAdd
+
+
+class Lowering(NamedTuple):
+    """The steps of one PTX instruction: those of the fda steps (`fda.Step`), then that of the addition."""
+
+    steps: tuple[fda.Step | Addition, ...]
+    result: Lane
+
+
+def step(
+    spec: DotAdd,
+    parameters: Lowered,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
+) -> Lowering:
+    """One PTX instruction."""
+    to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
+    stages = Stages() if stages is None else stages
+    a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
+    b_codes = [stages.convert(b[k], spec.b_format, to_b) for k in parameters.order]
+    fused = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, stages.zero(c), stages=stages)
+    addition = stages.add(fused.result, c, parameters.addition, canonical_nan(spec.d_format))
+    return Lowering((*fused.steps, addition), addition.result)
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[fda.Step | Addition]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales.
+
+    Its steps are those of the fda steps (`fda.Step`), then that of the addition (`blocks.Addition`).
+    """
+    parameters = spec.parameters
+    assert isinstance(parameters, Lowered)
+    steps: list[fda.Step | Addition] = []
+    stages = Stages()
+    for start in range(0, spec.k, parameters.step_products):
+        part = slice(start, start + parameters.step_products)
+        lowering = step(spec, parameters, a[part], b[part], c, stages)
+        steps += lowering.steps
+        c = lowering.result
+    return Trace(tuple(steps), c, stages)

@@ -1,0 +1,116 @@
+"""Facts of lowered instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.inputs import Codes
+from mmaformal.cases.interfaces import Adds
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.fda import executable as executable_fda
+from mmaformal.encodings.fda.proofs import FACTS as FDA
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.lowered import smt as smt_lowered
+from mmaformal.encodings.lowered.proofs import (
+    error_bound,
+    exactness,
+    lossless,
+    monotonicity,
+    ranges,
+    related,
+    scaled,
+)
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import Facts, Lossless
+from mmaformal.facts.ranges import not_minus_zero, not_nan
+from mmaformal.facts.sums import (
+    Sum,
+    largest_product,
+    places_of,
+    significand_is_small,
+)
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.proof.scaling import Two
+from mmaformal.rounding import Rounding
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_lowered.Step
+
+
+class LoweredFacts(Facts[Step]):
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.derive(two)
+
+    def no_nan(
+        self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
+    ) -> Link:
+        dot = ranges.no_nan_of_inner(pairing, spec, step, assumed)
+        text = "a number and a finite number add up to no NaN"
+        return not_nan(pairing, step.result, spec, [dot, finite], text)
+
+    def never_minus_zero(
+        self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef
+    ) -> Link:
+        last = steps[-1]
+        dot = not_minus_zero(pairing, spec, last.inner[-1])
+        link = Link(last.result != spec.d_format.sign_mask, ())
+        inputs = [c] if len(steps) == 1 else []
+        text = "a number that is not −0, and another, do not add up to −0"
+        return pairing.derive("accumulate", text, [link], [dot], inputs)[0]
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        assert isinstance(spec.parameters, Lowered)
+        inner = spec.parameters.inner_dot_add(spec)
+        converted = largest_product(spec) << places_of(inner) - places_of(spec)
+        return [sum_ for each in step.inner for sum_ in FDA.sums_of(inner, each, converted)]
+
+    def significand_is_small(
+        self, pairing: Pairing, spec: DotAdd, step: Adds, significand: z3.BitVecRef, size: Link
+    ) -> None:
+        significand_is_small(pairing, spec, step, significand, size, converted=True)
+
+    def first_sum(self, step: object) -> Lane:
+        assert isinstance(step, executable_fda.Step)
+        return step.total  # of the first inner step
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_lowered_exact(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        p = instruction.spec.parameters
+        assert isinstance(p, Lowered)
+        if p.cut is not Rounding.RZ:
+            self.lack("what terms that are cut to odd are off")
+        return error_bound.settle(instruction, proving)
+
+    def lossless_of(self, spec: DotAdd) -> Lossless | None:
+        return lossless.decides(spec)
+
+    def lossless(self, proving: Composing, spec: DotAdd) -> str:
+        return lossless.prove_lossless(proving, spec)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
+
+
+FACTS = LoweredFacts("lowered")

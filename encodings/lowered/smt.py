@@ -1,0 +1,64 @@
+"""lowered, a PTX instruction that is compiled to several, as bit-vector terms.  Specification: semantics §6.
+
+The operands are converted exactly, fda steps take them in the order of `order` starting from +0, and c is added
+last by one IEEE addition, whose NaN is that of the fda steps.  Widths are those of `fda` and `ieee`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaformal.encodings.fda import smt as fda
+from mmaformal.encodings.lowered import Lowered
+from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.encodings.smt.stages import Stages
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one instruction, in order."""
+
+    a: tuple[BitVec, ...]  #: codes of the converted operands, in the order in which they are taken
+    b: tuple[BitVec, ...]
+    inner: tuple[fda.Step, ...]
+    dot: BitVec  #: code of what the fda steps give
+    addition: Addition  #: of c
+    result: BitVec
+
+
+def step(
+    spec: DotAdd,
+    parameters: Lowered,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
+) -> Step:
+    """One instruction over `len(order)` products."""
+    to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
+    stages = Stages() if stages is None else stages
+    a_codes = tuple(stages.convert(a[k], spec.a_format, to_a) for k in parameters.order)
+    b_codes = tuple(stages.convert(b[k], spec.b_format, to_b) for k in parameters.order)
+    zero = stages.zero(spec.d_format)
+    dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero, stages=stages)
+    addition = stages.add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
+    return Step(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Lowered)
+    steps, stages = [], Stages()
+    products = len(parameters.order)
+    for start in range(0, spec.k, products):
+        stop = start + products
+        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c, stages))
+        c = steps[-1].result
+    return Trace(tuple(steps), c, stages)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]

@@ -1,0 +1,1 @@
+"""ma_e9s12: a folder of its own."""

@@ -1,0 +1,1 @@
+"""muladd: a folder of its own."""

@@ -1,0 +1,1 @@
+"""oddsum: a folder of its own."""

@@ -1,0 +1,71 @@
+"""oddsum, pairs rounded to odd, executable.  Specification: semantics §10 (Arm, BFDOT and BFMMLA).
+
+Two products at a time: `d = c ⊕ (a_0·b_0 ⊕ a_1·b_1)`, each product and each sum in fp32, rounded with ρ; a subnormal
+operand counts as zero of its sign.
+
+A result is zero of its sign if it is tiny *before* rounding.  ρ cuts toward zero, and may then make the last place
+odd: what is below 2^-126 stays below, what is not stays too.  So it suffices to look at the code that came out.
+
+`ieee_add` keeps a sticky place below all that ρ looks at, hence it is as good for a ρ that asks if anything was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Sum,
+    Trace,
+    classify_product,
+    encode,
+    ieee_add,
+    multiply,
+    quiet_nan,
+    round_sum,
+    select_special,
+    signed,
+)
+from mmaformal.encodings.gps.executable import Product, Step
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.pfma.executable import operand, without_subnormal
+from mmaformal.formats import fp32
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
+
+NAN = quiet_nan(fp32)
+
+
+def product(spec: DotAdd, rho: Conversion, a: Lane, b: Lane) -> Product:
+    x, y = operand(a, spec.a_format), operand(b, spec.b_format)
+    special, exact = classify_product(x, y), multiply(x, y)
+    unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits
+    rounded = round_sum(Sum(signed(exact.sign, exact.significand), unit), exact.sign, rho)
+    code = select_special(special, encode(rounded, rho), rho, NAN)
+    return Product(x, y, special, exact, rounded, without_subnormal(code))
+
+
+def step(spec: DotAdd, rho: Conversion, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+    products = tuple(product(spec, rho, x, y) for x, y in zip(a, b, strict=True))
+    pair = ieee_add(products[0].result, products[1].result, rho, NAN)
+    group = without_subnormal(pair.result)
+    addition = ieee_add(without_subnormal(c), group, rho, NAN)
+    return Step(products, (pair,), group, addition, without_subnormal(addition.result))
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Oddsum)
+    steps: list[Step] = []
+    for k in range(0, spec.k, 2):
+        steps.append(step(spec, parameters.rho, a[k : k + 2], b[k : k + 2], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,1 @@
+"""pfma: a folder of its own."""

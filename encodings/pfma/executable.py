@@ -1,0 +1,186 @@
+"""pfma, paired fused multiply-add, executable.  Specification: semantics §10 (Intel AMX, TDPBF16PS).
+
+Two sums start at +0; product k goes to sum k mod 2, `t = fma(a_k, b_k, t)`; then `d = c + (t_0 + t_1)`.  All in fp32,
+to nearest even; a subnormal operand counts as zero of its sign (DAZ), a tiny result becomes one (FTZ).
+
+Tiny is what lies below 2^-126, either *before* or *after* rounding to 24 bits with exponents that have no least.  So an
+fma is rounded that way, and its exponent looked at before or after the rounding carries into the next.  A sum of two
+fp32 numbers is a multiple of 2^-149, hence exact wherever it is below 2^-126, and it does not matter there when one
+looks.
+
+The exact product has 14 fraction bits, the addend 23; no operand is subnormal, so `blocks.add` may have z = 0 and
+needs a frame of 24 + 2 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mmaformal.encodings.executable.blocks import (
+    Addition,
+    Flag,
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    add,
+    bit_length,
+    clamp,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    ieee_add,
+    merge_special,
+    multiply,
+    resolve_special,
+    select_special,
+    term,
+    where,
+    with_zero_exponent,
+)
+from mmaformal.encodings.ffma import Ffma
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.formats import Format, fp32
+from mmaformal.rounding import IEEE_FP32, Tininess
+from mmaformal.spec import DotAdd
+
+RHO, FRAME = IEEE_FP32, 26
+INVALID = 0xFFC00000  #: the NaN of 0·∞ and ∞ − ∞
+
+
+class Fma(NamedTuple):
+    """The interfaces of one fma, in order."""
+
+    a: Operand  #: decode; no subnormals
+    b: Operand
+    c: Operand
+    special: Special  #: classify
+    product: Term  #: multiply
+    addend: Term
+    total: Sum  #: align, accumulate
+    rounded: Rounded  #: normalise & round; exponents have no least
+    tiny: Flag
+    number: Lane  #: encode; the code where no operand is special
+    result: Lane
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one instruction: fma for fma in the order of the products, then two sums."""
+
+    fmas: tuple[Fma, ...]
+    pair: Addition  #: t_0 + t_1; not flushed yet
+    sum: Lane
+    addition: Addition  #: c + that
+    result: Lane
+
+
+def without_subnormal(code: Lane) -> Lane:
+    """An fp32 code, a subnormal made zero of its sign; for operands and for results."""
+    return where(code & 0x7F800000 == 0, code & 0x80000000, code)
+
+
+def operand(code: Lane, of: Format) -> Operand:
+    """A decoded operand, a subnormal made zero of its sign."""
+    x = decode(code, of.layout)
+    return x._replace(significand=where(x.significand < 1 << of.fraction_bits, 0, x.significand))
+
+
+def first_nan(operands: Sequence[tuple[Flag, Lane]], otherwise: Lane) -> Lane:
+    """The first NaN of (whether it is one, its fp32 code), made quiet; or something else."""
+    for nan, code in reversed(operands):
+        otherwise = where(nan, code | 0x00400000, otherwise)
+    return otherwise
+
+
+def round_without_least(x: Sum, zero_sign: Lane) -> Rounded:
+    """To 24 bits, to nearest even, whatever the exponent; the significand of zero is 0."""
+    magnitude = where(x.total < 0, -x.total, x.total)
+    length = bit_length(magnitude)
+    right, left = clamp(length - 24, 0, 62), clamp(24 - length, 0, 24)
+    kept = (magnitude >> right) << left
+    twice, one = (magnitude - ((magnitude >> right) << right)) * 2, (magnitude * 0 + 1) << right
+    up = (right > 0) & ((twice > one) | ((twice == one) & (kept & 1 == 1)))
+    sign = where(x.total == 0, zero_sign, where(x.total < 0, 1, 0))
+    return Rounded(sign, length - 1 + x.unit, where(up, kept + 1, kept))
+
+
+def tiny_before(spec: DotAdd) -> bool:
+    """Whether a result is tiny by what it is before it is rounded."""
+    parameters = spec.parameters
+    assert isinstance(parameters, (Pfma, Ffma))
+    return parameters.tiny is Tininess.BEFORE
+
+
+def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
+    """`a·b + c`: codes of the factors' formats and of fp32.  before: whether a result is tiny by the exact sum."""
+    x, y, z = operand(a, spec.a_format), operand(b, spec.b_format), operand(c, fp32)
+    special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
+    least = fp32.min_exponent
+    product = with_zero_exponent(multiply(x, y), least)
+    fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    total = add(product, fraction_bits, term(z), fp32.fraction_bits, FRAME)
+    rounded = round_without_least(total, product.sign & z.sign)
+    carried = (rounded.significand == 1 << 24) & (before ^ True)  # to the next power of two
+    small = (rounded.exponent < least - 1) | ((rounded.exponent == least - 1) & (carried ^ True))
+    tiny = small | (rounded.significand == 0)
+    exponent = clamp(rounded.exponent, least - 1, fp32.max_exponent + 1)
+    number = encode(Rounded(rounded.sign, exponent, rounded.significand), RHO)
+    number = where(tiny, rounded.sign << 31, number)
+    code = select_special(special, number, RHO, INVALID)
+    result = first_nan(((x.nan, a << 16), (y.nan, b << 16), (z.nan, c)), code)
+    return Fma(
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=term(z),
+        total=total,
+        rounded=rounded,
+        tiny=tiny,
+        number=number,
+        result=result,
+    )
+
+
+def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:
+    """`x + y` of fp32 codes, and the code that it is in the end."""
+    addition = ieee_add(without_subnormal(x), without_subnormal(y), RHO, INVALID)
+    nans = (addition.x.nan, x), (addition.y.nan, y)
+    return addition, first_nan(nans, without_subnormal(addition.result))
+
+
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+    sums, fmas, before = [c * 0, c * 0], [], tiny_before(spec)
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        fmas.append(fma(x, y, sums[k % 2], spec, before))
+        sums[k % 2] = fmas[-1].result
+    pair, sum_ = add_codes(*sums)
+    addition, result = add_codes(c, sum_)
+    return Step(tuple(fmas), pair, sum_, addition, result)
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Pfma)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        part = slice(start, start + parameters.L)
+        steps.append(step(spec, a[part], b[part], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,97 @@
+"""Facts of pfma."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.cases.codes import magnitude
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.out_of_order import Descends
+from mmaformal.encodings import smt
+from mmaformal.encodings.gps.proofs import error_bound
+from mmaformal.encodings.pfma import smt as smt_pfma
+from mmaformal.encodings.pfma.proofs import equal, exactness, last_addition, monotonicity, related
+from mmaformal.encodings.pfma.smt import flush
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.protocol import Facts, Known, LastAddition
+from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
+from mmaformal.formats import fp32
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Pairing
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.rules import Theory
+from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
+from mmaformal.spec import DotAdd
+
+
+def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
+    pairing, x = Pairing(), symbolic_inputs(spec)
+    step = smt.dot_add(spec, x.a, x.b, x.c).steps[-1]
+    low = magnitude(step.result, fp32)
+    link = Link(z3.Or(low == 0, z3.UGE(low, 1 << fp32.fraction_bits)), ())
+    text = "no result is subnormal"
+    pairing.derive("encode", text, [link], [], _made_of(step))
+    pairing.conclude(text, link)
+    return pairing, 1, text
+
+
+def _made_of(step: Step) -> list[z3.BitVecRef]:
+    return [step.c, step.sum, step.addition.result]
+
+
+Step: TypeAlias = smt_pfma.Step
+
+
+class PfmaFacts(Facts[Step]):
+    unreachable = (no_subnormals,)
+
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        return True
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return related.derive(step)
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.prove_it(asker, spec)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
+        return [addition(step.addition), addition(step.pair), *of_products]
+
+    def largest_case(self, spec: DotAdd) -> Codes:
+        """One product, and c of the exponent of that."""
+        case = case_of(spec, 0, 0, 1)
+        rest = (0,) * (spec.k - 1)
+        return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return error_bound.settle(instruction, proving)
+
+    def of_result(self, step: Step) -> Known:
+        return Known(lambda code: flush(code) == code, _made_of(step))
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return exactness.prove_step(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return exactness.on_codes(spec, codes)
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        monotonicity.prove_in_c(theory, instruction.spec)
+
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+        return monotonicity.in_product(instruction)
+
+
+FACTS = PfmaFacts("pfma")

@@ -1,0 +1,188 @@
+"""pfma, paired fused multiply-add, as bit-vector terms.  Specification: semantics §10 (Intel AMX, TDPBF16PS).
+
+One fma.  Factors and addend are normal or zero, and a zero has the exponent -126, so that the larger exponent e of
+both is no less.  They are aligned to e with F = 26 fractional bits, the last one sticky (a product has 14 of its own,
+the addend 23):
+
+- *the addend loses bits*: it lies 4 or more places below the product, which is at least 2^e, and is less than 2^(e-3);
+  the sum is above 2^(e-1), and rounding looks no further down than 2^(e-25), one place above the sticky one;
+- *the product loses bits*: it lies 13 or more places below the addend, which is at least 2^e, or zero with e = -126.
+  The first is as before.  In the second the sum is less than 2^-137: flushed.
+
+Tiny after rounding is |sum| < 2^-126 - 2^-151, which is what 24 bits round to less than 2^-126 where exponents have no
+least; tiny before is |sum| < 2^-126.  `encode` rounds to a multiple of 2^-149 there, which may go up to 2^-126 from
+2^-126 - 2^-150 on, so that not every tiny number has the code of a subnormal.  Where e is -123 or more, the sum is a
+multiple of 2^-149 as it is; for the three exponents below, it is compared with the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import z3
+
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    Bool,
+    ExponentRange,
+    Operand,
+    Rounded,
+    Special,
+    StickySum,
+    Term,
+    Trace,
+    addend,
+    classify,
+    decode,
+    encode,
+    multiply,
+    negate_if,
+    normalise_and_round,
+    pad,
+    product_range,
+    select_special,
+    sticky_sum,
+)
+from mmaformal.formats import Format, fp32
+from mmaformal.rounding import IEEE_FP32, Tininess
+from mmaformal.spec import DotAdd
+
+INVALID = 0xFFC00000
+FRAME = fp32.fraction_bits + 3
+LEAST = fp32.min_exponent
+
+
+class Fma(NamedTuple):
+    """The interfaces of one fma, in order."""
+
+    codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
+    a: Operand  #: decode; a subnormal is zero
+    b: Operand
+    c: Operand
+    special: Special  #: classify
+    product: Term  #: multiply
+    addend: Term
+    sum: StickySum  #: align, accumulate
+    rounded: Rounded  #: normalise & round
+    tiny: Bool
+    number: BitVec  #: encode; the code where no operand is special
+    result: BitVec
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces of one instruction."""
+
+    fmas: tuple[Fma, ...]  #: in the order of the products: of t_0, t_1, t_0, …
+    pair: ieee.Addition  #: t_0 + t_1; not flushed yet
+    sum: BitVec
+    c: BitVec
+    addition: ieee.Addition  #: c + that
+    result: BitVec
+
+
+def flush(code: BitVec) -> BitVec:
+    """An fp32 code with a subnormal replaced by zero of its sign."""
+    sign, rest = z3.Extract(31, 31, code), z3.Extract(30, 0, code)
+    subnormal = z3.Extract(30, 23, code) == 0
+    return z3.Concat(sign, z3.If(subnormal, z3.BitVecVal(0, 31), rest))
+
+
+def decode_flushed(code: BitVec, fmt: Format) -> Operand:
+    x = decode(code, fmt)
+    normal = z3.Extract(fmt.fraction_bits, fmt.fraction_bits, x.significand) == 1
+    return x._replace(significand=z3.If(normal, x.significand, z3.BitVecVal(0, x.significand.size())))
+
+
+def quiet(code: BitVec) -> BitVec:
+    """The fp32 NaN of a NaN of fp32 or bf16, made quiet; sign and payload are kept."""
+    return pad(code, 32 - code.size()) | (1 << (fp32.fraction_bits - 1))
+
+
+def exponents_of(spec: DotAdd) -> ExponentRange:
+    """From the least exponent of a product to the greatest; the addend's are among them."""
+    return product_range(spec.a_format, spec.b_format)
+
+
+def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
+    """`a·b + c`; c a code of fp32."""
+    x, y, z = decode_flushed(a, spec.a_format), decode_flushed(b, spec.b_format), decode_flushed(c, fp32)
+    special = classify([(x, y)], [z])
+    exponents = exponents_of(spec)
+    product = multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, e_zero=LEAST)
+    third = addend(z, fp32.bias, exponents, e_zero=None)
+    fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    sum_ = sticky_sum(product, fraction_bits, third, fp32.fraction_bits, FRAME)
+
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, FRAME, IEEE_FP32, LEAST)
+    rounded = rounded._replace(sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign))
+    code = encode(rounded, IEEE_FP32)
+    top = sum_.total.size() - 1
+    magnitude = negate_if(z3.Extract(top, top, sum_.total), sum_.total)
+    lifted = (
+        (0, 0, 0) if spec.parameters["tiny"] is Tininess.BEFORE else (2, 1, 0)
+    )  # 2^-151, cut off at 2^(e - 26)
+    below = [
+        z3.And(sum_.e_max == exponents.constant(LEAST + i), z3.ULT(magnitude, (1 << FRAME - i) - places))
+        for i, places in enumerate(lifted)
+    ]
+    tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)
+    number = z3.Concat(rounded.sign, z3.If(tiny, z3.BitVecVal(0, 31), z3.Extract(30, 0, code)))
+
+    invalid = select_special(special, number, fp32, INVALID)
+    result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
+    return Fma(
+        (a, b, c),
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=third,
+        sum=sum_,
+        rounded=rounded,
+        tiny=tiny,
+        number=number,
+        result=result,
+    )
+
+
+def add(x: BitVec, y: BitVec) -> tuple[ieee.Addition, BitVec]:
+    """The interfaces of `x + y`, and its code."""
+    addition = ieee.add(flush(x), flush(y), IEEE_FP32, INVALID)
+    return addition, nan_or(x, y, flush(addition.result))
+
+
+def nan_or(x: BitVec, y: BitVec, code: BitVec) -> BitVec:
+    """x if that is a NaN, else y if that is one, made quiet; else the code."""
+    return z3.If(decode(x, fp32).nan, quiet(x), z3.If(decode(y, fp32).nan, quiet(y), code))
+
+
+def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+    zero = z3.BitVecVal(0, fp32.storage_bits)
+    sums, fmas = [zero, zero], []
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        fmas.append(fma(spec, x, y, sums[k % 2]))
+        sums[k % 2] = fmas[-1].result
+    pair, sum_ = add(*sums)
+    addition, result = add(c, sum_)
+    return Step(tuple(fmas), pair, sum_, c, addition, result)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Pfma)
+    steps = []
+    for start in range(0, spec.k, parameters.L):
+        stop = start + parameters.L
+        steps.append(step(spec, a[start:stop], b[start:stop], c))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]

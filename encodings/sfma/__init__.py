@@ -1,0 +1,1 @@
+"""sfma: a folder of its own."""

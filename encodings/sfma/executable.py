@@ -1,0 +1,124 @@
+"""sfma, sequential fused multiply-add, executable.  Specification: semantics §3; MMA-Sim §IV-A (SFMA).
+
+`d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, each the exact `a_k·b_k + d` rounded once with ρ; special
+values and the sign of zero as IEEE 754: an exact zero is +0 unless product and addend are both -0.  A NaN is as the
+`NanRule` says.
+
+The exact product of two significands of M fractional bits has 2M.  It and the addend are added in a frame of
+2M + 3 fractional bits under the larger exponent (`blocks.add`, with z = M: of a product of exponent e that is the
+top term, at most one factor is subnormal, so it is at least 2^(e-M); if both are, it is so small that the addend is
+the top term).  A zero product, like a zero addend, has the least exponent of ρ.  For fp32 the frame has 49 bits and
+a lane does; for fp64, 107 bits, it takes two limbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaformal.encodings.executable import limbs
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Operand,
+    Rounded,
+    Special,
+    Sum,
+    Term,
+    Trace,
+    add,
+    classify_addend,
+    classify_product,
+    decode,
+    encode,
+    is_zero,
+    merge_special,
+    multiply,
+    quiet_nan,
+    resolve_special,
+    round_sum,
+    select_special,
+    sign_word,
+    term,
+    where,
+    with_zero_exponent,
+)
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one fma, in order."""
+
+    a: Operand  #: decode
+    b: Operand
+    c: Operand
+    special: Special  #: classify
+    product: Term | limbs.WideTerm  #: multiply
+    addend: Term
+    total: Sum  #: align, accumulate
+    long: limbs.LongProduct | None  #: how product and total came about, where a lane is too short
+    wide: limbs.WideSum | None
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
+
+
+def step(rho: Conversion, a: Lane, b: Lane, c: Lane, rule: NanRule = NanRule.ANY) -> Step:
+    """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept."""
+    bits = rho.format.fraction_bits
+    x, y, addend = (decode(code, rho.format.layout) for code in (a, b, c))
+    special = resolve_special(merge_special(classify_product(x, y), classify_addend(addend)))
+
+    frame, least = 2 * bits + 3, rho.format.min_exponent
+    product: Term | limbs.WideTerm
+    long: limbs.LongProduct | None = None
+    wide: limbs.WideSum | None = None
+    if frame + 3 <= 61:  # two terms below 2^(frame + 2) add up to a `Sum`
+        product = with_zero_exponent(multiply(x, y), least)
+        total = add(product, 2 * bits, term(addend), bits, frame)
+    else:
+        long = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
+        exponent = where(is_zero(x) | is_zero(y), least, x.exponent + y.exponent)
+        product = limbs.WideTerm(x.sign ^ y.sign, exponent, long.product)
+        wide = limbs.add_term(product, term(addend), bits, frame)
+        total = wide.narrowed
+
+    rounded = round_sum(total, product.sign & addend.sign, rho)
+    nan: Lane = quiet_nan(rho.format)
+    if rule is NanRule.FIRST:
+        nan = nan + sign_word(rho.format)
+        for operand, code in ((addend, c), (y, b), (x, a)):
+            nan = where(operand.nan, code | 1 << (bits - 1), nan)
+    result = select_special(special, encode(rounded, rho), rho, nan)
+    return Step(
+        x,
+        y,
+        c=addend,
+        special=special,
+        product=product,
+        addend=term(addend),
+        total=total,
+        long=long,
+        wide=wide,
+        rounded=rounded,
+        result=result,
+    )
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Sfma)
+    steps = []
+    for x, y in zip(a, b, strict=True):
+        steps.append(step(parameters.rho, x, y, c, parameters.nan))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,68 @@
+"""Facts of sfma."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from mmaformal.cases.encodings import Traces
+from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.pfma.proofs.related import fma
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as smt_sfma
+from mmaformal.encodings.sfma.proofs import equal, related, scaled
+from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
+from mmaformal.facts import exact_steps
+from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
+from mmaformal.facts.exactness import Exact
+from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.ranges import RoundedSum
+from mmaformal.facts.sums import (
+    Sum,
+    sum_of_two,
+)
+from mmaformal.instruction import Instruction
+from mmaformal.proof.composition import Composing
+from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.scaling import Two
+from mmaformal.rounding import NanRule
+from mmaformal.solver.answers import Answer
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = smt_sfma.Step
+
+
+class SfmaFacts(RoundedSum[Step]):
+    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+        equal.derive(argument, traces)
+
+    def nan_of_operands(self, spec: DotAdd) -> bool:
+        assert isinstance(spec.parameters, Sfma)
+        return spec.parameters.nan is NanRule.FIRST
+
+    def related(self, step: RelatedStep[Step]) -> Link:
+        return fma(step) if self.nan_of_operands(step.runs.left_spec) else related.derive(step)
+
+    def scaled(self, two: Two[Step]) -> Link:
+        return scaled.doubled(two)
+
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [sum_of_two(step, "a product and c", step.sum)]
+
+    def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
+        return rounded_once(proving, spec)
+
+    def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
+        return always_exact(spec, codes)
+
+    def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
+        return exact_steps.error_bound(instruction, proving)
+
+    def rounds_exactly(self, spec: DotAdd) -> FmaSum:
+        return FmaSum(spec)
+
+    def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
+        prove_step(proving, spec)
+
+
+FACTS = SfmaFacts("sfma")

@@ -1,0 +1,128 @@
+"""An fma gives d = ρ(c + a·b), as a theorem about codes: all numbers are integers of one fixed point (`efda`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.cases.one_step import one_step
+from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
+from mmaformal.facts.exact_terms import step_of
+from mmaformal.proof.larger_products import number
+from mmaformal.proof.sticky_sums import wide_enough
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
+from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
+
+
+@dataclass(frozen=True)
+class FmaSum:
+    """One step of a model of sfma; on other codes than the usual ones, if some are given."""
+
+    model: DotAdd
+    own: Inputs | None = None
+
+    @property
+    def spec(self) -> DotAdd:
+        return one_step(self.model)
+
+    @property
+    def rho(self) -> Conversion:
+        p = self.spec.parameters
+        assert isinstance(p, Sfma)
+        return p.rho
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.own or symbolic_inputs(self.spec)
+
+    @property
+    def step(self) -> sfma.Step:
+        step = step_of(self.spec, self.inputs)
+        assert isinstance(step, sfma.Step)
+        return step
+
+    @property
+    def span(self) -> Span:
+        fmt = self.rho.format
+        exponents, frame = sfma.exponents_of(fmt), sfma.frame_bits(fmt.fraction_bits + 1)
+        bits = wide_enough(exponents, frame, self.rho)
+        return Span(exponents.low - frame, exponents.high, self.step.sum.total.size(), bits)
+
+    @property
+    def zero(self) -> z3.BitVecRef:
+        return self.step.product.sign & self.step.addend.sign
+
+    @property
+    def given(self) -> z3.BoolRef:
+        return z3.BoolVal(True)
+
+    def prove(self, grid: Grid) -> ExactSum:
+        """Raises NotProvedError."""
+        w, theory, step = grid.numbers, grid.numbers.theory, self.step
+        codes, terms = CodeNumbers(w, self.spec, self.own), sfma_terms(theory, step, self.rho)
+        prove_sticky(theory, terms)
+        finite = prove_finite(theory, step, [step.a, step.b, step.c])
+        sums = TwoTerms(w, terms, dict(theory.named))
+        shown = sums.prove()
+        x, y = step.product, step.addend
+        numbers = w.number(x.sign, sums.first), w.number(y.sign, sums.addend)
+        first = self._prove_product(codes, sums, finite.arg(0))
+        second = codes.prove_term(1, y, sums.addend.t, [step.c], z3.BoolVal(True))
+        none = z3.Not(z3.Or(*step.special))
+        same, text = z3.Implies(none, sums.exact == codes.total), "the sum is that of the codes' numbers"
+        cut = [*numbers, *codes.integers, finite.arg(0), *step.special]
+        same = theory.claim("sum of codes", text, same, [first, second, finite], cut)
+        return conclude(grid, shown, step, self.zero, [step.sum.e_max, x.sign, y.sign], same, codes.total)
+
+    def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:
+        """That the product, of numbers, is that of the codes."""
+        w, step, n = codes.w, self.step, codes.numbers[0]
+        theory, x, t = w.theory, step.product, sums.first.t
+        parts = self._prove_parts(codes, finite)
+        text = "a product that is not zero has the exponent of its factors"
+        zeros = z3.Or(step.a.significand == 0, step.b.significand == 0)
+        lower = n.exponent - (x.significand.size() - n.significand.size())
+        place = theory.claim(
+            "exponent of a product's number", text, z3.Implies(finite, z3.Or(zeros, t == lower))
+        )
+        text = "a product with a factor that is zero is zero"
+        factors = [step.a.significand, step.b.significand]
+        nothing = theory.claim("nothing", text, z3.Implies(zeros, x.significand == 0), (), factors)
+        claim = z3.Implies(finite, codes.is_term(0, x.sign, sums.first))
+        cut = [x.sign, n.sign, x.significand, n.significand, t, n.exponent, finite, zeros]
+        text = "the product is that of the codes"
+        known = theory.claim("term", text, claim, [parts, place, nothing], cut)
+        (of_product, _) = sums.terms.invariants
+        in_range = w.in_range(t, [of_product], [x.exponent, x.significand])
+        return codes.prove_number(0, x.sign, sums.first, known, in_range)
+
+    def _prove_parts(self, codes: CodeNumbers, finite: z3.BoolRef) -> z3.BoolRef:
+        """That the product, of numbers, has the sign and significand of the codes' numbers; if longer, zeros below."""
+        step, n, x, spec = self.step, codes.numbers[0], codes.inputs, codes.spec
+        theory, factors = codes.w.theory, (step.a, step.b)
+        numbers = number(x.a[0], spec.a_format), number(x.b[0], spec.b_format)
+        text = "a factor is the number of its code"
+        same = []
+        for u, v in zip(factors, numbers, strict=True):
+            alike = z3.And(u.sign == v.sign, u.significand == padded(v.significand, u.significand.size()))
+            same.append(theory.claim("factor", text, z3.Implies(finite, alike)))
+        product = step.product
+        claim = z3.And(
+            product.significand == padded(n.significand, product.significand.size()), product.sign == n.sign
+        )
+        cut = [finite, *(part for u in (*factors, *numbers) for part in (u.sign, u.significand))]
+        text = "the product is that of the numbers"
+        return theory.claim("product of numbers", text, z3.Implies(finite, claim), same, cut)
+
+
+def padded(x: z3.BitVecRef, bits: int) -> z3.BitVecRef:
+    """x with zeros below, of so many bits."""
+    return z3.Concat(x, z3.BitVecVal(0, bits - x.size())) if bits > x.size() else x

@@ -1,0 +1,136 @@
+"""sfma, sequential fused multiply-add, as bit-vector terms.  Specification: semantics §3; MMA-Sim §IV-A.
+
+One fma in a format of p significand bits, rounded once.  Product and c are aligned to the larger of their exponents,
+and `frame_bits(p)` = 2p + 1 fractional bits are kept, the last one sticky: 49 for fp32, 107 for fp64; product and c
+themselves have 2p - 2 and p - 1.  Let e be the larger exponent.
+
+- *c loses bits.*  Then e is the product's, and the distance is more than p + 2.  The product is not zero (it would
+  have the least exponent), and one of its factors is normal (or e would be 2·e_min, below c's), so it is at least
+  2^(e-p+1), and |c| < 2^(e-p-1) is less than half of that.  The sum is above 2^(e-p), and ρ tells apart what lies
+  between multiples of 2^(e-2p), the place above the sticky one.
+- *The product loses bits.*  Then e is c's and the distance is at least 4; c is normal, or has the least exponent, below
+  which ρ keeps no more places; the product is less than 2^(e-2), and ρ looks no further down than 2^(e-p-1).
+- What does not lose bits is a multiple of the place above the sticky one, so the sum is odd, and on the right side,
+  where something was lost.
+
+One place less does not suffice: for the least sum above, half a last place would be the sticky place itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import z3
+
+from mmaformal.encodings.sfma import Sfma
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    ExponentRange,
+    Operand,
+    Rounded,
+    Special,
+    StickySum,
+    Term,
+    Trace,
+    addend,
+    classify,
+    decode,
+    encode,
+    exponent_range,
+    multiply,
+    normalise_and_round,
+    product_range,
+    quiet_nan,
+    select_special,
+    sticky_sum,
+)
+from mmaformal.formats import Format
+from mmaformal.rounding import Conversion, NanRule
+from mmaformal.spec import DotAdd
+
+
+class Step(NamedTuple):
+    """The interfaces between the stages of one fma, in order."""
+
+    codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
+    a: Operand  #: decode
+    b: Operand
+    c: Operand
+    special: Special  #: classify
+    product: Term  #: multiply; a zero has the least exponent of c
+    addend: Term
+    sum: StickySum  #: align, accumulate
+    rounded: Rounded  #: normalise & round
+    number: BitVec  #: encode; the code where no operand is special
+    result: BitVec
+
+
+def frame_bits(precision: int) -> int:
+    """Fractional bits kept at the alignment, of a format of `precision` significand bits."""
+    return 2 * precision + 1
+
+
+def exponents_of(fmt: Format) -> ExponentRange:
+    """From the least exponent of a product to the greatest; c's are among them."""
+    c = exponent_range(fmt)
+    return product_range(fmt, fmt).union(c.low, c.high)
+
+
+def nan_of(rule: NanRule, fmt: Format, codes: Sequence[BitVec], operands: Sequence[Operand]) -> BitVec:
+    """The NaN that an fma of these operands gives, where it gives one."""
+    if rule is not NanRule.FIRST:
+        return z3.BitVecVal(quiet_nan(fmt), fmt.storage_bits)
+    nan = z3.BitVecVal(quiet_nan(fmt) | fmt.sign_mask, fmt.storage_bits)
+    for code, x in zip(reversed(codes), reversed(operands), strict=True):
+        nan = z3.If(x.nan, code | (1 << (fmt.fraction_bits - 1)), nan)
+    return nan
+
+
+def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec, nan: NanRule = NanRule.ANY) -> Step:
+    """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept.
+
+    An exact zero is +0 unless the product and c are both −0.
+    """
+    fmt = rho.format
+    M, frame = fmt.fraction_bits, frame_bits(fmt.fraction_bits + 1)
+    x, y, z = (decode(code, fmt) for code in (a, b, c))
+    special = classify([(x, y)], [z])
+
+    exponents, lowest = exponents_of(fmt), fmt.min_exponent
+    product = multiply(x, y, 2 * fmt.bias, exponents, e_zero=lowest)
+    c_term = addend(z, fmt.bias, exponents, e_zero=None)
+
+    sum_ = sticky_sum(product, 2 * M, c_term, M, frame)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, lowest)
+    sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
+    rounded = rounded._replace(sign=sign)
+    number = encode(rounded, rho)
+    result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
+    return Step(
+        (a, b, c),
+        x,
+        y,
+        c=z,
+        special=special,
+        product=product,
+        addend=c_term,
+        sum=sum_,
+        rounded=rounded,
+        number=number,
+        result=result,
+    )
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Sfma)
+    steps = []
+    for x, y in zip(a, b, strict=True):
+        steps.append(step(parameters.rho, x, y, c, parameters.nan))
+        c = steps[-1].result
+    return Trace(tuple(steps), c)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]

@@ -1,0 +1,1 @@
+"""wfma: a folder of its own."""

@@ -1,0 +1,43 @@
+"""wfma, fused multiply-add of widened factors, executable.  Specification: semantics §10 (Apple AMX, fma16 onto fp32).
+
+`d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K-1, the factors converted to ρ's format exactly; each fma one of sfma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mmaformal.encodings.executable.blocks import Lane, Trace, convert_exactly
+from mmaformal.encodings.sfma import executable as sfma
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.spec import DotAdd
+
+
+class Step(NamedTuple):
+    """The interfaces between the stages of one step, in order."""
+
+    a: Lane  #: convert: the codes of the factors in ρ's format
+    b: Lane
+    fma: sfma.Step
+    result: Lane
+
+
+def dot_add(
+    spec: DotAdd,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    scale_a: Sequence[Lane] = (),
+    scale_b: Sequence[Lane] = (),
+) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Wfma)
+    rho, steps = parameters.rho, []
+    for x, y in zip(a, b, strict=True):
+        u, v = convert_exactly(x, spec.a_format, rho.format), convert_exactly(y, spec.b_format, rho.format)
+        fma = sfma.step(rho, u, v, c)
+        steps.append(Step(u, v, fma, fma.result))
+        c = fma.result
+    return Trace(tuple(steps), c)

@@ -1,0 +1,56 @@
+"""wfma, fused multiply-add of widened factors, as terms.  Specification: semantics §10 (Apple AMX, fma16 onto fp32).
+
+A step is one fma of sfma in ρ's format, which holds all values of the factors' formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaformal.encodings.sfma import smt as sfma
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
+from mmaformal.encodings.wfma import Wfma
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Step:
+    """The interfaces between the stages of one step, in order."""
+
+    a: BitVec  #: convert: the codes of the factors in ρ's format
+    b: BitVec
+    fma: sfma.Step
+
+    @property
+    def special(self) -> Special:
+        return self.fma.special
+
+    @property
+    def rounded(self) -> Rounded:
+        return self.fma.rounded
+
+    @property
+    def result(self) -> BitVec:
+        return self.fma.result
+
+
+def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Step:
+    """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
+    parameters = spec.parameters
+    assert isinstance(parameters, Wfma)
+    rho = parameters.rho
+    x, y = ieee.convert(a, spec.a_format, rho.format), ieee.convert(b, spec.b_format, rho.format)
+    return Step(x, y, sfma.step(rho, x, y, c))
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    steps: list[Step] = []
+    for k in range(spec.k):
+        steps.append(step(spec, a[k], b[k], steps[-1].result if steps else c))
+    return Trace(tuple(steps), steps[-1].result)
+
+
+__all__ = ["Step", "Trace", "dot_add", "step"]
