@@ -58,8 +58,6 @@ _EXACT = "mmaformal/kernels/exact.py"
 _GROUP = "mmaformal/kernels/group.py"
 _IEEE = "mmaformal/kernels/ieee.py"
 _WIDTHS = "mmaformal/kernels/widths.py"
-_FDRDA_FILE = "mmaformal/kernels/fdrda.py"
-_PRODUCTS = "mmaformal/kernels/products.py"
 _GEMM = "mmaformal/gemm.py"
 _REFERENCE = "mmaformal/kernels/reference.py"
 
@@ -123,10 +121,10 @@ MUTANTS: tuple[Mutant, ...] = (
         same="the floor only keeps scaled products from being subnormal, which is slow; they are cut to 0 all the same",
     ),
     Mutant(
-        _PRODUCTS,
+        _FUSED,
         "c is aligned one place short",
-        "total += align(addend, e_max, bits, F)",
-        "total += align(addend, e_max, bits, F - 1)",
+        "total[j] + align(addend, e, bits, F), e - F, rho)\n            d[j] = encode(rounded, rho)",
+        "total[j] + align(addend, e, bits, F - 1), e - F, rho)\n            d[j] = encode(rounded, rho)",
         near(_F32),
     ),
     Mutant(
@@ -174,42 +172,42 @@ MUTANTS: tuple[Mutant, ...] = (
         bits(_FDRDA_BF16),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "products overflow one binade later",
         "self.overflow = spec.d_format.max_exponent",
         "self.overflow = spec.d_format.max_exponent + 1",
         bits(_FDRDA_BF16),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "skipped products have the least exponent of products",
         "self.skipped = min(wide.least, spec.c_format.min_exponent)",
         "self.skipped = wide.least",
         zeros(_FDRDA),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "a dot product of zeros has an exponent",
         "e = where(e < least, skipped, e)",
         "e = where(e < least, least, e)",
         zeros(_FDRDA),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "groups are halves, not even and odd",
-        "np.array(even_and_odd(self.L))",
+        "np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])",
         "np.arange(self.L)",
         near(_GFDRDA),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "the odd group is aligned as the even one",
         "shift_right(odd, e - e_odd, cut)",
         "shift_right(odd, e - e_even, cut)",
         near(_GFDRDA),
     ),
     Mutant(
-        _FDRDA_FILE,
+        _FUSED,
         "an uncut sum has the units of the products",
         "total, e_max - parameters.dot_bits, parameters.rho",
         "total, e_max - parameters.F, parameters.rho",
@@ -219,29 +217,29 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         _EXACT,
         "exact sums are shifted by one place",
-        "limbs.shift_left(x.significand, x.exponent + lift)",
-        "limbs.shift_left(x.significand, x.exponent + lift + 1)",
+        "limbs.shift_left(p.significand, p.exponent + lift)",
+        "limbs.shift_left(p.significand, p.exponent + lift + 1)",
         near(_EFDA),
     ),
     Mutant(
         _EXACT,
         "a sum of zero has the exponent of sums",
-        "where(limbs.is_zero(total), rho.format.min_exponent, top)",
+        "where(limbs.is_zero(total), least, top)",
         "top",
         zeros(_EFDA),
     ),
     Mutant(
         _EXACT,
         "a second product where there is one",
-        "where(two, y.significand, 0)",
-        "y.significand",
+        "where(two, second.significand, 0)",
+        "second.significand",
         zeros(f"{_SORTED}[L=1][k=2]"),
     ),
     Mutant(
         _EXACT,
         "the frame is sized by ρ alone",
-        "max(p.rho.fraction_bits, spec.c_format.fraction_bits) + 3",
-        "p.rho.fraction_bits + 3",
+        "max(parameters.rho.fraction_bits, spec.c_format.fraction_bits) + 3",
+        "parameters.rho.fraction_bits + 3",
         corners("test_a_coarse_rounding_of_c_and_the_least_products_there_are"),
     ),
     # ---- gdfs
@@ -357,8 +355,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "mmaformal/kernels/emulated.py",
         "sums that are added to the total begin there",
-        "partial = np.zeros_like(total) if part.every else total",
-        "partial = total.copy() if part.every else total",
+        "partial = np.zeros_like(d) if part.every else d",
+        "partial = d.copy() if part.every else d",
         emulated("promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=96, every=2)"),
     ),
     Mutant(
@@ -376,25 +374,25 @@ MUTANTS: tuple[Mutant, ...] = (
         emulated("ozaki(volta HMMA.884.F32.F32, k=8)"),
     ),
     Mutant(
-        "mmaformal/kernels/emulated.py",
+        "mmaformal/kernels/rows/emulated.py",
         "every block has the products of the first",
-        "slice(block * p.unit.k, (block + 1) * p.unit.k)",
-        "slice(0, p.unit.k)",
+        "slice(start + at * p.unit.k, start + (at + 1) * p.unit.k)",
+        "slice(start, start + p.unit.k)",
         emulated("ootomo(volta HMMA.884.F32.F32, k=12)"),
     ),
     Mutant(
         "mmaformal/kernels/plain.py",
         "every instruction takes the first one's B",
-        "np.tile(x[:n, own], (len(c), 1))",
-        "np.tile(x[:n, : own.stop - own.start], (len(c), 1))",
-        kernels("test_rows_stand_in_where_a_kernel_cannot_hold_the_numbers"),
+        "np.tile(x[q, :n].astype(np.int64), len(c))",
+        "np.tile(x[q - step * size, :n].astype(np.int64), len(c))",
+        kernels("test_the_plain_executable_stands_in_where_a_kernel_cannot_hold_the_numbers"),
     ),
     Mutant(
         _FUSED,
         "a kernel of one scale for each step takes steps of two",
         "if spec.scale_format is not None and spec.scale_block % parameters.L:",
         "if False:",
-        kernels("test_rows_stand_in_where_a_kernel_cannot_hold_the_numbers"),
+        kernels("test_the_plain_executable_stands_in_where_a_kernel_cannot_hold_the_numbers"),
     ),
     # ---- widths
     Mutant(

@@ -35,7 +35,14 @@ ENCODINGS = ROOT / "encodings"
 
 #: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
 _USED = (
-    *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
+    *(
+        "encodings",
+        "mmaformal/architectures",
+        "mmaformal/rounding.py",
+        "mmaformal/spec.py",
+        "mmaformal/limits.py",
+    ),
+    *("mmaformal/formats.py",),
     *("mmaformal/lanes.py", "mmaformal/stages.py", "mmaformal/proof"),
     *("mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
     *(
@@ -161,9 +168,14 @@ def table(entries: Sequence[tuple[Mutant, Said]]) -> str:
         ]
         lines.append("|---|---|---|---|---|---|")
         for mutant, answer in entries:
-            if mutant.file.startswith(wing):
-                name = mutant.file.partition("/")[2].removesuffix(".py")
-                row = name, mutant.what, mutant.instruction, verdict(mutant, answer), *_found(mutant, answer)
+            if mutant.encoding == wing:
+                row = (
+                    mutant.name,
+                    mutant.what,
+                    mutant.instruction,
+                    verdict(mutant, answer),
+                    *_found(mutant, answer),
+                )
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
         lines.append("")
     return "\n".join(lines)

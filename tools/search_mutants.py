@@ -43,7 +43,7 @@ _INPUTS = "mmaformal/cases/inputs.py"
 _CONSTRAINTS = "queries/constraints.py"
 _QUESTIONS = "mmaformal/cases/questions.py"
 _SMALLEST = "mmaformal/cases/smallest.py"
-_ALGORITHMS = "mmaformal/algorithms.py"
+_GROUPED = "encodings/gfdrda/__init__.py"
 _CASES_ALIKE = "mmaformal/cases/alike.py"
 _SETTLE = "mmaformal/facts/settling.py"
 _LAW = "mmaformal/facts/laws.py"
@@ -303,7 +303,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # ---- which cases are alike
     Mutant(
-        _ALGORITHMS,
+        _GROUPED,
         "even and odd products are alike",
         "return k // self.L, k % 2",
         "return k // self.L",

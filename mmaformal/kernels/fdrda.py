@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numba.extending import overload
@@ -29,7 +29,6 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import Format
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -106,7 +105,7 @@ def reach_of(parameters: Fdrda) -> int | None:
 
 @overload(reach_of, strict=False)
 def _reach_of(parameters: Numba) -> Numba:
-    if isinstance(parameters, Known) and not isinstance(parameters.value, Gfdrda):
+    if isinstance(parameters, Known) and cast(Fdrda, parameters.value).groups == 1:
         return lambda parameters: None
     return lambda parameters: parameters.c_reach
 
@@ -326,7 +325,7 @@ class FdrdaKernel(Fused):
         parameters = spec.parameters
         assert isinstance(parameters, Fdrda)
         super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
-        self.groups = 2 if isinstance(parameters, Gfdrda) else 1
+        self.groups = parameters.groups
         if self.groups == 2:
             self._order = np.array(even_and_odd(self.L))
         # The stages compiled here do not look at L: instructions that differ in it alone share the code.
@@ -338,7 +337,7 @@ class FdrdaKernel(Fused):
     def of(cls, spec: DotAdd) -> FdrdaKernel | None:
         parameters = spec.parameters
         assert isinstance(parameters, Fdrda)
-        if isinstance(parameters, Gfdrda) and parameters.L % 2:
+        if parameters.L % parameters.groups:
             return None
         largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
         if parameters.inputs_first and largest > spec.d_format.max_exponent:
@@ -381,7 +380,7 @@ class FdrdaKernel(Fused):
     def run_rows(spec: DotAdd, rows: Batch) -> None:
         p = spec.parameters
         assert isinstance(p, Fdrda)
-        groups, reach = (2, p.c_reach) if isinstance(p, Gfdrda) else (1, _FAR)
+        groups, reach = p.groups, _FAR if p.reach is None else p.reach
         # Below every exponent of a product that is not zero, and not above c's, as in the executable.
         least = min(spec.a_format.min_exponent + spec.b_format.min_exponent, spec.c_format.min_exponent)
         sum_bits, cut = _UNCUT if p.sum_bits is None else p.sum_bits, ROUNDINGS.index(p.cut)

@@ -1,7 +1,7 @@
 """The kernel of gdfs: e2m1 products are small integers, summed in 16 bits; the scaled groups then as in the executable.
 
 A product of two e2m1 is at most 12·12 in units of its last place at exponent 0, and a group of G of them below
-2^15 for G ≤ 227: `algorithms.Gdfs` allows 64.
+2^15 for G ≤ 227: `encodings.gdfs.Gdfs` allows 64.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def step(
 
 
 class GpsKernel(Kernel):
-    """gps; G is 2, 4 or 8 (`algorithms.Gps`)."""
+    """gps; G is 2, 4 or 8 (`encodings.gps.Gps`)."""
 
     algorithms = ("gps",)
     bytes_per_element = 4

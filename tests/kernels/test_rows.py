@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
 from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids
-from mmaformal.encodings import executable
+from mmaformal.encodings import executable, folders, part
 from mmaformal.formats import Specials, bf16, fp32
 from mmaformal.kernels import choose, rows
 from mmaformal.kernels import given as given_numbers
@@ -108,10 +106,8 @@ def test_rows_of_recordings(path: Path) -> None:
 
 
 def test_every_algorithm_has_compiled_rows() -> None:
-    names = [each.name for each in pkgutil.iter_modules(executable.__path__)]
-    modules = {name: import_module(f"{executable.__name__}.{name}") for name in names}
-    tabled = [name for name in names if hasattr(modules[name], "dot_add")]
-    assert rows.algorithms() == tabled
+    modules = {name: part(name, "executable") for name in folders()}
+    assert rows.algorithms() == [name for name in modules if hasattr(modules[name], "dot_add")]
 
 
 def test_no_parameters_are_compiled_anew() -> None:

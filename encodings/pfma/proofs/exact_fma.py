@@ -17,19 +17,19 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.codes import is_finite
-from mmaformal.encodings.gps.proofs.exactness import index_of, kept
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
-from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import fit, last_index, read
+from mmaformal.proof.definitions import fit, read
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import finite
+from mmaformal.theory.rounded_trees import TOP, index_of, is_constant, is_normal
 
-_TOP, _M = fp32.storage_bits - 1, fp32.fraction_bits
+_M = fp32.fraction_bits
 _NEAR = _M + 3  #: places between two terms
 _BITS = _M + 2  #: of a product, with as many fraction bits as the addend
 
@@ -93,7 +93,7 @@ class ExactFma:
     @property
     def is_normal(self) -> z3.BoolRef:
         """Whether z is a number of fp32, and not subnormal."""
-        return z3.And(z3.ULT(index_of(self.z), last_index(IEEE_FP32)), kept(self.z, fp32))
+        return is_normal(self.z)
 
     @property
     def is_number(self) -> z3.BoolRef:
@@ -104,7 +104,7 @@ class ExactFma:
         """Whether a code has the magnitude of z and, unless that is 0, the sign of the exact sum."""
         total = self.exact if total is None else total
         negative = magnitude_of(total)[0]
-        sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, code) == 1) == negative)
+        sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, code) == 1) == negative)
         return z3.And(index_of(code) == index_of(self.z), sign)
 
     @property
@@ -140,16 +140,12 @@ class ExactFma:
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-def _constant(x: z3.ExprRef) -> bool:
-    return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
-
-
 def prove_operands(proving: Composing, x: ExactFma) -> None:
     """That the product and the addend are those of the codes, a subnormal one as zero."""
     each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
     formats = (spec.a_format, spec.b_format, fp32)
     for code, operand, fmt in zip(each.codes, (each.a, each.b, each.c), formats, strict=True):
-        cut = () if _constant(code) else (code,)
+        cut = () if is_constant(code) else (code,)
         prove_flushed(proving, code, operand, fmt, cut)
         proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1), (), cut)
     bias = spec.a_format.bias + spec.b_format.bias
@@ -166,14 +162,14 @@ def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     decoded = [z3.Not(z3.Or(y.infinite, y.nan)) for y in operands]
     for number, claim, code in zip(numbers, decoded, each.codes, strict=True):
         text = "a number is decoded as a number"
-        proving.claim("operand", text, z3.Implies(number, claim), (), () if _constant(code) else [code])
-    codes = [code for code in each.codes if not _constant(code)]
+        proving.claim("operand", text, z3.Implies(number, claim), (), () if is_constant(code) else [code])
+    codes = [code for code in each.codes if not is_constant(code)]
     for invariant in x.invariants:
         text = (
             "a term of numbers is zero with the least exponent, or has its leading bit; and is in its range"
         )
         proving.claim("term", text, z3.Implies(z3.And(numbers), invariant), (), codes)
-    flags = [flag for y in operands for flag in (y.infinite, y.nan) if not _constant(flag)]
+    flags = [flag for y in operands for flag in (y.infinite, y.nan) if not is_constant(flag)]
     inside = [each.number, *flags, *(part for y in operands for part in y[:3])]
     text, same = "where nothing is special, the result is the number", each.result == each.number
     proving.claim("result", text, z3.Implies(z3.And(decoded), same), (), inside)
@@ -297,7 +293,7 @@ def _prove_rounded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     proving.claim("least e_max", text, least, x.invariants, x.inside)
     negative = magnitude_of(total)[0]
     number = x.step.number
-    sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, number) == 1) == negative)
+    sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, number) == 1) == negative)
     claim = z3.Implies(
         z3.And(x.is_normal, x.is_value(total, _unit(x))), z3.And(index_of(number) == index_of(x.z), sign)
     )
