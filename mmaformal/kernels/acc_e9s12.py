@@ -1,4 +1,4 @@
-"""Rows of acc_e9s12."""
+"""acc_e9s12, dpa_e9s12 with a looped accumulator, by the executable's stages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.formats import fp32
-from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined
-from mmaformal.kernels.kernel import Plane
-from mmaformal.kernels.rows.batch import Batch
-from mmaformal.kernels.rows.dpa_e9s12 import half, product
-from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import inlined
+from mmaformal.kernels.dpa_e9s12 import half, product
+from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
@@ -43,20 +43,22 @@ def c_times_one(c: Operand, low: bool) -> Term:
     return multiply(half(c, _C_BITS, _C_BIAS, low), one, True)
 
 
-@inlined
+@step_of("acc_e9s12")
 def step(
+    algorithm: Algorithm,
     of: DotAdd,
     rho: Conversion,
-    N: int,
-    F: int,
-    bias: int,
-    halves: int,
-    nan: int,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
     a: Plane,
     b: Plane,
     code: Lane,
 ) -> Lane:
     """All passes."""
+    N, F, bias, halves, nan = own[0], own[1], own[2], own[3], own[4]
     c = decode(code, of.c_format.layout)
     special, zero = classify_addend(c), np.int64(0)
     for k in range(a.size):
@@ -83,25 +85,15 @@ def step(
     return select_special(resolve_special(special), number, rho, nan)
 
 
-@driver
-def run_rows(
-    sources: Sources, given: Plane, a: Plane, b: Plane, c: Plane, scale_a: Plane, scale_b: Plane, d: Plane
-) -> None:
-    of, at = formats(given), OWN + CONVERSION
-    rho = conversion(given, OWN, of.d_format)
-    D, N, F, bias = given[at], given[at + 1], given[at + 2], given[at + 3]
-    halves, nan = given[at + 4], given[at + 5]
-    for i in range(d.size):
-        code = c[i]
-        for first in range(0, a.shape[1], D):
-            x, y = a[i, first : first + D], b[i, first : first + D]
-            code = step(of, rho, N, F, bias, halves, nan, x, y, code)
-        d[i] = code
+class AccE9s12Kernel(OnlyRows):
+    """acc_e9s12."""
 
+    algorithms = ("acc_e9s12",)
 
-def run(spec: DotAdd, rows: Batch) -> None:
-    p = spec.parameters
-    assert isinstance(p, AccE9s12)
-    halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
-    own = p.D, p.N, p.L - 3 - p.carries(spec), spec.a_format.bias, halves
-    run_rows(SOURCES, numbers(spec, p.rho, *own, quiet_nan(spec.d_format)), *rows)
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, AccE9s12)
+        halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
+        own = p.N, p.L - 3 - p.carries(spec), spec.a_format.bias, halves, quiet_nan(spec.d_format)
+        chain("acc_e9s12", spec, rows, p.rho, p.D, *own)

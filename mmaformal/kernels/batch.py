@@ -1,4 +1,4 @@
-"""Some rows as compiled code takes them: few types, so that few functions are compiled."""
+"""Some rows as compiled code takes them: few types, so that few functions are compiled; and rows on NumPy's lanes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import short_repr
+from mmaformal.encodings import executable
 from mmaformal.encodings.executable.blocks import convert_exactly
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -75,3 +76,10 @@ def _converted(codes: NDArray[Any], source: Format, target: Format) -> NDArray[A
 def _table(source: Format, target: Format) -> NDArray[Any]:
     codes: NDArray[np.int64] = convert_exactly(np.arange(source.codes, dtype=np.int64), source, target)
     return codes.astype(np.uint64 if target.storage_bits > 32 else np.uint32)
+
+
+def on_lanes(spec: DotAdd, rows: Batch) -> None:
+    """Fill in the results, by the executable on NumPy's lanes."""
+    sides = (rows.a, rows.b, rows.scale_a, rows.scale_b)
+    a, b, scale_a, scale_b = ([lane.astype(np.int64) for lane in side.T] for side in sides)
+    rows.d[:] = executable.dot_add(spec.in_order, a, b, rows.c, scale_a, scale_b).result

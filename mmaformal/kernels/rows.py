@@ -1,19 +1,17 @@
 """Dot product-adds row by row, each with an a, b and c of its own, compiled; parameters are arguments.
 
 `dot_add(spec, a, b, c)` is what the executable wing gives.  One function is compiled for each algorithm, whatever its
-parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.  The functions
-are in the files of their algorithms' names, made of the executable's own stages (`kernels.compiled`).  Importing this
-package compiles nothing and does not import numba.
+parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.  It is
+`Kernel.run_rows`, made of the steps that compute blocks too where these are made of the executable's stages.  Importing
+this module compiles nothing and does not import numba.
 """
 
 from __future__ import annotations
 
 import os
-import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
-    from mmaformal.kernels.rows.batch import Batch
+    from mmaformal.kernels.batch import Batch
 
 #: Rows that one thread takes at a time: what they need stays in the second-level cache.
 _CHUNK = 1 << 13
@@ -39,7 +37,9 @@ def processors() -> int:
 
 def algorithms() -> list[str]:
     """Those whose rows are compiled, by name."""
-    return [each.name for each in pkgutil.iter_modules(__path__) if each.name not in ("batch", "given")]
+    from mmaformal.kernels import choose
+
+    return sorted(choose.found())
 
 
 def dot_add(
@@ -61,7 +61,7 @@ def dot_add(
     d = np.empty(len(c), spec.d_format.word)
 
     def part(start: int) -> None:
-        from mmaformal.kernels.rows.batch import batch
+        from mmaformal.kernels.batch import batch
 
         some = slice(start, start + _CHUNK)
         scales = (x if x is None else x[some] for x in (scale_a, scale_b))
@@ -81,16 +81,9 @@ def dot_add(
 
 @lru_cache(maxsize=32)
 def _runner(algorithm: str) -> Callable[[DotAdd, Batch], None]:
-    """What runs a batch: the function of the algorithm's file; without one, the executable on NumPy's lanes."""
-    if algorithm not in algorithms():
-        return _on_lanes
-    run: Callable[[DotAdd, Batch], None] = import_module(f"{__name__}.{algorithm}").run
-    return run
+    """What runs a batch: the function of the algorithm's kernel; without one, the executable on NumPy's lanes."""
+    from mmaformal.kernels import choose
+    from mmaformal.kernels.batch import on_lanes
 
-
-def _on_lanes(spec: DotAdd, rows: Batch) -> None:
-    from mmaformal.encodings import executable
-
-    sides = (rows.a, rows.b, rows.scale_a, rows.scale_b)
-    a, b, scale_a, scale_b = ([lane.astype(np.int64) for lane in side.T] for side in sides)
-    rows.d[:] = executable.dot_add(spec.in_order, a, b, rows.c, scale_a, scale_b).result
+    kernel = choose.found().get(algorithm)
+    return on_lanes if kernel is None else kernel.run_rows

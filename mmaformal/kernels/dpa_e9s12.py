@@ -1,4 +1,4 @@
-"""Rows of dpa_e9s12."""
+"""dpa_e9s12 by the executable's stages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
-from mmaformal.kernels.compiled import SOURCES, Sources, driver, inlined
-from mmaformal.kernels.kernel import Plane
-from mmaformal.kernels.rows.batch import Batch
-from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import inlined
+from mmaformal.kernels.kernel import OnlyRows, Plane
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
@@ -52,21 +52,22 @@ def product(of: DotAdd, bias: int, detects_zeros: bool, a: Plane, b: Plane, i: i
     return multiply(u, v, detects_zeros)
 
 
-@inlined
+@step_of("dpa_e9s12")
 def step(
+    algorithm: Algorithm,
     of: DotAdd,
     rho: Conversion,
-    F: int,
-    above: int,
-    bias: int,
-    halves: int,
-    detects_zeros: bool,
-    nan: int,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
     a: Plane,
     b: Plane,
     code: Lane,
 ) -> Lane:
     """One step; the sum of products is below 2^above in units of the largest exponent."""
+    F, above, bias, halves, detects_zeros, nan = own[0], own[1], own[2], own[3], own[4] != 0, own[5]
     c = decode(code, of.c_format.layout)
     special, zero_sign = classify_addend(c), c.sign
     n, e_max = a.size * halves * halves, np.int64(0)
@@ -87,26 +88,16 @@ def step(
     return select_special(resolve_special(special), number, rho, nan)
 
 
-@driver
-def run_rows(
-    sources: Sources, given: Plane, a: Plane, b: Plane, c: Plane, scale_a: Plane, scale_b: Plane, d: Plane
-) -> None:
-    of, at = formats(given), OWN + CONVERSION
-    rho = conversion(given, OWN, of.d_format)
-    N, F, above, bias = given[at], given[at + 1], given[at + 2], given[at + 3]
-    halves, detects_zeros, nan = given[at + 4], given[at + 5] != 0, given[at + 6]
-    for i in range(d.size):
-        code = c[i]
-        for first in range(0, a.shape[1], N):
-            x, y = a[i, first : first + N], b[i, first : first + N]
-            code = step(of, rho, F, above, bias, halves, detects_zeros, nan, x, y, code)
-        d[i] = code
+class DpaE9s12Kernel(OnlyRows):
+    """dpa_e9s12."""
 
+    algorithms = ("dpa_e9s12",)
 
-def run(spec: DotAdd, rows: Batch) -> None:
-    p = spec.parameters
-    assert isinstance(p, DpaE9s12)
-    above = p.carries(spec) + 2
-    halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
-    own = p.N, p.L - 1 - above, above, spec.a_format.bias, halves, int(p.detects_zeros)
-    run_rows(SOURCES, numbers(spec, p.rho, *own, quiet_nan(spec.d_format)), *rows)
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, DpaE9s12)
+        above = p.carries(spec) + 2
+        halves = 2 if spec.a_format.fraction_bits > FRACTION else 1
+        own = p.L - 1 - above, above, spec.a_format.bias, halves, p.detects_zeros, quiet_nan(spec.d_format)
+        chain("dpa_e9s12", spec, rows, p.rho, p.N, *own)
