@@ -165,7 +165,11 @@ _PROOFS = (
     Target("proof/lemmas.py", (_HOLES, _KERNEL)),
     Target("proof/rules.py", (_RULES, _HOLES)),
     Target("solver/asking.py", (_HOLES, _KERNEL)),
-    Target("solver/answers.py", (_HOLES, _KERNEL)),
+    Target(
+        "solver/answers.py",
+        (_HOLES, _KERNEL),
+        ("<module>", "made_by", "Obligation.*", "Proof.*", "_demand_proof"),
+    ),
     Target("solver/script.py", (_HOLES, _KERNEL, "tests/solver")),
     Target("solver/terms.py", (_HOLES, _KERNEL)),
     Target("facts/chains.py", ("tests/facts/test_both_encodings.py",)),

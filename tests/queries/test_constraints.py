@@ -7,15 +7,16 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import z3
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mmaformal import Different, Equal, ampere, find_difference, hopper
+from mmaformal import Different, Equal, ampere, find_difference, hopper, rtx_blackwell
+from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
 from mmaformal.cases import codes as terms
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.encodings.fda import Fda
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import (
@@ -29,9 +30,7 @@ from mmaformal.queries.constraints import (
     normal,
     parse,
 )
-from mmaformal.rounding import RZ_FP32
 from mmaformal.solver.asking import constants_of
-from mmaformal.spec import DotAdd
 
 SMALL = [fmt for fmt in FORMATS.values() if fmt.storage_bits <= 8]
 inf = float("inf")
@@ -73,6 +72,9 @@ def test_what_is_said_of_a_code_is_what_the_format_says(fmt: Format) -> None:
         formula = term(x, fmt)
         for code in codes_of(fmt):
             assert holds(formula, x, code) == truth(code), f"{term.__name__} of {fmt} {code:#x}"
+        codes = codes_of(fmt)  # of an array, the same
+        said_of_all = term(np.array(codes, object if fmt.storage_bits == 64 else np.int64), fmt)
+        assert np.array_equal(said_of_all, [truth(code) for code in codes]), f"{term.__name__} of {fmt}"
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
@@ -368,3 +370,7 @@ def test_codes_of_a_model_are_those_of_its_terms() -> None:
     assert codes.b == (0x81, 0x78)
     assert codes.c == 0xFF800000
     assert isinstance(inputs, Inputs)
+    scaled = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].spec  # scales have no sign
+    inputs = symbolic_inputs(scaled, {}, bare=True)
+    codes = inputs.codes(scaled, {name: (1 << bits) - 1 for name, bits in inputs.constants().items()})
+    assert set(codes.scale_a + codes.scale_b) == {0x78}
