@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mmaformal import Different, Equal, ampere, find_difference, hopper, rtx_blackwell
 from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
 from mmaformal.cases import codes as terms
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
@@ -374,3 +375,11 @@ def test_codes_of_a_model_are_those_of_its_terms() -> None:
     inputs = symbolic_inputs(scaled, {}, bare=True)
     codes = inputs.codes(scaled, {name: (1 << bits) - 1 for name, bits in inputs.constants().items()})
     assert set(codes.scale_a + codes.scale_b) == {0x78}
+
+
+def test_cases_of_rows_are_all_of_them() -> None:
+    spec = spec_of(fp16, fp16, fp32)
+    rows = generate(spec, 5)
+    cases = rows.cases()
+    assert len(cases) == len(rows)
+    assert [case.c for case in cases] == [int(code) for code in rows.c]
