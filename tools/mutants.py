@@ -33,7 +33,7 @@ _OOTOMO = "emulation ootomo(volta HMMA.884.F32.F32)"
 INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "acc_e9s12": ("e9s12 DP4ACC8.BF16",),
     "dpa_e9s12": ("e9s12 DP1A.FP32",),
-    "efda": (_EFDA, _EFDA_BF16),
+    "efda": (_EFDA, _EFDA_BF16, "cdna1 v_mfma_f32_16x16x8bf16"),  # the last is a chain
     "emulated": (
         _OOTOMO,
         "emulation ozaki(datapath fda(k=2,frac_bits=24), words=2)",
