@@ -191,37 +191,37 @@ encodings/executable/blocks.py: an array is changed in place, under its other na
 encodings/executable/blocks.py: a lane is compared with a number that is no integer
 -exponent = where(magnitude == 0, least,
 +exponent = where(magnitude == 0.5, least,
-encodings/executable/fda.py: zero products keep the exponent of their fields
+encodings/fda/executable.py: zero products keep the exponent of their fields
 -stages.multiply(x, y, parameters.e_zero, pair)
 +stages.multiply(x, y, None, pair)
 encodings/executable/blocks.py: negative terms are cut down
 -return signed(x.sign, (x.significand << max(F - fraction_bits, 0)) >> shift)
 +return signed(x.sign, x.significand << max(F - fraction_bits, 0)) >> shift
-encodings/executable/fda.py: the result is that of the first step
+encodings/fda/executable.py: the result is that of the first step
 -return Trace(tuple(steps), c, stages)
 +return Trace(tuple(steps), steps[0].result, stages)
-encodings/executable/fda.py: the second block comes first
+encodings/fda/executable.py: the second block comes first
 -for start in range(0, spec.k, parameters.L):
 +for start in reversed(range(0, spec.k, parameters.L)):
-encodings/executable/fdrda.py: the dot product is cut toward zero
+encodings/fdrda/executable.py: the dot product is cut toward zero
 -cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, cut)
 +cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, type(cut).RZ)
-encodings/executable/gps.py: pairs are of products two apart
+encodings/gps/executable.py: pairs are of products two apart
 -zip(level[0::2], level[1::2], strict=True)
 +zip(level[: len(level) // 2], level[len(level) // 2 :], strict=True)
-encodings/executable/lowered.py: products are taken in the order given
+encodings/lowered/executable.py: products are taken in the order given
 -a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
 +a_codes = [stages.convert(x, spec.a_format, to_a) for x in a]
-encodings/executable/emulated.py: the exponent in common is that of the first factor
+encodings/emulated/executable.py: the exponent in common is that of the first factor
 -return Common(fields, reduce(maximum, fields))
 +return Common(fields, fields[0])
-encodings/smt/emulated.py: products of words are taken in the other order
+encodings/emulated/smt.py: products of words are taken in the other order
 -for of_a, of_b in part.products:
 +for of_a, of_b in reversed(part.products):
 encodings/smt/blocks.py: a NaN c is a number
 -nan.append(c.nan)
 +nan.append(z3.BoolVal(False))
-encodings/smt/lowered.py: c enters the fda steps
+encodings/lowered/smt.py: c enters the fda steps
 -zero = stages.zero(spec.d_format)
 +zero = c
 kernels/fused.py: special values of one row are those of the next

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from proofs import some_proof
+from support.proofs import some_proof
 
 from mmaformal import find_difference, hopper
 from mmaformal.architectures import ARCHITECTURES

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import exact as reference
 import numpy as np
 import pytest
 import z3
-from settling import settled
-from slow import slow
+from support import exact as reference
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.architectures import datapaths

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import z3
-from settling import settled
-from slow import slow
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, sapphire_rapids, volta
 from mmaformal.cases import out_of_order

@@ -9,13 +9,13 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-import exact as reference
 import pytest
 import z3
-from exact import exact_sum
 from lossless_table import TABLE_I
-from settling import settled
-from slow import slow
+from support import exact as reference
+from support.exact import exact_sum
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, datapath, hopper, volta
 from mmaformal.cases.generate import generate

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import pytest
 import z3
-from settling import settled
-from slow import slow
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import apple_amx
 from mmaformal.encodings.sfma import smt as sfma

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden_vectors import FILES, instruction_of, kept_rows, load, scales
-from kernel_runs import executable, near_one, random_codes, run
-from slow import slow
+from support.golden_vectors import FILES, instruction_of, kept_rows, load, scales
+from support.kernel_runs import executable, near_one, random_codes, run
+from support.slow import slow
 
 from mmaformal import (
     ARCHITECTURES,

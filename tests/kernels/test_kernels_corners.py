@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from kernel_runs import executable, near_one, random_codes, run
+from support.kernel_runs import executable, near_one, random_codes, run
 
 from mmaformal import cdna1, cdna2, hopper, rtx_blackwell
 from mmaformal.formats import fp32

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_runs import near_one, random_codes
-from recorded import padded, real_files
+from support.kernel_runs import near_one, random_codes
+from support.recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
 from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids

@@ -23,8 +23,8 @@ from mmaformal import (
     turing,
     volta,
 )
-from mmaformal.algorithms import Conversion, Rounding
 from mmaformal.formats import Format, Specials
+from mmaformal.rounding import Conversion, Rounding
 
 H = hopper["HMMA.16816.F32"]
 HALF = hopper["HMMA.16816.F16"]

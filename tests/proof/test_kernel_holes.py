@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from in_process import OPEN, Forgetful, Here
-from proofs import NOTHING, answered
+from support.in_process import OPEN, Forgetful, Here
+from support.proofs import NOTHING, answered
 
 import mmaformal
 from mmaformal.encodings import smt

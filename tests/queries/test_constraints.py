@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mmaformal import Different, Equal, ampere, find_difference, hopper, rtx_blackwell
-from mmaformal.algorithms import RZ_FP32, DotAdd, Fda
 from mmaformal.cases import codes as terms
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
+from mmaformal.encodings.fda import Fda
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.constraints import (
@@ -31,7 +31,9 @@ from mmaformal.queries.constraints import (
     normal,
     parse,
 )
+from mmaformal.rounding import RZ_FP32
 from mmaformal.solver.asking import constants_of
+from mmaformal.spec import DotAdd
 
 SMALL = [fmt for fmt in FORMATS.values() if fmt.storage_bits <= 8]
 inf = float("inf")

@@ -13,8 +13,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from recorded import SHARED, save
-from slow import slow
+from support.recorded import SHARED, save
+from support.slow import slow
 
 from mmaformal import (
     Structure,

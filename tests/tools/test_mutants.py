@@ -91,7 +91,7 @@ def test_every_algorithm_is_asked_in_both_encodings() -> None:
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:
-    target = next(t for t in mutants.SUBJECTS["encodings"] if t.file == "encodings/executable/fda.py")
+    target = next(t for t in mutants.SUBJECTS["encodings"] if t.file == "encodings/fda/executable.py")
     drawn = [m.id for m in mutate.sample(target, 1, 2)]
     assert drawn == [m.id for m in mutate.sample(target, 1, 2)]
     assert drawn != [m.id for m in mutate.sample(target, 2, 2)]

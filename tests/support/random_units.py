@@ -1,6 +1,6 @@
 """Random hypothetical units, and everything that is said of them, attacked.
 
-    python tests/random_units.py --count 500 --seed 0 --properties 1
+    PYTHONPATH=tests python -m support.random_units --count 500 --seed 0 --properties 1
 
 Of each unit: `dot_add` against exact rational arithmetic (`exact`), the SMT wing's terms on the same cases, the
 kernel; `find_difference` with a neighbour; and properties.  What is affirmed is tried on cases of its own, a witness is
@@ -24,11 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import exact
 import numpy as np
-from attacks import attack
-from minimality import refuted
-from random_cases import cases, code, columns, run, same
 
 from mmaformal import find_difference
 from mmaformal.cases.evaluate import evaluate
@@ -61,6 +57,10 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Relay
 from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import results_differ
+from support import exact
+from support.attacks import attack
+from support.minimality import refuted
+from support.random_cases import cases, code, columns, run, same
 
 TABLE = [f for f in FORMATS.values() if f.signed]
 

@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import exact
 import pytest
-from exact import exact_sum
-from random_cases import cases, code, run, same, value
 
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.fda import Fda
@@ -31,6 +28,9 @@ from mmaformal.queries.exactness import examine
 from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Holds
 from mmaformal.spec import DotAdd
+from support import exact
+from support.exact import exact_sum
+from support.random_cases import cases, code, run, same, value
 
 Number = Fraction | float | None
 

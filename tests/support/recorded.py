@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_runs import random_codes
 from numpy.typing import NDArray
 
 from mmaformal.instruction import Instruction
+from support.kernel_runs import random_codes
 
-SHARED = Path(__file__).parents[2] / "shared" / "recordings"
+SHARED = Path(__file__).parents[3] / "shared" / "recordings"
 #: of processors, those whose instruction is modelled
 PROCESSORS = [path for kind in ("emr", "qemu") for path in sorted(SHARED.glob(f"processors/{kind}_*.npz"))]
 FILES = sorted(SHARED.glob("*.npz")) + sorted(SHARED.glob("lowered/*.npz")) + PROCESSORS

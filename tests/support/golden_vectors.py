@@ -14,7 +14,7 @@ from mmaformal.encodings import smt
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
-FILES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
+FILES = sorted((Path(__file__).parents[1] / "golden").glob("*.npz"))
 
 
 def instruction_of(label: str) -> Instruction:
