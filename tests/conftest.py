@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from known import (  # noqa: F401 - hooks
+from support.known import (  # noqa: F401 - hooks
     pytest_addoption,
     pytest_configure,
     pytest_configure_node,

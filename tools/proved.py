@@ -1,4 +1,4 @@
-"""Write tests/store anew: run the quick suite, everything asked, and keep what was proved (`tests/known.py`).
+"""Write tests/store anew: run the quick suite, everything asked, and keep what was proved (`tests/support/known.py`).
 
     python tools/proved.py                 every question is asked: minutes
     python tools/proved.py --add           only what is not known yet is asked, and nothing is forgotten
@@ -33,7 +33,7 @@ def asking_digest() -> str:
     files = [
         *(ROOT / "mmaformal" / "solver").glob("*.py"),
         ROOT / "mmaformal" / "proof" / "kernel.py",
-        ROOT / "tests" / "known.py",
+        ROOT / "tests" / "support" / "known.py",
         Path(__file__),
     ]
     read = hashlib.sha256()

@@ -35,7 +35,7 @@ from mmaformal.proof.composition import (
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 NOTHING = Loss(Fraction(0), 0, 0)
 
@@ -118,14 +118,15 @@ def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
 
 def group_reach(spec: DotAdd) -> int:
     """The largest sum of a group's products, in units of its last place; 0 where there are no groups."""
-    return spec.parameters.G * E2M1_PRODUCT if isinstance(spec.parameters, Gdfs) else 0
+    p = spec.parameters
+    return p.group * E2M1_PRODUCT if p.loss is LossModel.GROUPS else 0
 
 
 def count_in_block(spec: DotAdd) -> int:
     """How many terms of a step share their scales; all of them if there are none."""
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
-    each = p.G if isinstance(p, Gdfs) else 1
+    each = p.group
     return p.L // each if spec.scale_format is None else min(p.L, spec.scale_block) // each
 
 
@@ -275,7 +276,7 @@ class Alignment:
         scales = scale_exponents(self.spec, x, k, self.wide)
         zero = z3.Or([f == 0 for f in s.factors])
         given = [below, *(self.known.of_product[k] if self.known.of_product else ())]
-        if isinstance(self.spec.parameters, Gdfs):
+        if self.spec.parameters.loss is LossModel.GROUPS:
             reach = group_reach(self.spec)
             given.append(z3.And(s.factors[0] <= reach, s.factors[0] >= -reach))
         low = _claim_low(proving, s, zero, e >= r.far[0])

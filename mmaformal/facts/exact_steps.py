@@ -36,7 +36,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
-from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_steps
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing
@@ -145,10 +145,7 @@ def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
 
 def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
     """Of sfma and efda on codes: nothing is cut off."""
-    c, terms, L = spec.c_format.value(codes.c), products(spec, codes), spec.parameters.step_products
-    for start in range(0, spec.k, L):
-        c += total(terms[start : start + L])
-        yield Rounding(True, c, spec.parameters.last_rounding)
+    return roundings_of_steps(spec, codes, lambda *_: True)
 
 
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:

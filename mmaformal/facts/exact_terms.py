@@ -26,7 +26,6 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as fda
-from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
@@ -61,7 +60,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 AnySticky: TypeAlias = (
     sfma.Step | efda.FixedStep | efda.SortedStep
@@ -186,11 +185,15 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
     else:
         flags += [z3.Not(is_finite(code, a)) for code in x.a] + [z3.Not(is_finite(code, b)) for code in x.b]
         own, ex = product_range(a, b), fdrda.exponents_of(spec)
-        if isinstance(p, (Fda, Gfda)):
-            own = ex = fda.exponents_of(spec, p) if isinstance(p, Fda) else gfda.exponents_of(spec, p)
+        if p.loss is LossModel.TERMS:
+            assert isinstance(p, Fda)
+            own = ex = fda.exponents_of(spec, p)
+        elif p.loss is LossModel.TERMS_AND_GROUPS:
+            assert isinstance(p, Gfda)
+            own = ex = gfda.exponents_of(spec, p)
         for u, v, pair, product in zip(step.a, step.b, scales, step.products, strict=True):
             prove_product(proving, product, (u, v), pair, bias, own)
-            if isinstance(p, Fdrda):
+            if p.loss is LossModel.ROUND_DOWN:
                 flags.append(_is_huge(product, own, fdrda.fraction_bits(spec)))
     _prove_c(proving, spec, step, ex)
     ordinary, none = z3.Not(z3.Or(*flags)), z3.Not(z3.Or(*step.special))

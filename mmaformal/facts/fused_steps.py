@@ -21,7 +21,7 @@ from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,15 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     step: fda.Step | gdfs.Step | gfda.Step
     terms: Sequence[Term]
     factors: list[tuple[z3.BitVecRef, ...]]
-    if isinstance(p, Gfda):
+    if p.loss is LossModel.TERMS_AND_GROUPS:
+        assert isinstance(p, Gfda)
         step = gfda.step(spec, p, x.a, x.b, x.c)
         f, low = p.W, spec.a_format.min_exponent + spec.b_format.min_exponent
         high = spec.a_format.max_exponent + spec.b_format.max_exponent
         factors = [(group.total,) for group in step.groups]
         terms, exponents = [group.term for group in step.groups], gfda.exponents_of(spec, p)
-    elif isinstance(p, Fda):
+    elif p.loss is LossModel.TERMS:
+        assert isinstance(p, Fda)
         step = fda.dot_add(one_step(spec), x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
         f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
         low = spec.a_format.min_exponent + spec.b_format.min_exponent
@@ -104,13 +106,14 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
         significands = [(u.significand, v.significand) if m else () for u, v in pairs]
         factors = [(total, *pair) for total, pair in zip(step.sums, significands, strict=True)]
         terms, exponents = step.groups, gdfs.exponents_of(spec, p)
-    names = ["product" if isinstance(p, Fda) else "group"] * len(terms)
+    names = ["product" if p.loss is LossModel.TERMS else "group"] * len(terms)
     summands = [
         Summand(name, term, aligned, f, tuple(pair))
         for name, term, aligned, pair in zip(names, terms, step.aligned, factors, strict=True)
     ]
     bounds = [(1 << aligned.size()) - 1 for aligned in (*step.aligned, step.aligned_c)]
-    if isinstance(p, Gdfs):
+    if p.loss is LossModel.GROUPS:
+        assert isinstance(p, Gdfs)
         bounds[:-1] = [gdfs.group_bound(spec, p) << (p.F - f)] * len(terms)
     M = spec.c_format.fraction_bits
     summands.append(Summand("c", step.addend, step.aligned_c, M, (step.c.significand,)))

@@ -20,7 +20,6 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
-from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
@@ -32,7 +31,7 @@ from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_
 from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, prove_steps
 
 
@@ -70,7 +69,7 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
 def frame_of(spec: DotAdd) -> int:
     """The places of a sum below the one of its exponent."""
     p = spec.parameters
-    if isinstance(p, Ffma):
+    if p.loss is LossModel.OPERATIONS:
         return pfma.FRAME
     assert isinstance(p, DpaE9s12)
     return p.L - 1 + dpa_e9s12.GUARD

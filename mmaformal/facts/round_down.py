@@ -6,7 +6,6 @@ import z3
 
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.fused import prove_sum
@@ -19,9 +18,8 @@ def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
 
 def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.Step | gfdrda.Step) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
-    parities = [range(parity, p.L, 2) for parity in range(2)] if isinstance(p, Gfdrda) else [range(p.L)]
     for members, total in zip(
-        parities, step.groups if isinstance(step, gfdrda.Step) else (step.dot,), strict=True
+        p.members(), step.groups if isinstance(step, gfdrda.Step) else (step.dot,), strict=True
     ):
         aligned = [step.aligned[k] for k in members]
         bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
@@ -33,7 +31,7 @@ def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.Step | gfdrda.Step) -
     bound = fdrda.dot_bound(p, p.L)
     if isinstance(step, gfdrda.Step):
         cuts = []
-        for members, group, cut in zip(parities, step.groups, step.groups_cut, strict=True):
+        for members, group, cut in zip(p.members(), step.groups, step.groups_cut, strict=True):
             own = fdrda.dot_bound(p, len(members))
             text = "a group's sum is no larger when cut"
             claim = within(cut, own)

@@ -7,7 +7,7 @@ is one too, so an error is a difference, and a bound a comparison.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -80,10 +80,14 @@ class Composing(Theorem):
         try:
             self._settle(lemmas)
         except NotProvedError:
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
             raise
         return lemmas
+
+    def _withdraw(self, before: Collection[tuple[int, str]]) -> None:
+        """Take back the lemmas that came after those of before: no inference was made of them."""
+        for key in self._lemmas.keys() - before:
+            del self._lemmas[key]
 
     def claim(
         self,
@@ -160,8 +164,7 @@ class Composing(Theorem):
         (lemma,) = super()._infer(name, statement, links, given, cut)
         outcome = cache_of(self.asker).attempt(self.asker, lemma, seconds)
         if outcome.verdict != "unsat":
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
         return lemma, outcome
 
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
@@ -180,8 +183,7 @@ class Composing(Theorem):
         try:
             self._settle(lemmas_of(self)[-1:])
         except NotProvedError:
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
             raise
 
     def conclude_all(self, given: z3.BoolRef) -> None:

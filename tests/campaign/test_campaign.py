@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from conftest import wait_until
-from slow import slow
+from support.slow import slow
 
 from mmaformal import datapath
 from mmaformal.campaign import Campaign, checked

@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minimality import Choices, Chosen, chosen_from, claims, every_case, is_nan, least, measures, places
+from support.minimality import (
+    Choices,
+    Chosen,
+    chosen_from,
+    claims,
+    every_case,
+    is_nan,
+    least,
+    measures,
+    places,
+)
 
 from mmaformal import Different, find_difference
 from mmaformal.cases.codes import both, either, is_finite, negation

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from minimality import claims, measures
+from support.minimality import claims, measures
 
 from mmaformal import ampere, cdna1, cdna2, cdna3, find_difference, hopper, rtx_blackwell
 from mmaformal.cases.codes import both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recorded import SHARED
+from support.recorded import SHARED
 
 from mmaformal import ampere, apple_amx, cdna3, find_difference, matmul
 from mmaformal.apple import AmxState, Operand, execute

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import z3
-from e9s12_numbers import halves, nearest
+from support.e9s12_numbers import halves, nearest
 
 from mmaformal import e9s12, matmul
 from mmaformal.cases.generate import generate

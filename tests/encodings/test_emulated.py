@@ -6,12 +6,12 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import exact
 import numpy as np
 import pytest
 import z3
 from numpy.typing import NDArray
-from random_cases import cases
+from support import exact
+from support.random_cases import cases
 
 from mmaformal import ARCHITECTURES, emulation, find_difference, hopper, matmul, prove
 from mmaformal.architectures import UnknownInstructionError, emulations

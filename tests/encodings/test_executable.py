@@ -9,11 +9,11 @@ from itertools import product
 from operator import attrgetter
 from types import SimpleNamespace
 
-import exact
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import exact
 
 from mmaformal import ARCHITECTURES, ada, ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell, turing, volta
 from mmaformal.encodings import executable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load, scales
+from support.golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load, scales
 
 from mmaformal import ARCHITECTURES
 from mmaformal.witness import results_differ

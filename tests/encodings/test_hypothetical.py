@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import exact as reference
 import ml_dtypes
 import numpy as np
 import pytest
-from settling import settled
+from support import exact as reference
+from support.settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna3, hopper, rtx_blackwell
 from mmaformal.cases.inputs import Codes

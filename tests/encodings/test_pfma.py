@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from processors import add, fma, some_code
-from recorded import SHARED
+from support.processors import add, fma, some_code
+from support.recorded import SHARED
 
 from mmaformal import sapphire_rapids
 from mmaformal.cases.inputs import Codes, Rows

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from processors import fma, half_fma, odd_pair, some_code
-from recorded import PROCESSORS, SHARED
+from support.processors import fma, half_fma, odd_pair, some_code
+from support.recorded import PROCESSORS, SHARED
 
 from mmaformal import armv8_6, sapphire_rapids
 from mmaformal.cases.inputs import Codes, Rows

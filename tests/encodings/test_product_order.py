@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import exact
 import numpy as np
 import pytest
-from slow import slow
+from support import exact
+from support.slow import slow
 
 from mmaformal import Different, Equal, Fails, Holds, find_difference, hopper, matmul, prove
 from mmaformal.cases.generate import generate

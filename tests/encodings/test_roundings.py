@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import exact
 import numpy as np
 import pytest
+from support import exact
 
 from mmaformal import Instruction, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.cases.generate import generate
@@ -118,7 +118,7 @@ def test_encodings_are_proved_equal_for_every_algorithm(i: Instruction, rounding
 
 
 def test_exact_arithmetic_rounds_by_the_definitions() -> None:
-    """tests/exact.py itself, on numbers where each rounding differs."""
+    """tests/support/exact.py itself, on numbers where each rounding differs."""
     x, integers = Fraction(5, 2), {}
     for rounding in Rounding:
         integers[rounding.name] = [

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import exact as reference
 import pytest
-from settling import settled
-from slow import slow
+from support import exact as reference
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal.architectures import datapaths
 from mmaformal.cases.generate import generate

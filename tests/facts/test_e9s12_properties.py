@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 import z3
-from e9s12_numbers import nearest
+from support.e9s12_numbers import nearest
 
 from mmaformal import PROPERTIES, e9s12
 from mmaformal.cases.generate import generate

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import z3
-from exact import exact_sum
-from settling import settled
-from slow import slow
+from support.exact import exact_sum
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import ampere, blackwell, cdna2, cdna3, hopper
 from mmaformal.cases.generate import generate

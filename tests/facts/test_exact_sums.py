@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import z3
-from slow import slow
+from support.slow import slow
 
 from mmaformal import cdna1
 from mmaformal.cases.inputs import symbolic_inputs

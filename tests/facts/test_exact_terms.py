@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import z3
-from settling import settled
+from support.settling import settled
 
 from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper, rtx_blackwell, volta
 from mmaformal.cases.inputs import symbolic_inputs

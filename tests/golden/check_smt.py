@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load
+from support.golden_vectors import FILES, evaluate_smt, instruction_of, kept_rows, load
 
 from mmaformal.witness import results_differ
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import z3
-from recorded import SHARED
+from support.recorded import SHARED
 
 from mmaformal import ARCHITECTURES, cli, hopper, volta
 from mmaformal.hardware.btor2 import btor2

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from slow import slow
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli, volta
 from mmaformal.cases.witness import CaseWitness

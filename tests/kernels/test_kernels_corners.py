@@ -1,9 +1,9 @@
-"""Inputs for which one part of a kernel alone makes a difference, found by changing it (docs/kernel-mutants.md)."""
+"""Inputs for which one part of a kernel alone makes a difference, found by changing it (docs/mutants.md)."""
 
 from __future__ import annotations
 
 import numpy as np
-from kernel_runs import executable, near_one, random_codes, run
+from support.kernel_runs import executable, near_one, random_codes, run
 
 from mmaformal import cdna1, cdna2, hopper, rtx_blackwell
 from mmaformal.formats import fp32

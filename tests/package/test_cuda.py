@@ -1,6 +1,6 @@
 """The CUDA program: fragment layouts against the PTX ISA, compilation where nvcc is, a run on an emulated GPU.
 
-tests/emulated_gpu.py is that GPU.
+tests/support/emulated_gpu.py is that GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulated_gpu import ASM, RUNTIME, Position, emulated_asm, emulated_unit, is_read, printed_layouts, shapes
+from support.emulated_gpu import (
+    ASM,
+    RUNTIME,
+    Position,
+    emulated_asm,
+    emulated_unit,
+    is_read,
+    printed_layouts,
+    shapes,
+)
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.base import canonical_name

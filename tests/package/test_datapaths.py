@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import exact
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow import slow
+from support import exact
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, Equal, find_difference, matmul
 from mmaformal.architectures import UnknownInstructionError, datapaths

@@ -19,7 +19,7 @@ from typing import Any, is_typeddict
 import numpy as np
 import pytest
 import z3
-from proofs import answered, some_proof
+from support.proofs import answered, some_proof
 
 import mmaformal
 import mmaformal.queries.elimination as elimination

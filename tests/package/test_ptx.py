@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recorded import meta, recorded, save
+from support.recorded import meta, recorded, save
 
 from mmaformal import ARCHITECTURES, ada, ampere, blackwell, hopper, rtx_blackwell, turing, volta
 from mmaformal.architectures import Architecture, UnknownInstructionError

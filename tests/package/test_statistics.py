@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_runs import random_codes
+from support.kernel_runs import random_codes
 
 from mmaformal import Instruction, cdna2, cdna3, hopper, matmul, rtx_blackwell
 from mmaformal.statistics import Errors, joined, plot, sample

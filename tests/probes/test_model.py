@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from slow import slow
-from unmodelled import (
+from support.slow import slow
+from support.unmodelled import (
     BF16,
     FP16,
     Unit,

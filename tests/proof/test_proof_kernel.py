@@ -10,8 +10,8 @@ import pytest
 import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_process import OPEN, Forgetful
-from proofs import NOTHING, answered
+from support.in_process import OPEN, Forgetful
+from support.proofs import NOTHING, answered
 
 from mmaformal.lanes import Tracer
 from mmaformal.proof.composition import Composing

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import z3
-from in_process import Forgetful
+from support.in_process import Forgetful
 
 from mmaformal.proof.definitions import at_least
 from mmaformal.proof.kernel import Link, NotProvedError

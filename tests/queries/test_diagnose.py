@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import SHARED, save
-from slow import slow
+from support.recorded import SHARED, save
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli
 from mmaformal.cases.generate import MOODS, Mood, generate

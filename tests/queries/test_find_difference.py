@@ -18,8 +18,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from proofs import some_proof
-from slow import slow
+from support.proofs import some_proof
+from support.slow import slow
 
 from mmaformal import (
     Different,

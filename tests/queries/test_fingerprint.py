@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from late import late
-from recorded import SHARED, recorded, save
+from support.late import late
+from support.recorded import SHARED, recorded, save
 
 from mmaformal import ARCHITECTURES, cli, fingerprint
 from mmaformal.cases.inputs import Rows

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from late import late
 from numpy.typing import NDArray
-from slow import slow
+from support.late import late
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, identify
 from mmaformal.architectures.known import rarity

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from slow import slow
-from unmodelled import (
+from support.slow import slow
+from support.unmodelled import (
     BF16,
     BF16_FDA,
     FP16,

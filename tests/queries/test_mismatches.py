@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import SHARED, save
-from recorded import meta as meta_of
-from slow import slow
+from support.recorded import SHARED, save
+from support.recorded import meta as meta_of
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli, explain_mismatches
 from mmaformal.cases.generate import MOODS, Mood, generate

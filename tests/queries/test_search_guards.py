@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from in_process import OPEN, Forgetful, Here
-from proofs import NOTHING, some_proof
+from support.in_process import OPEN, Forgetful, Here
+from support.proofs import NOTHING, some_proof
 
 from mmaformal import rtx_blackwell
 from mmaformal.cases.alike import has_minus_zero, symmetry_classes

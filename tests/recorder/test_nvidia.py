@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulated_gpu import ASM, RUNTIME, emulated_asm, emulated_unit
 from numpy.typing import NDArray
+from support.emulated_gpu import ASM, RUNTIME, emulated_asm, emulated_unit
 
 from mmaformal import ARCHITECTURES
 from mmaformal.cuda import MMAS, mma_of

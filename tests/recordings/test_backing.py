@@ -8,7 +8,7 @@ from pathlib import Path
 
 import evidence
 import pytest
-from recorded import FILES
+from support.recorded import FILES
 
 from mmaformal import ARCHITECTURES, ampere, blackwell, cdna1, cdna3, hopper, turing
 from mmaformal.listing import in_words

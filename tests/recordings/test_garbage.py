@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded import meta, padded, save
-from slow import slow
+from support.recorded import meta, padded, save
+from support.slow import slow
 
 from mmaformal import cli, hopper, volta
 from mmaformal.queries.diagnose import diagnose

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_runs import near_one
-from recorded import SHARED, meta, recorded, save
+from support.kernel_runs import near_one
+from support.recorded import SHARED, meta, recorded, save
 
 from mmaformal import ampere, cli, hopper, rtx_blackwell, volta
 from mmaformal.instruction import Instruction

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
-from recorded import FILES, SHARED, meta, padded, real_files, recorded, save
+from support.recorded import FILES, SHARED, meta, padded, real_files, recorded, save
 
 from mmaformal import ARCHITECTURES, ampere, cli, hopper, turing, volta
 from mmaformal.architectures import Architecture, UnknownInstructionError

@@ -8,9 +8,9 @@ from pathlib import Path
 import proved
 import pytest
 import z3
-from in_process import Here
-from known import Counts, KnownProofs, why_nothing_is_known
 from proved import Proved, asking_digest
+from support.in_process import Here
+from support.known import Counts, KnownProofs, why_nothing_is_known
 
 from mmaformal.solver.asking import Asker, smtlib
 from mmaformal.solver.evidence import ContradictionError, digest, recording

@@ -21,7 +21,7 @@ import z3
 from conftest import solver_processes, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from proofs import answered, some_proof
+from support.proofs import answered, some_proof
 
 from mmaformal import Equal, ampere, blackwell, find_difference, hopper
 from mmaformal.proof.kernel import together

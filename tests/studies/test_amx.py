@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import z3
-from slow import slow
+from support.slow import slow
 
 from mmaformal.apple import AmxState, execute, terms
 from mmaformal.apple.operand import OPS, Operand

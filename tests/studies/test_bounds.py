@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kernel_runs import random_codes
 from numpy.typing import NDArray
-from settling import settled
-from slow import slow
+from support.kernel_runs import random_codes
+from support.settling import settled
+from support.slow import slow
 
 from mmaformal import ARCHITECTURES, Instruction, ampere, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.analysis.units import Unit

@@ -12,7 +12,7 @@ import e9s12_cost
 import numpy as np
 import pytest
 import z3
-from e9s12_numbers import halves, nearest
+from support.e9s12_numbers import halves, nearest
 
 from mmaformal import PROPERTIES, e9s12, matmul
 from mmaformal.cases.generate import generate

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import z3
 from numpy.typing import NDArray
-from random_cases import code
+from support.random_cases import code
 
 from mmaformal import emulation, hopper
 from mmaformal.cases.codes import is_finite

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import z3
-from e9s12_numbers import halves, nearest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proofs import some_proof
+from support.e9s12_numbers import halves, nearest
+from support.proofs import some_proof
 
 from mmaformal.encodings.dpa_e9s12.executable import E9S12, FRACTION
 from mmaformal.encodings.executable.blocks import Term

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
-from exact import exact_sum
+from support.exact import exact_sum
 
 from mmaformal import hopper
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs

@@ -8,14 +8,12 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
-import attacks
 import numpy as np
 import pytest
-import random_cases
-import random_units
-from attacks import attack
-from minimality import claims
-from proofs import some_proof
+from support import attacks, random_cases, random_units
+from support.attacks import attack
+from support.minimality import claims
+from support.proofs import some_proof
 
 from mmaformal import Different, ampere, cdna2, cdna3, find_difference
 from mmaformal.cases.inputs import Codes
@@ -129,7 +127,7 @@ def test_a_witness_that_is_not_the_smallest_is_noticed(monkeypatch: pytest.Monke
     sizes = claims(answer.minimality)
     bits = sizes[2][0] + 1
     false = (*answer.minimality[:2], f"significand bits set: {bits}: proved minimal", *answer.minimality[3:])
-    module = "random_units.find_difference"
+    module = "support.random_units.find_difference"
     monkeypatch.setattr(module, lambda *_, **__: dataclasses.replace(answer, witness=large, minimality=false))
     _, wrong = random_units.wrong_difference(unit, other, rng, 20.0)
     assert any("but there is a case of size" in line for line in wrong)

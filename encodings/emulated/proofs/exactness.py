@@ -32,7 +32,6 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import smt as emulated
-from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
@@ -44,7 +43,7 @@ from mmaformal.proof.composition import Composing, Rule, wide, within
 from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import IEEE_FP32
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 #: fp32 has every integer of at most 2^24; one below 2^24 has an exponent of at most 23.
 _MOST = fp32.fraction_bits + 1
@@ -194,7 +193,7 @@ class Frame(NamedTuple):
 def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
     """That a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
     p = unit.parameters
-    if not isinstance(p, Fda) or fp32.fraction_bits > p.F:
+    if p.loss is not LossModel.TERMS or fp32.fraction_bits > p.kept_places(unit):
         raise NoArgumentError(p.algorithm, "why sums of integers are exact")
     one = one_step(unit)
     inputs = symbolic_inputs(one)

@@ -40,7 +40,11 @@ ON_UNITS = Rule(
 def applies(x: DotAdd, y: DotAdd) -> bool:
     """Whether two programs differ in their units alone, and in how many products those take at a time."""
     p, q = x.parameters, y.parameters
-    if not (isinstance(p, Emulated) and isinstance(q, Emulated) and p.common and p.words > 1):
+    if not (p.is_program and q.is_program):
+        return False
+    assert isinstance(p, Emulated)
+    assert isinstance(q, Emulated)
+    if not p.common or p.words == 1:
         return False
     used = [pair for part in p.parts for pair in part.products]
     if not (any(i == 1 for i, _ in used) and any(j == 1 for _, j in used)):

@@ -26,14 +26,16 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 
 def applies(x: DotAdd, y: DotAdd) -> bool:
     """Whether both are fda and the same but for e_zero."""
     p, q = x.parameters, y.parameters
-    if not (isinstance(p, Fda) and isinstance(q, Fda)) or x.scale_format is not None:
+    if not p.loss is q.loss is LossModel.TERMS or x.scale_format is not None:
         return False
+    assert isinstance(p, Fda)
+    assert isinstance(q, Fda)
     return replace(x, parameters=q) == y and replace(p, e_zero=q.e_zero) == q
 
 

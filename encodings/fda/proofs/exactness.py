@@ -17,7 +17,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.fda import Fda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
-from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
+from mmaformal.facts.exactness_codes import Roundings, aligned, roundings_of_steps
 from mmaformal.facts.fused_steps import (
     Aligned,
     Fused,
@@ -97,11 +97,7 @@ def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) ->
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Fda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        part = terms[start : start + p.L]
-        whole = aligned([*part, addend(c, spec.c_format)], p.F, p.e_zero)
-        c += total(part)
-        yield Rounding(whole, c, p.rho)
+    F, e_zero = p.F, p.e_zero
+    return roundings_of_steps(spec, codes, lambda _, terms, c: aligned([*terms, c], F, e_zero))

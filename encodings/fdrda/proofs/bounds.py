@@ -105,7 +105,7 @@ class Frame:
     @property
     def dot_places(self) -> int:
         """The same below 2^(e_dot − F)."""
-        return self.product_places + ((1 << self.own.bits) - 1 if isinstance(self.p, Gfdrda) else 0)
+        return self.product_places + ((1 << self.own.bits) - 1 if self.p.groups == 2 else 0)
 
     @property
     def all_places(self) -> int:
@@ -125,13 +125,13 @@ def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
     factors = (spec.a_format.fraction_bits + 1, spec.b_format.fraction_bits + 1)
     product = largest_loss(factors, (high - F) - (low - f))
     places = (high - F) - (spec.c_format.min_exponent - M)
-    groups, dropped = 1, Fraction(0)
-    if isinstance(p, Gfdrda):
-        groups, places = 2, min(places, p.c_reach - F + M)
-        dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.c_reach - 1)
+    dropped = Fraction(0)
+    if p.reach is not None:
+        places = min(places, p.reach - F + M)
+        dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.reach - 1)
     places = max(places, 0)  # where c reaches no lower, the cut takes nothing off it
     cut = 1 - Fraction(1, 1 << places)
-    return Losses(product, p.L - groups, places, max(cut, dropped), dropped)
+    return Losses(product, p.L - p.groups, places, max(cut, dropped), dropped)
 
 
 def losing_product(spec: DotAdd, p: Fdrda, loss: Loss, e_max: int) -> tuple[int, int] | None:
@@ -195,7 +195,7 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
     none = z3.Not(z3.Or(*step.special))
     in_range = [_in_range(proving, x, k, none) for k in range(p.L)]
     sums = [_group(proving, x, g, none, in_range) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, none, sums) if isinstance(p, Gfdrda) else sums[0]
+    dot = _both_groups(proving, x, none, sums) if p.groups == 2 else sums[0]
     same = prove_e_dot(proving, x)
     larger = proving.claim(
         "e_max",

@@ -26,17 +26,15 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
     rounded_down,
     unit_of,
 )
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
     Number,
-    Rounding,
     Roundings,
     addend,
     has_no_bit_below,
-    products,
+    roundings_of_steps,
     total,
 )
 from mmaformal.formats import fp32
@@ -120,7 +118,7 @@ def condition(spec: DotAdd) -> z3.BoolRef:
     x = frame_of(spec)
     raised, _, dot = _exact_sums(x)
     parts = [no_bit_below(term.exact, term.places) for g in range(len(x.groups)) for term in _terms(x, g)]
-    if isinstance(x.p, Gfdrda):
+    if x.p.groups == 2:
         parts += [no_bit_below(exact, x.dot_places) for exact in raised]
     c = _addend(x)
     parts += [no_bit_below(dot, x.all_places - (x.p.dot_bits - x.p.F)), no_bit_below(c.exact, c.places)]
@@ -139,7 +137,7 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     none = z3.Not(z3.Or(*step.special))
     raised, exact_dot, exact_raised = _exact_sums(x)
     groups = [_group(proving, x, g) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, groups, raised, exact_dot) if isinstance(x.p, Gfdrda) else groups[0]
+    dot = _both_groups(proving, x, groups, raised, exact_dot) if x.p.groups == 2 else groups[0]
     larger = proving.claim(
         "e_max",
         "e_max is the larger of the exponents of the dot product and of c",
@@ -319,23 +317,18 @@ def _together(
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Fdrda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        part = terms[start : start + p.L]
-        whole = _loses_nothing(p, part, addend(c, spec.c_format))
-        c += total(part)
-        yield Rounding(whole, c, p.rho)
+    return roundings_of_steps(spec, codes, lambda _, terms, c: _loses_nothing(p, terms, c))
 
 
 def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
     """Whether no term loses a bit where it is aligned, nor the sum where it is cut to `sum_bits`."""
-    groups = [terms[0::2], terms[1::2]] if isinstance(p, Gfdrda) else [terms]
+    groups = [[terms[k] for k in members] for members in p.members()]
     e_dot = max(e for _, e in terms)
     e_max = max(e_dot, c[1])
     dot, everything = total(terms), total([*terms, c])
-    if isinstance(p, Gfdrda) and c[0] and c[1] < e_max - p.c_reach:
+    if p.reach is not None and c[0] and c[1] < e_max - p.reach:
         return False
     top = addend(everything, fp32)[1]
     return (

@@ -30,7 +30,6 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
-from mmaformal.facts.additions import Addition
 from mmaformal.facts.alignment import NOTHING, Case, Known, Ranges, prove_fused
 from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
@@ -44,6 +43,7 @@ from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.codes import is_finite
-from mmaformal.encodings.gps.proofs.exactness import index_of, kept
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
-from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import fit, last_index, read
+from mmaformal.proof.definitions import fit, read
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import finite
+from mmaformal.theory.rounded_trees import TOP, index_of, is_normal
 
-_TOP, _M = fp32.storage_bits - 1, fp32.fraction_bits
+_M = fp32.fraction_bits
 _NEAR = _M + 3  #: places between two terms
 _BITS = _M + 2  #: of a product, with as many fraction bits as the addend
 
@@ -93,7 +93,7 @@ class ExactFma:
     @property
     def is_normal(self) -> z3.BoolRef:
         """Whether z is a number of fp32, and not subnormal."""
-        return z3.And(z3.ULT(index_of(self.z), last_index(IEEE_FP32)), kept(self.z, fp32))
+        return is_normal(self.z)
 
     @property
     def is_number(self) -> z3.BoolRef:
@@ -104,7 +104,7 @@ class ExactFma:
         """Whether a code has the magnitude of z and, unless that is 0, the sign of the exact sum."""
         total = self.exact if total is None else total
         negative = magnitude_of(total)[0]
-        sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, code) == 1) == negative)
+        sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, code) == 1) == negative)
         return z3.And(index_of(code) == index_of(self.z), sign)
 
     @property
@@ -275,7 +275,7 @@ def _prove_rounded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     proving.claim("least e_max", text, least, x.invariants)
     negative = magnitude_of(total)[0]
     number = x.step.number
-    sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, number) == 1) == negative)
+    sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, number) == 1) == negative)
     claim = z3.Implies(
         z3.And(x.is_normal, x.is_value(total, _unit(x))), z3.And(index_of(number) == index_of(x.z), sign)
     )

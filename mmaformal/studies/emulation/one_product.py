@@ -25,12 +25,12 @@ from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, decode, resize
 from mmaformal.encodings.smt.ieee import convert
-from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition, finite
 
 DISTRIBUTIVE = Rule("distributive law", "(x + y) · z = x · z + y · z, of numbers")
 

@@ -34,7 +34,6 @@ from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, decode, resize
 from mmaformal.encodings.smt.ieee import add, rescale
-from mmaformal.facts.additions import Addition
 from mmaformal.facts.product_bound import STEPS, within
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
@@ -42,6 +41,7 @@ from mmaformal.proof.kernel import ArgumentError
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.studies.emulation.words import Cut
+from mmaformal.theory.additions import Addition
 
 PROGRAM = Rule(
     "sums of a program",
