@@ -5,8 +5,10 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 LINKED = {
-    "mmaformal.encodings.executable": "encodings/executable",
-    "mmaformal.encodings.smt": "encodings/smt",
+    **{
+        f"mmaformal.encodings.{name}": f"encodings/{name.replace('.', '/')}"
+        for name in find_packages("encodings")
+    },
     "mmaformal.queries": "queries",
 }
 

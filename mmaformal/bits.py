@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mmaformal.display import columns
-from mmaformal.explain import told_steps
+from mmaformal.explain import shown_steps
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
-from mmaformal.tellers.rows import Row, code_text
+from mmaformal.renderers.rows import Row, code_text
 
 #: The most places that are drawn of what is cut off.
 _CUT_PLACES = 24
@@ -60,7 +60,7 @@ def draw_alignment(
 ) -> str:
     """The terms of each sum, place below place, `|` being the end of what is kept; empty where none is told."""
     lines: list[str] = []
-    steps = told_steps(instruction, a, b, c, scale_a, scale_b)
+    steps = shown_steps(instruction, a, b, c, scale_a, scale_b)
     for step in steps:
         cut = [row for row in step.rows if row.exact is not None]
         if cut and not step.idle:

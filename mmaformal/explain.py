@@ -1,5 +1,5 @@
-"""A computation told stage by stage, for a person: what the alignment cut off, what the accumulator held, what was
-rounded away.  Told from the executable wing's trace, so it is what was computed, not a description of it."""
+"""A computation shown stage by stage, for a person: what the alignment cut off, what the accumulator held, what was
+rounded away.  Shown from the executable encoding's trace, so it is what was computed, not a description of it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mmaformal.display import columns
 from mmaformal.folding import fold
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction
+from mmaformal.renderers import renderer_of
+from mmaformal.renderers.rows import ShownStep, code_text, decimal_text, number_text
 from mmaformal.spec import DotAdd
-from mmaformal.tellers import teller_of
-from mmaformal.tellers.rows import ToldStep, code_text, decimal_text, number_text
 
 
 def exact_dot_add(
@@ -81,17 +81,17 @@ def input_lines(
     return [f"  {name:<{width}}{text}".rstrip() for name, text in named]
 
 
-# ---- telling ------------------------------------------------------------------------------------------------------
+# ---- showing ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class NumberedStep(ToldStep):
-    """A step, and which ones of the chain it tells of, from 0."""
+class NumberedStep(ShownStep):
+    """A step, and which ones of the chain it shows, from 0."""
 
     numbers: range = range(1)
 
 
-def told_steps(
+def shown_steps(
     instruction: Instruction,
     a: Sequence[int],
     b: Sequence[int],
@@ -99,20 +99,20 @@ def told_steps(
     scale_a: Sequence[int] = (),
     scale_b: Sequence[int] = (),
 ) -> list[NumberedStep]:
-    """The steps of one dot product-add of codes (Python ints), told; like ones together."""
+    """The steps of one dot product-add of codes (Python ints), shown; like ones together."""
     spec = instruction.spec
     # Python's integers: those of a code of 64 bits are unsigned.
     sides = [
         np.array(side, np.uint64) for side in ((a, b, scale_a, scale_b) if spec.scale_format else (a, b))
     ]
     folded = fold(spec, sides[0], sides[1], c, *sides[2:])
-    told = teller_of(spec)(folded.spec.in_order, folded.trace, c)
+    rendered = renderer_of(spec)(folded.spec.in_order, folded.trace, c)
     places = folded.kept[folded.spec.taken]
     return [
         NumberedStep(
             [replace(row, label=_placed(row.label, places)) for row in step.rows], step.idle, numbers
         )
-        for step, numbers in zip(told, folded.stand_for, strict=True)
+        for step, numbers in zip(rendered, folded.stand_for, strict=True)
     ]
 
 
@@ -137,11 +137,11 @@ def explain_case(
 
     Not the `whole`: where that is long, the first step that cuts something off, and the result.
     """
-    steps = told_steps(instruction, a, b, c, scale_a, scale_b)
+    steps = shown_steps(instruction, a, b, c, scale_a, scale_b)
     count = steps[-1].numbers.stop
-    told = [_step_lines(step, count, whole=True) for step in steps]
-    if whole or sum(map(len, told)) <= MOST_LINES:
-        return "\n".join(line for lines in told for line in lines)
+    rendered = [_step_lines(step, count, whole=True) for step in steps]
+    if whole or sum(map(len, rendered)) <= MOST_LINES:
+        return "\n".join(line for lines in rendered for line in lines)
     shown = next((step for step in steps if not step.idle and _cuts(step)), steps[0])
     lines = _step_lines(shown, count, whole=False)
     if len(steps) > 1:
@@ -187,10 +187,10 @@ def explain_difference(
     """Both computations side by side, the first difference named.
 
     Steps in which nothing happens are folded away; if what is left has not the same number of steps on both
-    sides, the computations are told one after the other.  Not the `whole`: where that is long, the first step that
+    sides, the computations are shown one after the other.  Not the `whole`: where that is long, the first step that
     differs.
     """
-    left, right = _foldable(*(told_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
+    left, right = _foldable(*(shown_steps(i, a, b, c, scale_a, scale_b) for i in (x, y)))
     if len(left) != len(right):
         apart = [
             f"{i.label} takes {len(steps)} step{'s' if len(steps) != 1 else ''} here:\n"
@@ -214,8 +214,8 @@ def explain_difference(
             tables[-1].append((mark, prefix + key[0], key[1], mine or "–", other or "–"))
     heads = (x.label, y.label) if x.label != y.label else (x.parameters.describe(), y.parameters.describe())
     table, rest = _shown(tables, whole)
-    told = [("", "", "", *heads), *((f"  {mark}", *cells) for mark, *cells in table)]
-    return "\n".join([f"where they part: {first}", "", *columns(told, (" ", "  ", "   ", "  ")), *rest])
+    rendered = [("", "", "", *heads), *((f"  {mark}", *cells) for mark, *cells in table)]
+    return "\n".join([f"where they part: {first}", "", *columns(rendered, (" ", "  ", "   ", "  ")), *rest])
 
 
 def _shown(

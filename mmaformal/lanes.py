@@ -27,7 +27,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -443,9 +443,14 @@ class Tracer:
 
     def __init__(self, strict: bool = True) -> None:
         self.strict: Final = strict
-        self.rules: dict[tuple[object, ...], Rule] = {}
+        self._rules: dict[tuple[object, ...], Rule] = {}
         self.violations: list[z3.BoolRef] = []
         self._made: dict[Lane, tuple[Range, z3.BitVecRef]] = {}
+
+    @property
+    def rules(self) -> Mapping[tuple[object, ...], Rule]:
+        """What is to be proved of the operations.  Nothing can be taken out of it: ranges of lanes rest on them all."""
+        return MappingProxyType(self._rules)
 
     def _lane(
         self,
@@ -604,14 +609,14 @@ class Tracer:
         entries, order_of = _entries(node, leaves)
         range_ = node.range if isinstance(node, Lane) else node.value
         key = (tuple(entries), _ranges(order_of), range_, order is not None, maximum)
-        if key not in self.rules:
+        if key not in self._rules:
             statement, claim = _claim(node, entries, order_of, order, maximum)
             shifts = [
                 entry
                 for entry in entries
                 if entry.op in ("<<", ">>") and entries[entry.operands[1]].op != "constant"
             ]
-            self.rules[key] = Rule(statement, claim, _place(frames), len(shifts) > 1)
+            self._rules[key] = Rule(statement, claim, _place(frames), len(shifts) > 1)
 
 
 def _guess(out: Range, sample: Sample) -> Range:

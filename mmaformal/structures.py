@@ -19,9 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from mmaformal.checked import Progress, integer
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.encodings.muladd import Muladd
-from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, fp32
 from mmaformal.gemm import holds, matmul, rounded, values
 from mmaformal.instruction import Instruction, as_codes
@@ -139,14 +136,7 @@ class Structure(ShortRepr):
 
 def plain_name(instruction: Instruction) -> str:
     """`IEEE fma` for what IEEE 754 defines, whoever has it; the label of any other instruction."""
-    p, i = instruction.parameters, instruction
-    if isinstance(p, Sfma) and p.rho.name.startswith("IEEE-"):
-        return "IEEE fma"
-    if isinstance(p, Wfma) and p.rho.name.startswith("IEEE-"):
-        return f"IEEE fma of {i.a_format} × {i.b_format} onto {i.d_format}"
-    if isinstance(p, Muladd) and {p.product.name, p.rho.name} == {f"IEEE-{i.d_format.name.upper()}"}:
-        return f"IEEE multiplication and addition in {i.d_format}"
-    return i.label
+    return instruction.parameters.ieee_name(instruction.spec) or instruction.label
 
 
 @keywords(threads="jobs")

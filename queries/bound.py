@@ -24,8 +24,6 @@ from mmaformal.analysis.units import Stage, Unit
 from mmaformal.architectures.meant import instruction_meant
 from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
-from mmaformal.encodings.dpa_e9s12 import DpaE9s12
-from mmaformal.encodings.lowered import Lowered
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
 from mmaformal.facts.protocol import NoArgumentError
@@ -42,7 +40,6 @@ from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
 from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio
 from mmaformal.solver.session import Cache, Solver, session
-from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
 
 
@@ -146,11 +143,10 @@ def settle(question: str, unit: Unit, K: int, every: int | None, asker: Asker) -
     proofs = [step.proof, *(_rounding(stage, asker) for stage in unit.stages)]
     spec = unit.instruction.spec
     if unit.stages[0].n:
-        p = spec.parameters
-        inner = p.inner_dot_add(spec) if isinstance(p, Lowered) else spec
+        inner = spec.parameters.made_of(spec) or spec
         proofs.append(theorem(lambda proving: product_bound.prove_largest_exponent(proving, inner), asker))
     proofs.append(theorem(product_bound.prove_growth, asker))
-    if isinstance(spec.parameters, Lowered):
+    if spec.parameters.made_of(spec) is not None:
         proofs.append(theorem(product_bound.prove_join, asker))
     factor = unit.factor(K)
     if every is not None:
@@ -169,9 +165,11 @@ def _check(unit: Unit, n: Fraction, K: int) -> None:
     """That `analysis/units` speaks of the steps of which n was proved, and takes no root.  Raises WitnessError."""
     spec, p, label = unit.instruction.spec, unit.instruction.spec.parameters, unit.instruction.label
     steps = spec.k // p.step_products
-    proved = [(n, _places(spec) if n else 0, p.last_rounding, steps)]
-    if isinstance(p, Lowered):
-        proved = [(n, p.F, p.rho, steps * len(p.order) // p.L), (Fraction(0), p.F, p.addition, steps)]
+    proved = [(n, p.kept_places(spec) if n else 0, p.last_rounding, steps)]
+    if (inner := p.made_of(spec)) is not None:
+        own, F = inner.parameters, p.kept_places(spec)
+        inner_steps = steps * inner.k // own.step_products
+        proved = [(n, F, own.last_rounding, inner_steps), (Fraction(0), F, p.last_rounding, steps)]
     told = [
         (stage.n, stage.F if stage.n else 0, stage.rho, spec.k // stage.products if stage.products else steps)
         for stage in unit.stages
@@ -192,12 +190,6 @@ def _check(unit: Unit, n: Fraction, K: int) -> None:
 
 #: Instructions in a row for which the power is compared exactly; of more, `Unit.factor` rounds up the same way.
 _EXACTLY = 64
-
-
-def _places(spec: DotAdd) -> int:
-    """F, of the algorithm's own parameters."""
-    p = spec.parameters
-    return p.L - 3 - p.carries(spec) if isinstance(p, DpaE9s12) else int(str(p["F"]))
 
 
 def most_promoted(instruction: Instruction, K: int, within: float) -> int | None:

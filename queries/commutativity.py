@@ -34,7 +34,7 @@ def argument(relation: Relation) -> Pairing:
     pairing, spec = Pairing(), relation.left
     inputs = symbolic_inputs(spec)
     left, right = relation.traces(inputs)
-    runs = Runs(Same(), spec, relation.right, left.steps, right.steps, range(spec.k))
+    runs = Runs(Same(), spec, relation.right, left, right, range(spec.k))
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
     ]

@@ -23,7 +23,6 @@ from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.lowered import Lowered
 from mmaformal.kernels.rows import dot_add as compiled
 from mmaformal.recordings.check import row_sizes
 from mmaformal.recordings.read import Block, Recording
@@ -154,7 +153,7 @@ def sums(
 
 def without_details(spec: DotAdd, rows: Recorded) -> NDArray[np.bool_]:
     """Rows on which a model gives the same whatever its details are."""
-    if isinstance(spec.parameters, Lowered) or rows.types.scale is not None:  # steps from zero; scales
+    if spec.parameters.made_of(spec) is not None or rows.types.scale is not None:  # steps from zero; scales
         return np.zeros(len(rows), np.bool_)
     x, L = rows.rows, spec.parameters.step_products
     known, d = ordinary(x, rows.types), x.c

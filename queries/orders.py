@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from mmaformal.checked import Progress
 from mmaformal.display import ShortRepr, counted
 from mmaformal.encodings.executable.blocks import quiet_nan
-from mmaformal.encodings.lowered import Lowered
 from mmaformal.kernels.rows import dot_add
 from mmaformal.queries.elimination import Recorded, differ, ordinary, refuting, sums
 from mmaformal.queries.paths import Path, Paths, Places, marked
@@ -153,8 +152,12 @@ def _detailed(
 def _families(types: Types, k: int, algorithm: str) -> Iterator[DotAdd]:
     """Models of an algorithm in which there is an order to be found, products as they are numbered."""
     for spec in models(types, k, algorithm, ordered=False):
-        p = spec.parameters
-        if types.scale is None and not isinstance(p, Lowered) and k > 1 and len(set(_classes(spec))) > 1:
+        if (
+            types.scale is None
+            and spec.parameters.made_of(spec) is None
+            and k > 1
+            and len(set(_classes(spec))) > 1
+        ):
             yield spec
 
 

@@ -43,7 +43,7 @@ def relation(spec: DotAdd) -> Relation:
 def argument(relation: Relation) -> Pairing:
     pairing, spec, inputs = Pairing(), relation.left, symbolic_inputs(relation.left)
     left, right = relation.traces(inputs)
-    runs = Runs(Opposite(), spec, spec, left.steps, right.steps, range(spec.k))
+    runs = Runs(Opposite(), spec, spec, left, right, range(spec.k))
     c = Opposite().code(inputs.c, negative(inputs.c, spec.c_format), spec.c_format)
     pairing.derive("inputs", "the second run reads the negated c", [c], inputs=[inputs.c])
     return argue(

@@ -108,8 +108,8 @@ def argument(pad: Padding) -> Pairing:
             Lenient(),
             spec,
             right_spec=pad.shorter,
-            left=left.steps,
-            right=right.steps,
+            left=left,
+            right=right,
             match=pad.kept,
             dropped=dropped,
         )

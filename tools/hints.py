@@ -16,7 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 #: Where proofs are written.
-ROOMS = ("encodings", "mmaformal/facts", "mmaformal/proof", "mmaformal/theory", "mmaformal/studies", "queries")
+ROOMS = (
+    "encodings",
+    "mmaformal/facts",
+    "mmaformal/proof",
+    "mmaformal/theory",
+    "mmaformal/studies",
+    "queries",
+)
 
 #: The place of the hint among the arguments of `Composing.claim`, and what computes one by a rule.
 _PLACE, _COMPUTED = 4, {"propositions", "summands"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,9 @@ def main() -> int:
     mypy = [sys.executable, "-m", "mypy", "--config-file", _CONFIG, "-p", "mmaformal", *tools, *sys.argv[1:]]
     linter = str(Path(sys.executable).with_name("lint-imports"))
     imports = [linter, "--config", _CONFIG, "--no-cache", "--no-logo"]
-    return max(subprocess.run(each, cwd=ROOT, check=False).returncode for each in (mypy, imports))
+    places = os.pathsep.join(filter(None, (str(ROOT / "tools"), os.environ.get("PYTHONPATH"))))
+    known = os.environ | {"PYTHONPATH": places}  # where the contracts are
+    return max(subprocess.run(each, cwd=ROOT, check=False, env=known).returncode for each in (mypy, imports))
 
 
 if __name__ == "__main__":

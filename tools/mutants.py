@@ -1,1865 +1,404 @@
-"""What `mutate` changes: one thing at a time, in one wing.  See docs/mutants.md for what came of it."""
+"""What tools/mutate.py changes, and who has to see it: proofs that both encodings agree, or tests."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Mutant(NamedTuple):
-    """`old`, which occurs once in `file` (under `encodings/`), becomes `new`; `instruction` is to be proved."""
+class Target(NamedTuple):
+    """Functions of a file of the package, and who is asked of a change of one of them."""
 
-    file: str
-    what: str  #: the change, in words
-    instruction: str  #: architecture and name
-    old: str
-    new: str
-    same: str = ""  #: why it changes no result, if it does not
+    file: str  #: below mmaformal/
+    asked: tuple[
+        str, ...
+    ]  #: instructions, or tests (node ids and options of pytest), those that see most first
+    functions: tuple[str, ...] = ("*",)  #: patterns of qualified names; `<module>` is what stands in none
+    proved: bool = False  #: whether what is asked are instructions
 
 
-_FP16 = "volta HMMA.884.F16.F16"  # RNE-FP16, K = 4
-_FP32 = "turing HMMA.1688.F32"  # RZ-FP32, K = 8
-_CHAIN = "ampere HMMA.16816.F32"  # two steps of 8
-_BF16 = "ampere HMMA.1688.F32.BF16"
-_TF32 = "ampere HMMA.1684.F32.TF32"
-_FP8 = "hopper QGMMA.64x8x32.F32.E4M3.E4M3"  # F = 13, RZ-E8M13
-_MX = "rtx_blackwell QMMA.SF.16832.F32.E4M3.E4M3.E8"
-_MXF4 = "rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.E8"
-_NVF4 = "rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"
-_FDRDA = "cdna3 v_mfma_f32_32x32x8_f16"
-_FDRDA_BF16 = "cdna3 v_mfma_f32_32x32x8_bf16"
-_FDRDA_XF32 = "cdna3 v_mfma_f32_32x32x4_xf32"
-_GPS = "cdna2 v_mfma_f32_32x32x4f16"  # G = 4
-_GPS_BF16 = "cdna2 v_mfma_f32_32x32x2bf16"  # G = 2
-_EMULATED = "emulation ootomo(volta HMMA.884.F32.F32)"
-_BF16X9 = "emulation bf16x9(ampere HMMA.1688.F32.BF16)"
-_OZAKI = "emulation ozaki(datapath fda(k=2,frac_bits=24), words=2)"
-_PROMOTED = "emulation promoted(volta HMMA.884.F32.F32, k=16, every=2)"
-_SFMA = "cdna1 v_mfma_f32_32x32x2f32"
-_SFMA_FP64 = "ampere DMMA.884"  # in two limbs
-_EFDA = "cdna1 v_mfma_f32_32x32x4f16"  # in fixed point
-_EFDA_BF16 = "cdna1 v_mfma_f32_32x32x2bf16"  # three terms, sorted
+# ---- encodings: proved equal, in both of which the same functions stand ------------------------------------------
+
+_F16, _F32 = "volta HMMA.884.F16.F16", "turing HMMA.1688.F32"  # RNE-FP16, K = 4; RZ-FP32, K = 8
+_FP8, _MX = "hopper QGMMA.64x8x32.F32.E4M3.E4M3", "rtx_blackwell QMMA.SF.16832.F32.E4M3.E4M3.E8"
+_FDRDA, _GFDRDA = "cdna3 v_mfma_f32_32x32x8_f16", "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
+_SFMA, _SFMA_FP64 = "cdna1 v_mfma_f32_32x32x2f32", "ampere DMMA.884"  # the latter in two limbs
+_EFDA, _EFDA_BF16 = "cdna1 v_mfma_f32_32x32x4f16", "cdna1 v_mfma_f32_32x32x2bf16"  # three terms, sorted
+_STICKY, _STICKY_FINE = "datapath fda(k=4,frac_bits=12,cut=RO)", "datapath fda(k=2,frac_bits=30,cut=RO)"
 _LOWERED = "hopper mma.m16n8k32.f16.e4m3.e5m2.f16"
-_LOWERED_FP32 = "hopper mma.m16n8k32.f32.e5m2.e5m2.f32"
-_GFDRDA = "cdna3 v_mfma_f32_32x32x16_fp8_fp8"
-_PFMA = "sapphire_rapids TDPBF16PS"
-_DP1A = "e9s12 DP1A.FP32"
-_ACC = "e9s12 DP4ACC8.BF16"
-_VDP = "sapphire_rapids VDPBF16PS"
-_HALF = "sapphire_rapids VFMADD231PH"
-_DOT = "armv8_6 BFDOT"
-_MATRIX = "armv8_6 BFMMLA"  # two steps
-_MIXED = "apple_amx fma16.F32"
-_STICKY = "datapath fda(k=4,frac_bits=12,cut=RO)"
-_STICKY_FINE = "datapath fda(k=2,frac_bits=30,cut=RO)"
-_SDA = "datapath sda(k=4,frac_bits=20,a=e4m3,b=e5m2)"
 _GFDA = "datapath gfda(k=4,group=2,frac_bits=12,a=e4m3,group_bits=16)"
-_GFDA_STICKY = "datapath gfda(k=4,group=2,frac_bits=12,a=fp16,group_bits=20,cut=RO)"
 _MULADD = "datapath mul_add(k=2,a=bf16,product=RNE-E8M7)"
+_OOTOMO = "emulation ootomo(volta HMMA.884.F32.F32)"
 
-MUTANTS: tuple[Mutant, ...] = (
-    # ---- executable: decode
-    Mutant(
-        "executable/blocks.py",
-        "a subnormal has the exponent of field 0",
-        _FP16,
-        "return Operand(sign, where(normal, field, 1) - layout.bias",
-        "return Operand(sign, where(normal, field, 0) - layout.bias",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "subnormals have a leading one",
-        _FP16,
-        "significand = where(normal, fraction + (1 << layout.fraction_bits), fraction)",
-        "significand = fraction + (1 << layout.fraction_bits)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the NaN of e4m3 is one code lower",
-        _FP8,
-        "nan = top & (fraction == (1 << layout.fraction_bits) - 1)",
-        "nan = top & (fraction == (1 << layout.fraction_bits) - 2)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "every negative subnormal of the FNUZ formats is NaN",
-        _GFDRDA,
-        "nan = (sign == 1) & (field == 0) & (fraction == 0)",
-        "nan = (sign == 1) & (field == 0)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the low bits of tf32 are read",
-        _TF32,
-        "word = code >> layout.ignored_low_bits",
-        "word = code",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the exponent of a scale is one higher",
-        _MX,
-        "return Operand(sign, field - layout.bias, field * 0 + 1, infinite, nan)",
-        "return Operand(sign, field - layout.bias + 1, field * 0 + 1, infinite, nan)",
-    ),
-    # ---- executable: what NumPy does otherwise than symbolic lanes
-    Mutant(
-        "executable/blocks.py",
-        "an array is changed in place, under its other name too",
-        _FP32,
-        "    drop = exponent - rho.fraction_bits - unit\n",
-        "    drop = exponent\n    drop -= rho.fraction_bits + unit\n",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "flags are compared, which is element by element in an array only",
-        _FP32,
-        "    return where(special.nan, nan, code)\n",
-        "    code = where(special.positive_infinity == special.negative_infinity, code ^ 1, code)\n"
-        "    return where(special.nan, nan, code)\n",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "a lane is compared with a number that is no integer",
-        _FP32,
-        "exponent = where(magnitude == 0, least,",
-        "exponent = where(magnitude == 0.5, least,",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "arrays select the other way round than symbolic lanes",
-        _FP32,
-        "return np.where(flag, x, y)",
-        "return np.where(flag, y, x)",
-    ),
-    # ---- executable: classify
-    Mutant(
-        "executable/blocks.py",
-        "0·∞ is no NaN where b is infinite",
-        _FP16,
-        " | (b.infinite & is_zero(a))",
-        "",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "an infinite product of two negative factors is negative",
-        _FP16,
-        "negative = (a.sign ^ b.sign) == 1",
-        "negative = (a.sign | b.sign) == 1",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "infinities of both signs are no NaN",
-        _FP16,
-        "nan = x.nan | (x.positive_infinity & x.negative_infinity)",
-        "nan = x.nan",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "of two parts of a sum, only the first may be -∞",
-        _FP16,
-        "x.negative_infinity | y.negative_infinity,",
-        "x.negative_infinity,",
-    ),
-    Mutant(
-        "executable/stages.py",
-        "c is not looked at for special values",
-        _FP16,
-        "parts = [classify_addend(x) for x in addends] + [",
-        "parts = [",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "a NaN scale is a number",
-        _MX,
-        "[c_operand], [*scale_a, *scale_b])",
-        "[c_operand], scale_a)",
-    ),
-    # ---- executable: multiply
-    Mutant(
-        "executable/blocks.py",
-        "the product of two negative factors is negative",
-        _FP16,
-        "return Term(a.sign ^ b.sign, a.exponent + b.exponent",
-        "return Term(a.sign | b.sign, a.exponent + b.exponent",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the scale of b is not added",
-        _MX,
-        "x.exponent + scale_a.exponent + scale_b.exponent",
-        "x.exponent + scale_a.exponent + scale_a.exponent",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "zero products keep the exponent of their fields",
-        _FP16,
-        "stages.multiply(x, y, parameters.e_zero, pair)",
-        "stages.multiply(x, y, None, pair)",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "a zero c keeps the exponent of its fields",
-        _FP16,
-        "stages.addend(c_operand, parameters.e_zero)",
-        "stages.addend(c_operand)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "e_zero is one higher",
-        _BF16,
-        "where(x.significand == 0, e_zero, x.exponent)",
-        "where(x.significand == 0, e_zero + 1, x.exponent)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "e_zero is one lower",
-        _FP16,
-        "where(x.significand == 0, e_zero, x.exponent)",
-        "where(x.significand == 0, e_zero - 1, x.exponent)",
-    ),
-    # ---- executable: align
-    Mutant(
-        "executable/fda.py",
-        "F is one more",
-        _FP32,
-        "F, rho = parameters.F, parameters.rho",
-        "F, rho = parameters.F + 1, parameters.rho",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "F is one less",
-        _FP8,
-        "F, rho = parameters.F, parameters.rho",
-        "F, rho = parameters.F - 1, parameters.rho",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "e_max does not look at c",
-        _FP32,
-        "stages.largest([addend, *products])",
-        "stages.largest(products)",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "c has one fraction bit more",
-        _FP16,
-        "(addend, spec.c_format.fraction_bits)",
-        "(addend, spec.c_format.fraction_bits + 1)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "bits of c below F are kept",
-        _FP8,
-        "excess = max(fraction_bits - F, 0)\n    shift = minimum",
-        "excess = 0\n    shift = minimum",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "terms are shifted by 16 at most",
-        _FP16,
-        "shift = minimum(e_max - x.exponent + excess, 63)",
-        "shift = minimum(e_max - x.exponent + excess, 16)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "terms are shifted by 31 at most",
-        _FP32,
-        "shift = minimum(e_max - x.exponent + excess, 63)",
-        "shift = minimum(e_max - x.exponent + excess, 31)",
-        "significands have fewer than 31 bits here",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "terms may be shifted by 64, which int64 cannot",
-        _FP32,
-        "shift = minimum(e_max - x.exponent + excess, 63)",
-        "shift = minimum(e_max - x.exponent + excess, 64)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "negative terms are cut down",
-        _FP32,
-        "return signed(x.sign, (x.significand << max(F - fraction_bits, 0)) >> shift)",
-        "return signed(x.sign, x.significand << max(F - fraction_bits, 0)) >> shift",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "a maximum takes the smaller of two",
-        _FP16,
-        "return where(x > y, x, y)",
-        "return where(x < y, x, y)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "a maximum takes the second of two equals",
-        _FP16,
-        "return where(x > y, x, y)",
-        "return where(x >= y, x, y)",
-        "they are equal",
-    ),
-    # ---- executable: accumulate
-    Mutant(
-        "executable/stages.py",
-        "the last product is not added",
-        _FP16,
-        "total = sum(aligned[1:], aligned[0])",
-        "total = sum(aligned[1:-1], aligned[0])",
-    ),
-    Mutant(
-        "executable/stages.py",
-        "c is added last",
-        _FP16,
-        "total = sum(aligned[1:], aligned[0])",
-        "total = sum(aligned[1:]) + aligned[0]",
-        "the sum is exact",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "the result is that of the first step",
-        _CHAIN,
-        "return Trace(tuple(steps), c, stages)",
-        "return Trace(tuple(steps), steps[0].result, stages)",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "the second block comes first",
-        _CHAIN,
-        "for start in range(0, spec.k, parameters.L):",
-        "for start in reversed(range(0, spec.k, parameters.L)):",
-    ),
-    # ---- executable: normalise and round
-    Mutant(
-        "executable/stages.py",
-        "the unit of the sum is one binade higher",
-        _FP32,
-        "normalise_and_round(x.total, e_max - F, rho)",
-        "normalise_and_round(x.total, e_max - F + 1, rho)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "ties are rounded up",
-        _FP16,
-        "((remainder == divisor) & ((kept & 1) == 1))",
-        "(remainder == divisor)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "ties are rounded down",
-        _FP16,
-        " | ((remainder == divisor) & ((kept & 1) == 1))",
-        "",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "ties are rounded to odd",
-        _FP16,
-        "((kept & 1) == 1)",
-        "((kept & 1) == 0)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "nothing is rounded up",
-        _FP16,
-        "if rho.rounding is Rounding.RNE:",
-        "if rho.rounding is Rounding.RD:",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "there are no subnormal results",
-        _FP16,
-        "exponent = where(magnitude == 0, least, maximum(bit_length(magnitude) - 1 + unit, least))",
-        "exponent = where(magnitude == 0, least, maximum(bit_length(magnitude) - 1 + unit, least - 1))",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the exponent of a sum is one higher",
-        _FP32,
-        "maximum(bit_length(magnitude) - 1 + unit, least))",
-        "maximum(bit_length(magnitude) + unit, least))",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "a sum that cancels has an exponent",
-        _FP32,
-        "exponent = where(magnitude == 0, least, maximum(bit_length(magnitude) - 1 + unit, least))",
-        "exponent = maximum(bit_length(magnitude) - 1 + unit, least)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "bit lengths are counted to 16",
-        _FP32,
-        "for step in (32, 16, 8, 4, 2, 1):",
-        "for step in (8, 4, 2, 1):",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "bit lengths are counted to 32",
-        _FP32,
-        "for step in (32, 16, 8, 4, 2, 1):",
-        "for step in (16, 8, 4, 2, 1):",
-        "the sum has fewer than 32 bits here",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "bit lengths are counted to 32",
-        _FDRDA,
-        "for step in (32, 16, 8, 4, 2, 1):",
-        "for step in (16, 8, 4, 2, 1):",
-    ),
-    # ---- executable: encode
-    Mutant(
-        "executable/blocks.py",
-        "the largest binade is infinite",
-        _FP16,
-        "where(x.exponent > target.max_exponent, infinity,",
-        "where(x.exponent >= target.max_exponent, infinity,",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "a zero sum of negative terms is -0",
-        _FP16,
-        "negative = negative & (code != 0)",
-        "negative = negative & (code >= 0)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "-∞ is the largest negative number",
-        _FP32,
-        "code = where(special.negative_infinity, infinity + sign_word(target), code)",
-        "code = where(special.negative_infinity, infinity - 1 + sign_word(target), code)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "special values are overridden by a negative infinity",
-        _FP16,
-        "code = where(special.negative_infinity, infinity + sign_word(target), code)\n"
-        "    return where(special.nan, nan, code)",
-        "code = where(special.nan, nan, code)\n"
-        "    return where(special.negative_infinity, infinity + sign_word(target), code)",
-        "at most one of them is set",
-    ),
-    Mutant(
-        "executable/fda.py",
-        "NaN has another payload",
-        _FP16,
-        "canonical_nan(rho.format))",
-        "canonical_nan(rho.format) - 1)",
-    ),
-    # ---- executable: gdfs
-    Mutant(
-        "executable/gdfs.py",
-        "a group whose scale of b is zero keeps its exponent",
-        _NVF4,
-        " | is_zero(scale_b), e_zero",
-        ", e_zero",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "a group that cancels takes e_zero",
-        _MXF4,
-        "(p.significand == 0 for p in products)",
-        "(total == 0 for p in products)",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "a NaN scale of b is a number",
-        _MXF4,
-        "stages.classify([], [c_operand], [*scale_a, *scale_b])",
-        "stages.classify([], [c_operand], [*scale_a])",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "products are added without their exponents",
-        _MXF4,
-        "signed(p.sign, p.significand << p.exponent)",
-        "signed(p.sign, p.significand)",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "a scaled sum has fewer fraction bits",
-        _NVF4,
-        "spec.b_format.fraction_bits + 2 * spec.scale_format.fraction_bits",
-        "spec.b_format.fraction_bits + spec.scale_format.fraction_bits",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "all groups have the first scale of b",
-        _NVF4,
-        "[each_b[i] for i in blocks]",
-        "[each_b[0] for i in blocks]",
-    ),
-    Mutant(
-        "executable/gdfs.py",
-        "F is one less",
-        _NVF4,
-        "F, G, rho = parameters.F, parameters.G, parameters.rho",
-        "F, G, rho = parameters.F - 1, parameters.G, parameters.rho",
-    ),
-    # ---- executable: fdrda, gfdrda
-    Mutant(
-        "executable/fdrda.py",
-        "a product of exactly 2^128 is finite",
-        _FDRDA_BF16,
-        "over = (product.exponent + carry >= limit)",
-        "over = (product.exponent + carry > limit)",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "a significand of 2 or more does not count for overflow",
-        _FDRDA_BF16,
-        "carry = where(product.significand >= 1 << (fraction_bits + 1), 1, 0)",
-        "carry = where(product.significand >= 1 << (fraction_bits + 2), 1, 0)",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "products with an infinite factor may overflow too",
-        _FDRDA_BF16,
-        "overflows.append(only_if(number(special), too_big))",
-        "overflows.append(too_big)",
-        "they are infinite already, of the same sign, or NaN",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "zero products take part in choosing e_dot",
-        _FDRDA,
-        "least = min(spec.a_format.min_exponent + spec.b_format.min_exponent, spec.c_format.min_exponent)",
-        "least = spec.a_format.min_exponent + spec.b_format.min_exponent",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "the dot product is cut toward zero",
-        _FDRDA,
-        "cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, cut)",
-        "cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, type(cut).RZ)",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "c is cut toward zero",
-        _FDRDA_XF32,
-        "cut_c = shift_right(addend, e_max - c.exponent, cut)",
-        "cut_c = shift_right(addend, e_max - c.exponent, type(cut).RZ)",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "the dot product has one fraction bit less",
-        _FDRDA,
-        "F, dot_bits, cut = parameters.F, parameters.dot_bits, parameters.cut",
-        "F, dot_bits, cut = parameters.F, parameters.dot_bits - 1, parameters.cut",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "the total is not cut before it is rounded",
-        _FDRDA,
-        "if parameters.sum_bits is not None:",
-        "if parameters.sum_bits is None:",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "the total is cut to one bit less",
-        _FDRDA,
-        "drop = maximum(exponent - parameters.sum_bits - unit, 0)",
-        "drop = maximum(exponent - parameters.sum_bits + 1 - unit, 0)",
-    ),
-    Mutant(
-        "executable/fdrda.py",
-        "the total is cut toward zero",
-        _FDRDA,
-        "exact = Sum(shift_right(total, drop, parameters.cut), unit + drop)",
-        "exact = Sum(shift_right(total, drop, type(parameters.cut).RZ), unit + drop)",
-    ),
-    Mutant(
-        "executable/gfdrda.py",
-        "c is dropped one binade nearer",
-        _GFDRDA,
-        "add_c(spec, parameters, dot, c_operand, parameters.c_reach)",
-        "add_c(spec, parameters, dot, c_operand, parameters.c_reach - 1)",
-    ),
-    Mutant(
-        "executable/gfdrda.py",
-        "c is never dropped",
-        _GFDRDA,
-        "add_c(spec, parameters, dot, c_operand, parameters.c_reach)",
-        "add_c(spec, parameters, dot, c_operand)",
-    ),
-    Mutant(
-        "executable/gfdrda.py",
-        "the groups are halves, not even and odd",
-        _GFDRDA,
-        "even = dot_product(products[0::2], bits, parameters.F)\n"
-        "    odd = dot_product(products[1::2], bits, parameters.F)",
-        "even = dot_product(products[: len(products) // 2], bits, parameters.F)\n"
-        "    odd = dot_product(products[len(products) // 2 :], bits, parameters.F)",
-    ),
-    Mutant(
-        "executable/gfdrda.py",
-        "sums of groups are cut toward zero",
-        _GFDRDA,
-        "shift_right(dot.total, e_max - dot.e_max, parameters.cut)",
-        "shift_right(dot.total, e_max - dot.e_max, type(parameters.cut).RZ)",
-    ),
-    # ---- executable: gps
-    Mutant(
-        "executable/gps.py",
-        "the least normal operand is flushed",
-        _GPS,
-        "small = x.significand < 1 << layout_of.fraction_bits",
-        "small = x.significand <= 1 << layout_of.fraction_bits",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "a subnormal c keeps its sign",
-        _GPS,
-        "return where((code & 0x7F800000) == 0, 0, code)",
-        "return where((code & 0x7F800000) == 0, code & 0x80000000, code)",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "a subnormal result loses its sign",
-        _GPS_BF16,
-        "return where((code & 0x7F800000) == 0, code & 0x80000000, code)",
-        "return where((code & 0x7F800000) == 0, 0, code)",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "products are not flushed",
-        _GPS_BF16,
-        "return Product(x, y, special, exact, rounded, flush_result(code))",
-        "return Product(x, y, special, exact, rounded, code)",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "the result is not flushed",
-        _GPS_BF16,
-        "return Step(products, tuple(sums), level[0], addition, flush_result(addition.result))",
-        "return Step(products, tuple(sums), level[0], addition, addition.result)",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "pairs are of products two apart",
-        _GPS,
-        "zip(level[0::2], level[1::2], strict=True)",
-        "zip(level[: len(level) // 2], level[len(level) // 2 :], strict=True)",
-    ),
-    Mutant(
-        "executable/gps.py",
-        "the unit of a product is one binade higher",
-        _GPS,
-        "unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits",
-        "unit = exact.exponent - spec.a_format.fraction_bits - spec.b_format.fraction_bits + 1",
-    ),
-    # ---- executable: sfma, efda, limbs
-    Mutant(
-        "executable/sfma.py",
-        "an exact zero is -0 if one term is negative",
-        _SFMA,
-        "round_sum(total, product.sign & addend.sign, rho)",
-        "round_sum(total, product.sign | addend.sign, rho)",
-    ),
-    Mutant(
-        "executable/sfma.py",
-        "a zero product keeps the exponent of its fields",
-        _SFMA,
-        "product = with_zero_exponent(multiply(x, y), least)",
-        "product = multiply(x, y)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "no bit is sticky",
-        _SFMA,
-        "return where((kept << n) == x, kept, kept | 1)",
-        "return kept",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "the sticky bit is added",
-        _SFMA,
-        "return where((kept << n) == x, kept, kept | 1)",
-        "return where((kept << n) == x, kept, kept + 1)",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "one of two mixed parts of a product is taken twice",
-        _SFMA_FP64,
-        "middle = parts[1] + parts[2]",
-        "middle = parts[1] + parts[1]",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "the carry between limbs is lost",
-        _SFMA_FP64,
-        "return Wide(high + (low >> BITS), low & _MASK)",
-        "return Wide(high, low & _MASK)",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "what a far shift drops is not sticky",
-        _SFMA_FP64,
-        "exact = (dropped == 0) & ((kept_low << n) == low)",
-        "exact = (kept_low << n) == low",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "a sum is narrowed to 40 bits",
-        _SFMA_FP64,
-        "drop = maximum(length - 60, 0)",
-        "drop = maximum(length - 40, 0)",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "a sum is narrowed to 63 bits",
-        _SFMA_FP64,
-        "drop = maximum(length - 60, 0)",
-        "drop = maximum(length - 64, 0)",
-    ),
-    Mutant(
-        "executable/limbs.py",
-        "bits that cross into the high limb are lost",
-        _EFDA,
-        "return Wide(high << clamp(n - BITS, 0, BITS), low << clamp(n, 0, BITS - 1))",
-        "return Wide(high << clamp(n - BITS, 0, 0), low << clamp(n, 0, BITS - 1))",
-    ),
-    Mutant(
-        "executable/efda.py",
-        "a dot product of zero has its place's exponent",
-        _EFDA,
-        "where(limbs.is_zero(dot), least, top)",
-        "where(limbs.is_zero(dot), top, top)",
-    ),
-    Mutant(
-        "executable/efda.py",
-        "products are placed one bit higher",
-        _EFDA,
-        "p.exponent - fraction_bits - (top - frame)",
-        "p.exponent - fraction_bits - (top - frame) + 1",
-    ),
-    Mutant(
-        "executable/efda.py",
-        "the first two terms are not sorted again",
-        _EFDA_BF16,
-        "y, z = sorted_pair(y, z)\n    x, y = sorted_pair(x, y)",
-        "y, z = sorted_pair(y, z)",
-    ),
-    Mutant(
-        "executable/efda.py",
-        "the last two terms are always added first",
-        _EFDA_BF16,
-        "near = x.exponent - y.exponent <= NEAR",
-        "near = x.exponent - y.exponent < 0",
-    ),
-    Mutant(
-        "executable/efda.py",
-        "a zero sum has the sign of nothing but c",
-        _EFDA,
-        "rounded = round_sum(total, total.total * 0, rho)",
-        "rounded = round_sum(total, c_operand.sign, rho)",
-    ),
-    # ---- executable: lowered
-    Mutant(
-        "executable/lowered.py",
-        "c enters the fda steps",
-        _LOWERED,
-        "b_codes, stages.zero(c), stages=stages)",
-        "b_codes, c, stages=stages)",
-    ),
-    Mutant(
-        "executable/lowered.py",
-        "products are taken in the order given",
-        _LOWERED_FP32,
-        "    a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]\n"
-        "    b_codes = [stages.convert(b[k], spec.b_format, to_b) for k in parameters.order]\n",
-        "    a_codes = [stages.convert(x, spec.a_format, to_a) for x in a]\n"
-        "    b_codes = [stages.convert(x, spec.b_format, to_b) for x in b]\n",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "operands are converted to twice their value",
-        _LOWERED,
-        "x.exponent - source.fraction_bits + shift)",
-        "x.exponent - source.fraction_bits + shift + 1)",
-    ),
-    # ---- executable: emulated
-    Mutant(
-        "executable/emulated.py",
-        "a word is not taken from what it was made of, but added to it",
-        _EMULATED,
-        "convert_exactly(codes[-1], fmt, fp32) ^ fp32.sign_mask",
-        "convert_exactly(codes[-1], fmt, fp32)",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "what a word leaves is not scaled",
-        _EMULATED,
-        "x = convert(subtraction.result, fp32, IEEE_FP32, p.shift) if p.shift else subtraction.result",
-        "x = subtraction.result",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "sums that are added to the total begin there",
-        _EMULATED,
-        "partial = total * 0 if part.every else total",
-        "partial = total",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "the words of b are those of a",
-        _EMULATED,
-        "[each.codes[j] for each in b[some]]",
-        "[each.codes[i] for each in b[some]]",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "corrections are added as they are",
-        _EMULATED,
-        "addition = ieee_add(total, scaled, IEEE_FP32, _NAN)",
-        "addition = ieee_add(total, partial, IEEE_FP32, _NAN)",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "every block has the products of the first",
-        _PROMOTED,
-        "some = slice(block * p.unit.k, (block + 1) * p.unit.k)",
-        "some = slice(0, p.unit.k)",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "the exponent in common is that of the first factor",
-        _OZAKI,
-        "return Common(fields, reduce(maximum, fields))",
-        "return Common(fields, fields[0])",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "2^23 makes an integer, of negative numbers too",
-        _OZAKI,
-        "_INTEGERS = 0x4B400000",
-        "_INTEGERS = 0x4B000000",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "a word is no integer",
-        _OZAKI,
-        "convert(wholes[-1].down.result if wholes else x, fp32, p.rounding)",
-        "convert(x, fp32, p.rounding)",
-    ),
-    Mutant(
-        "executable/emulated.py",
-        "a sum is scaled as if a were b",
-        _OZAKI,
-        "scale = commons[0].largest + commons[1].largest",
-        "scale = commons[1].largest + commons[1].largest",
-    ),
-    # ---- SMT: emulated
-    Mutant(
-        "smt/emulated.py",
-        "the exponent in common is that of the last factor",
-        _OZAKI,
-        "return Common(fields, maximum(fields))",
-        "return Common(fields, fields[-1])",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "factors are scaled up by the exponent in common",
-        _OZAKI,
-        "Amount(~common.largest, low)",
-        "Amount(common.largest, low)",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "every word is the integer of the factor",
-        _OZAKI,
-        "wholes += (whole(left),)",
-        "wholes += (whole(aligned if aligned is not None else left),)",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "a computed exponent is one too high",
-        _OZAKI,
-        "-part.shift - 2 * (parameters.common + fp32.bias - 1)",
-        "-part.shift - 2 * (parameters.common + fp32.bias - 1) + 1",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "a word is not taken from what it was made of, but added to it",
-        _EMULATED,
-        "minus = negate(convert(codes[-1], fmt, fp32))",
-        "minus = convert(codes[-1], fmt, fp32)",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "every word is taken from the factor",
-        _BF16X9,
-        "subtraction = add(left, minus, IEEE_FP32, canonical_nan(fp32))",
-        "subtraction = add(factor, minus, IEEE_FP32, canonical_nan(fp32))",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "corrections are scaled up",
-        _EMULATED,
-        "shift: int | Amount = -part.shift",
-        "shift: int | Amount = part.shift",
-    ),
-    Mutant(
-        "smt/emulated.py",
-        "products of words are taken in the other order",
-        _BF16X9,
-        "for of_a, of_b in part.products:",
-        "for of_a, of_b in reversed(part.products):",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "what is shifted out below the least normal number is forgotten",
-        _EMULATED,
-        "shifted = sticky_shift_right(significand, z3.If(negative, -above, zero))",
-        "shifted = z3.LShR(significand, resize(z3.If(negative, -above, zero), significand.size()))",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "a word below the least normal number is not shifted",
-        _EMULATED,
-        "z3.If(negative, -above, zero))",
-        "zero)",
-    ),
-    # ---- SMT: decode, classify, multiply
-    Mutant(
-        "smt/blocks.py",
-        "a subnormal has the exponent of field 0",
-        _FP16,
-        "one = z3.BitVecVal(1, fmt.exponent_bits)",
-        "one = z3.BitVecVal(0, fmt.exponent_bits)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "the least subnormal is zero",
-        _FP16,
-        "return x.significand == 0\n",
-        "return z3.ULE(x.significand, 1)\n",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "0·∞ is no NaN where a is infinite",
-        _FP16,
-        "z3.And(a.infinite, is_zero(b)), ",
-        "",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "c = -∞ is not seen",
-        _FP16,
-        "negative.append(z3.And(c.infinite, c.sign == 1))",
-        "negative.append(z3.And(c.infinite, c.sign != c.sign))",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "a NaN c is a number",
-        _FP32,
-        "nan.append(c.nan)",
-        "nan.append(z3.BoolVal(False))",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "a product of unlike signs is positive",
-        _FP16,
-        "return Term(a.sign ^ b.sign, exponent, significand)",
-        "return Term(a.sign & b.sign, exponent, significand)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "only a product of two zeros takes e_zero",
-        _BF16,
-        "exponent = z3.If(z3.Or(is_zero(a), is_zero(b)), exponents.constant(e_zero), exponent)",
-        "exponent = z3.If(z3.And(is_zero(a), is_zero(b)), exponents.constant(e_zero), exponent)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "significands are multiplied without the top bit",
-        _FP16,
-        "bits = a.significand.size() + b.significand.size()\n",
-        "bits = a.significand.size() + b.significand.size() - 1\n",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "a zero c keeps the exponent of its fields",
-        _FP16,
-        "stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)",
-        "stages.addend(c_operand, spec.c_format.bias, exponents, None)",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "the bias of products is one more",
-        _FP16,
-        "bias = spec.a_format.bias + spec.b_format.bias\n",
-        "bias = spec.a_format.bias + spec.b_format.bias + 1\n",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "the bias of one scale is left out",
-        _MX,
-        "bias += 2 * spec.scale_format.bias",
-        "bias += spec.scale_format.bias",
-    ),
-    # ---- SMT: align, accumulate
-    Mutant(
-        "smt/fda.py",
-        "F is one more",
-        _FP8,
-        "F, rho = parameters.F, parameters.rho",
-        "F, rho = parameters.F + 1, parameters.rho",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "F is one less",
-        _FP16,
-        "F, rho = parameters.F, parameters.rho",
-        "F, rho = parameters.F - 1, parameters.rho",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "e_max does not look at c",
-        _FP32,
-        "stages.largest([*products, addend], exponents)",
-        "stages.largest(products, exponents)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "terms are shifted by one more",
-        _FP16,
-        "shifted = shift_right(significand, e_max - x.exponent)",
-        "shifted = shift_right(significand, e_max - x.exponent + 1)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "terms are not shifted by more than their width",
-        _FP16,
-        "return z3.LShR(x, resize(amount, x.size()))\n    gone",
-        "return z3.LShR(x, resize(resize(amount, 4), x.size()))\n    gone",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "aligned terms lose their top bit",
-        _FP16,
-        "z3.Extract(shifted.size() - 1, max(fraction_bits - F, 0), shifted)",
-        "z3.Extract(shifted.size() - 2, max(fraction_bits - F, 0), shifted)",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "the accumulator is one bit narrower",
-        _FP16,
-        "(L * ((1 << (F + 2)) - 1) + (1 << (F + 1)) - 1).bit_length() + 1",
-        "(L * ((1 << (F + 2)) - 1) + (1 << (F + 1)) - 1).bit_length()",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "the accumulator is one bit wider",
-        _FP16,
-        "(L * ((1 << (F + 2)) - 1) + (1 << (F + 1)) - 1).bit_length() + 1",
-        "(L * ((1 << (F + 2)) - 1) + (1 << (F + 1)) - 1).bit_length() + 2",
-        "it is wide enough already",
-    ),
-    # ---- SMT: normalise and round, encode
-    Mutant(
-        "smt/blocks.py",
-        "there are no subnormal results",
-        _FP16,
-        "allowed = z3.And(upper != 0, z3.Extract(width - 1, width - step, magnitude) == 0)",
-        "allowed = z3.Extract(width - 1, width - step, magnitude) == 0",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "ties are rounded up",
-        _FP16,
-        "up = z3.And(half, z3.Or(more, odd))",
-        "up = half",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "ties are rounded down",
-        _FP16,
-        "up = z3.And(half, z3.Or(more, odd))",
-        "up = z3.And(half, more)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "a sticky bit is forgotten",
-        _FP16,
-        "more = z3.Extract(drop - 2, 0, code) != 0 if drop > 1 else z3.BoolVal(False)",
-        "more = z3.Extract(drop - 2, 1, code) != 0 if drop > 2 else z3.BoolVal(False)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "positive numbers are rounded up where they should be down",
-        _FDRDA,
-        "up = z3.And(sign == (1 if rounding is Rounding.RD else 0), lost != 0)",
-        "up = z3.And(sign == 0, lost != 0)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "the exponent of a normal result is one lower",
-        _FP32,
-        "field = z3.If(leading, resize(left, field_bits) + 1, z3.BitVecVal(0, field_bits))",
-        "field = z3.If(leading, resize(left, field_bits), z3.BitVecVal(0, field_bits))",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "the exponent of a sum is one higher",
-        _FP32,
-        "offset = exponents.low - F + width - 1 - least",
-        "offset = exponents.low - F + width - least",
-    ),
-    Mutant(
-        "smt/fda.py",
-        "e_max is thought never to be below the least exponent",
-        _BF16,
-        "return low if e_zero is None else min(low, e_zero)",
-        "return low",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "overflow is not infinity",
-        _FP16,
-        "capped = z3.If(z3.UGE(x.code, infinity), infinity, x.code)",
-        "capped = x.code",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "only what is above infinity is infinity",
-        _FP16,
-        "capped = z3.If(z3.UGE(x.code, infinity), infinity, x.code)",
-        "capped = z3.If(z3.UGT(x.code, infinity), infinity, x.code)",
-        "infinity is infinity",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "a zero sum keeps a sign",
-        _FP16,
-        "sign = x.sign if rho.signed_zero else z3.If(x.code == 0, z3.BitVecVal(0, 1), x.sign)",
-        "sign = x.sign",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "NaN has another payload",
-        _FP16,
-        "return fmt.codes // 2 - 1",
-        "return fmt.codes // 2 - 2",
-    ),
-    # ---- SMT: gdfs
-    Mutant(
-        "smt/gdfs.py",
-        "products are added with a wrong exponent",
-        _MXF4,
-        "resize(x.significand, 4) << resize(x.field - 1, 4)",
-        "resize(x.significand, 4) << resize(x.field, 4)",
-    ),
-    Mutant(
-        "smt/gdfs.py",
-        "a group of zeros keeps its exponent",
-        _MXF4,
-        "zero = z3.Or(all_zero, is_zero(first), is_zero(second))",
-        "zero = z3.Or(is_zero(first), is_zero(second))",
-    ),
-    Mutant(
-        "smt/gdfs.py",
-        "a group's sum is one bit narrower",
-        _MXF4,
-        "sum_bits = (parameters.G * _MAX_PRODUCT).bit_length() + 1",
-        "sum_bits = (parameters.G * _MAX_PRODUCT).bit_length()",
-    ),
-    Mutant(
-        "smt/gdfs.py",
-        "the bias of one scale is left out",
-        _MXF4,
-        "exponents.from_field(field, 2 * spec.scale_format.bias)",
-        "exponents.from_field(field, spec.scale_format.bias)",
-    ),
-    Mutant(
-        "smt/gdfs.py",
-        "only a group's first product decides whether it is zero",
-        _NVF4,
-        "for _, magnitude in products])",
-        "for _, magnitude in products[:1]])",
-    ),
-    # ---- SMT: fdrda, gfdrda
-    Mutant(
-        "smt/fdrda.py",
-        "products overflow one binade later",
-        _FDRDA_BF16,
-        "OVERFLOW = fp32.max_exponent + 1",
-        "OVERFLOW = fp32.max_exponent + 2",
-    ),
-    Mutant(
-        "smt/fdrda.py",
-        "an all-zero dot product has an exponent above c's",
-        _FDRDA,
-        "if parameters.skip_zero_products and own.low > least_c:",
-        "if parameters.skip_zero_products and own.low < least_c:",
-    ),
-    Mutant(
-        "smt/fdrda.py",
-        "c is cut toward zero",
-        _FDRDA_XF32,
-        "return shift_right_signed(signed, distance, parameters.cut)",
-        "return shift_right_signed(signed, distance, Rounding.RZ)",
-    ),
-    Mutant(
-        "smt/fdrda.py",
-        "the total is not cut before it is rounded",
-        _FDRDA,
-        "cuts = () if parameters.sum_bits is None else ((parameters.sum_bits, parameters.cut),)",
-        "cuts = ()",
-    ),
-    Mutant(
-        "smt/fdrda.py",
-        "the total is one bit narrower",
-        _FDRDA,
-        "bits = ((bound + c_bound) << (dot_bits - F)).bit_length() + 1",
-        "bits = ((bound + c_bound) << (dot_bits - F)).bit_length()",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "far shifts bring zero, not -1",
-        _FDRDA,
-        "return z3.If(beyond, x >> (x.size() - 1), x >> resize(amount, x.size()))",
-        "return z3.If(beyond, z3.BitVecVal(0, x.size()), x >> resize(amount, x.size()))",
-        "no amount has more bits than what is shifted here",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "negative numbers are shifted with zeros",
-        _GFDRDA,
-        "return x >> resize(amount, x.size())\n        beyond",
-        "return z3.LShR(x, resize(amount, x.size()))\n        beyond",
-    ),
-    Mutant(
-        "smt/gfdrda.py",
-        "c is dropped one binade nearer",
-        _GFDRDA,
-        "reach = max(parameters.c_reach + 1, 0)",
-        "reach = max(parameters.c_reach, 0)",
-    ),
-    Mutant(
-        "smt/gfdrda.py",
-        "odd products are aligned to the even ones",
-        _GFDRDA,
-        "align(p, e_groups[k % 2], fraction_bits(spec), F)",
-        "align(p, e_groups[0], fraction_bits(spec), F)",
-    ),
-    # ---- SMT: gps
-    Mutant(
-        "smt/gps.py",
-        "a subnormal c keeps its sign",
-        _GPS,
-        "c = flush(c, keep_sign=False)",
-        "c = flush(c, keep_sign=True)",
-    ),
-    Mutant(
-        "smt/gps.py",
-        "subnormal results are not flushed",
-        _GPS_BF16,
-        "return flush(code, keep_sign=True)",
-        "return code",
-    ),
-    Mutant(
-        "smt/gps.py",
-        "a product of 2 or more is not normalised",
-        _GPS,
-        "fraction = z3.If(carry == 1, z3.Extract(bits - 2, 0, exact)",
-        "fraction = z3.If(carry == 2, z3.Extract(bits - 2, 0, exact)",
-    ),
-    Mutant(
-        "smt/gps.py",
-        "products are flushed one binade lower",
-        _GPS_BF16,
-        "number = z3.If(field < 1, zero, number)",
-        "number = z3.If(field < 0, zero, number)",
-    ),
-    Mutant(
-        "smt/gps.py",
-        "products overflow one binade later",
-        _GPS_BF16,
-        "number = z3.If(field > fp32.max_exponent + fp32.bias, infinity, number)",
-        "number = z3.If(field > fp32.max_exponent + fp32.bias + 1, infinity, number)",
-    ),
-    Mutant(
-        "smt/gps.py",
-        "infinite products are not seen",
-        _GPS,
-        "return select_special(classify([(a, b)], []), code, fp32, NAN)",
-        "return code",
-    ),
-    # ---- SMT: sfma, efda
-    Mutant(
-        "smt/sfma.py",
-        "an exact zero is -0 if one term is negative",
-        _SFMA,
-        "z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)",
-        "z3.If(sum_.total == 0, product.sign | c_term.sign, rounded.sign)",
-    ),
-    Mutant(
-        "smt/sfma.py",
-        "a zero product keeps the exponent of its fields",
-        _SFMA,
-        "exponents, e_zero=lowest)",
-        "exponents, e_zero=None)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "no bit is sticky",
-        _SFMA,
-        "jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))",
-        "jammed = z3.Extract(0, 0, shifted)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "no bit is sticky",
-        _SFMA_FP64,
-        "jammed = bit(z3.Or(z3.Extract(0, 0, shifted) == 1, lost != 0))",
-        "jammed = z3.Extract(0, 0, shifted)",
-    ),
-    Mutant(
-        "smt/efda.py",
-        "a dot product of zero has its place's exponent",
-        _EFDA,
-        "at = z3.If(dot == 0, exponents.constant(singles.low), exponents.constant(top))",
-        "at = exponents.constant(top)",
-    ),
-    Mutant(
-        "smt/efda.py",
-        "the first two terms are not sorted again",
-        _EFDA_BF16,
-        "return (*ordered(x, y), z)",
-        "return x, y, z",
-    ),
-    Mutant(
-        "smt/efda.py",
-        "the last two terms are always added first",
-        _EFDA_BF16,
-        "near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(NEAR, exponents.bits))",
-        "near = z3.BoolVal(False)",
-    ),
-    # ---- SMT: lowered, IEEE addition, conversion
-    Mutant(
-        "smt/lowered.py",
-        "c enters the fda steps",
-        _LOWERED,
-        "zero = stages.zero(spec.d_format)",
-        "zero = c",
-    ),
-    Mutant(
-        "smt/lowered.py",
-        "the products of a are taken in the order given",
-        _LOWERED_FP32,
-        "a_codes = tuple(stages.convert(a[k], spec.a_format, to_a) for k in parameters.order)",
-        "a_codes = tuple(stages.convert(x, spec.a_format, to_a) for x in a)",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "the smaller of two operands is not shifted",
-        _LOWERED,
-        "shifted = sticky_shift_right(pad(small.significand, 3), big.field - small.field)",
-        "shifted = pad(small.significand, 3)",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "the operands of a sum have like signs",
-        _LOWERED,
-        "total = z3.If(big.sign == small.sign, high + low, high - low)",
-        "total = high + low",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "a zero sum is -0 if one operand is",
-        _LOWERED_FP32,
-        "zero_sign = big.sign & small.sign",
-        "zero_sign = big.sign | small.sign",
-    ),
-    Mutant(
-        "smt/ieee.py",
-        "a normal number is converted to half its value",
-        _LOWERED,
-        "resize(left + 1, field_bits)",
-        "resize(left, field_bits)",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "every product goes to the first partial sum",
-        _PFMA,
-        "sums[k % 2] = fmas[-1].result",
-        "sums[0] = fmas[-1].result",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "a tiny result becomes +0",
-        _PFMA,
-        "number = where(tiny, rounded.sign << 31, number)",
-        "number = where(tiny, 0, number)",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "a result is tiny below 2^-125",
-        _PFMA,
-        "small = (rounded.exponent < least - 1) |",
-        "small = (rounded.exponent < least + 1) |",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "a result that is rounded up to 2^-126 is tiny",
-        _PFMA,
-        "& (carried ^ True))",
-        "& (carried | True))",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "a NaN keeps its signalling bit",
-        _PFMA,
-        "otherwise = where(nan, code | 0x00400000, otherwise)",
-        "otherwise = where(nan, code, otherwise)",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "the last NaN is the result of an fma",
-        _PFMA,
-        "for nan, code in reversed(operands):",
-        "for nan, code in operands:",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "0·∞ is a positive NaN",
-        _PFMA,
-        "INVALID = 0xFFC00000",
-        "INVALID = 0x7FC00000",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "subnormal operands keep their value",
-        _PFMA,
-        "where(x.significand < 1 << of.fraction_bits, 0, x.significand)",
-        "where(x.significand < 1, 0, x.significand)",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "ties are rounded up",
-        _PFMA,
-        "(twice == one) & (kept & 1 == 1)",
-        "(twice == one)",
-    ),
-    Mutant(
-        "executable/pfma.py",
-        "of two NaNs that are added, the second is the result",
-        _PFMA,
-        "nans = (addition.x.nan, x), (addition.y.nan, y)",
-        "nans = (addition.y.nan, y), (addition.x.nan, x)",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "every product goes to the first partial sum",
-        _PFMA,
-        "sums[k % 2] = fmas[-1].result",
-        "sums[0] = fmas[-1].result",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "tininess is told after rounding to fp32",
-        _PFMA,
-        "tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)",
-        "tiny = z3.Extract(30, 23, code) == 0",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "the bound of tiny numbers is 2^-126",
-        _PFMA,
-        "else (2, 1, 0)",
-        "else (0, 1, 0)",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "a bf16 NaN's payload is in the lower half",
-        _PFMA,
-        "return pad(code, 32 - code.size()) |",
-        "return z3.ZeroExt(32 - code.size(), code) |",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "b's NaN comes before a's",
-        _PFMA,
-        "z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b),",
-        "z3.If(y.nan, quiet(b), z3.If(x.nan, quiet(a),",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "a subnormal becomes +0",
-        _PFMA,
-        "return z3.Concat(sign, z3.If(subnormal, z3.BitVecVal(0, 31), rest))",
-        "return z3.If(subnormal, z3.BitVecVal(0, 32), code)",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "the first partial sum is added to itself",
-        _PFMA,
-        "sum_ = add(*sums)",
-        "sum_ = add(sums[0], sums[0])",
-    ),
-    Mutant(
-        "smt/pfma.py",
-        "a zero sum has the addend's sign",
-        _PFMA,
-        "sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign)",
-        "sign=z3.If(sum_.total == 0, third.sign, rounded.sign)",
-    ),
-    Mutant(
-        "executable/ffma.py",
-        "b's NaN comes before a's",
-        _VDP,
-        "fma(x, y, c, spec, tiny_before(spec))",
-        "fma(y, x, c, spec, tiny_before(spec))",
-    ),
-    Mutant(
-        "executable/ffma.py",
-        "the result of the first fma is d",
-        _VDP,
-        "return Trace(tuple(steps), c)",
-        "return Trace(tuple(steps), steps[0].result)",
-    ),
-    Mutant(
-        "smt/ffma.py",
-        "every fma takes c",
-        _VDP,
-        "steps[-1].result if steps else c",
-        "c",
-    ),
-    Mutant(
-        "smt/ffma.py",
-        "the last product is taken first",
-        _VDP,
-        "step(spec, a[k], b[k],",
-        "step(spec, a[-1 - k], b[-1 - k],",
-    ),
-    Mutant(
-        "executable/dpa_e9s12.py",
-        "the lower half of an fp32 significand loses a bit",
-        _DP1A,
-        "x.significand & 0xFFF",
-        "x.significand & 0x7FF",
-    ),
-    Mutant(
-        "executable/dpa_e9s12.py",
-        "the upper half's exponent is one less",
-        _DP1A,
-        "field + 12, high",
-        "field + 11, high",
-    ),
-    Mutant(
-        "executable/dpa_e9s12.py",
-        "only a's zeros are detected",
-        _DP1A,
-        "where(x.zero | y.zero, 0, exponent)",
-        "where(x.zero, 0, exponent)",
-    ),
-    Mutant(
-        "smt/dpa_e9s12.py",
-        "only b's zeros are detected",
-        _DP1A,
-        "z3.Or(x.zero, y.zero)",
-        "y.zero",
-    ),
-    Mutant(
-        "smt/dpa_e9s12.py",
-        "the upper half's exponent is one less",
-        _DP1A,
-        "field + SIGNIFICAND_BITS, high",
-        "field + FRACTION, high",
-    ),
-    Mutant(
-        "executable/acc_e9s12.py",
-        "what is accumulated stays where it is",
-        _ACC,
-        "shift_down(before, e_max - exponent)",
-        "shift_down(before, exponent - exponent)",
-    ),
-    Mutant(
-        "executable/acc_e9s12.py",
-        "places below the accumulator's last one are kept",
-        _ACC,
-        "limbs.Wide(shifted.high, (shifted.low >> BELOW) << BELOW)",
-        "shifted",
-    ),
-    Mutant(
-        "executable/acc_e9s12.py",
-        "an accumulator of zero keeps its exponent",
-        _ACC,
-        "where(zero, 0, e_max)",
-        "where(zero, e_max, e_max)",
-    ),
-    Mutant(
-        "smt/acc_e9s12.py",
-        "what is accumulated is shifted as an unsigned number",
-        _ACC,
-        "before >> resize(e_max - exponent, L)",
-        "z3.LShR(before, resize(e_max - exponent, L))",
-    ),
-    Mutant(
-        "smt/acc_e9s12.py",
-        "its exponent does not count",
-        _ACC,
-        "maximum([exponent, *(p.exponent for p in terms)])",
-        "maximum([p.exponent for p in terms])",
-    ),
-    Mutant(
-        "smt/acc_e9s12.py",
-        "what is rounded has the first pass's exponent",
-        _ACC,
-        "last, low = passes[-1].e_max",
-        "last, low = passes[0].e_max",
-    ),
-    Mutant(
-        "executable/wfma.py",
-        "b is both factors",
-        _MIXED,
-        "fma = sfma.step(rho, u, v, c)",
-        "fma = sfma.step(rho, v, v, c)",
-    ),
-    Mutant(
-        "smt/wfma.py",
-        "b's code is a's",
-        _MIXED,
-        "ieee.convert(b, spec.b_format, rho.format)",
-        "ieee.convert(a, spec.b_format, rho.format)",
-    ),
-    Mutant(
-        "executable/sfma.py",
-        "c's NaN comes before a's",
-        _HALF,
-        "((addend, c), (y, b), (x, a))",
-        "((x, a), (y, b), (addend, c))",
-    ),
-    Mutant(
-        "executable/sfma.py",
-        "a NaN keeps its signalling bit",
-        _HALF,
-        "code | 1 << (bits - 1)",
-        "code",
-    ),
-    Mutant(
-        "executable/sfma.py",
-        "0·∞ is a positive NaN",
-        _HALF,
-        "nan = nan + sign_word(rho.format)",
-        "nan = nan + 0",
-    ),
-    Mutant(
-        "smt/sfma.py",
-        "c's NaN comes before a's",
-        _HALF,
-        "zip(reversed(codes), reversed(operands), strict=True)",
-        "zip(codes, operands, strict=True)",
-    ),
-    Mutant(
-        "smt/sfma.py",
-        "0·∞ is a positive NaN",
-        _HALF,
-        "quiet_nan(fmt) | fmt.sign_mask, fmt",
-        "quiet_nan(fmt), fmt",
-    ),
-    Mutant(
-        "smt/sfma.py",
-        "all NaNs are one",
-        _HALF,
-        "if rule is not NanRule.FIRST:",
-        "if rule is not None:",
-    ),
-    Mutant(
-        "executable/oddsum.py",
-        "a subnormal c keeps its value",
-        _DOT,
-        "ieee_add(without_subnormal(c), group, rho, NAN)",
-        "ieee_add(c, group, rho, NAN)",
-    ),
-    Mutant(
-        "executable/oddsum.py",
-        "a tiny product keeps its value",
-        _DOT,
-        "rounded, without_subnormal(code))",
-        "rounded, code)",
-    ),
-    Mutant(
-        "executable/oddsum.py",
-        "a tiny sum of products keeps its value",
-        _DOT,
-        "group = without_subnormal(pair.result)",
-        "group = pair.result",
-    ),
-    Mutant(
-        "executable/oddsum.py",
-        "a result that is tiny keeps its value",
-        _DOT,
-        "addition, without_subnormal(addition.result))",
-        "addition, addition.result)",
-    ),
-    Mutant(
-        "executable/blocks.py",
-        "rounding to odd only cuts",
-        _DOT,
-        "kept = where(lost, kept | 1, kept)",
-        "kept = where(lost, kept, kept)",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "rounding to odd only cuts",
-        _DOT,
-        "bit(z3.Or(odd, lost != 0))",
-        "bit(odd)",
-    ),
-    Mutant(
-        "smt/oddsum.py",
-        "a subnormal c keeps its value",
-        _DOT,
-        "flush_result(pair.result), flush_result(c)",
-        "flush_result(pair.result), c",
-    ),
-    Mutant(
-        "smt/oddsum.py",
-        "a tiny sum of products keeps its value",
-        _DOT,
-        "flush_result(pair.result), flush_result(c)",
-        "pair.result, flush_result(c)",
-    ),
-    Mutant(
-        "smt/oddsum.py",
-        "both pairs are added to c",
-        _MATRIX,
-        "        c = steps[-1].result\n    return Trace(tuple(steps), c)",
-        "    return Trace(tuple(steps), steps[-1].result)",
-    ),
-    Mutant(
-        "smt/oddsum.py",
-        "a result that is tiny keeps its value",
-        _DOT,
-        "result=flush_result(addition.result)",
-        "result=addition.result",
-    ),
-    # ---- datapaths: alignment with a sticky place, operands as they are, products and sums apart
-    Mutant(
-        "executable/blocks.py",
-        "bits below F are no part of the sticky one",
-        _STICKY,
-        "shift = e_max - x.exponent + excess",
-        "shift = maximum(e_max - x.exponent, excess)",
-    ),
-    Mutant(
-        "executable/stages.py",
-        "an alignment to odd cuts toward zero",
-        _STICKY_FINE,
-        "place = align_sticky if cut is Rounding.RO else align",
-        "place = align",
-    ),
-    Mutant(
-        "smt/blocks.py",
-        "bits below F are dropped before the sticky one is made",
-        _STICKY,
-        "jammed = bit(z3.Or(z3.Extract(excess, excess, shifted) == 1, lost))",
-        "jammed = z3.Extract(excess, excess, shifted)",
-    ),
-    Mutant(
-        "smt/stages.py",
-        "c is cut toward zero where products are cut to odd",
-        _STICKY_FINE,
-        "aligned = tuple(place(x, e_max, places, F) for x, places in terms)",
-        "aligned = (*(place(x, e_max, places, F) for x, places in terms[:-1]), "
-        "align(terms[-1][0], e_max, terms[-1][1], F))",
-    ),
-    Mutant(
-        "executable/lowered.py",
-        "operands of b are taken for those of a",
-        _SDA,
-        "to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)",
-        "to_a, to_b = parameters.taken_as(spec.a_format), spec.b_format\n    a, b = b, a",
-    ),
-    Mutant(
-        "executable/muladd.py",
-        "a product is not rounded before it is added",
-        _MULADD,
-        "stages.round_product(exact, places, pi, special",
-        "stages.round_product(exact, places, spec.parameters.rho, special",
-    ),
-    Mutant(
-        "executable/stages.py",
-        "a product that is zero is +0",
-        "datapath mul_add(k=1)",
-        "rounded = round_sum(total, x.sign, rho)",
-        "rounded = round_sum(total, x.sign * 0, rho)",
-    ),
-    Mutant(
-        "executable/muladd.py",
-        "each product is added to the first c",
-        _MULADD,
-        "        c = addition.result\n    return",
-        "    return",
-    ),
-    Mutant(
-        "executable/muladd.py",
-        "0·∞ is 0",
-        _MULADD,
-        "stages.classify([(x, y)])",
-        "stages.classify([(x, x)])",
-    ),
-    Mutant(
-        "smt/muladd.py",
-        "a product has one fraction bit more",
-        _MULADD,
-        "places = spec.a_format.fraction_bits + spec.b_format.fraction_bits",
-        "places = spec.a_format.fraction_bits + spec.b_format.fraction_bits + 1",
-    ),
-    Mutant(
-        "smt/stages.py",
-        "a product that is zero is +0",
-        "datapath mul_add(k=1)",
-        "sign=z3.If(total == 0, x.sign, rounded.sign)",
-        "sign=z3.If(total == 0, z3.BitVecVal(0, 1), rounded.sign)",
-    ),
-    Mutant(
-        "smt/muladd.py",
-        "a product is rounded as sums are",
-        _MULADD,
-        "rounded_product(spec, parameters.product, x, y, stages)",
-        "rounded_product(spec, parameters.rho, x, y, stages)",
-    ),
-    Mutant(
-        "executable/gfda.py",
-        "the exponent of a group is that of its first product",
-        _GFDA,
-        "e_max = stages.largest(products)",
-        "e_max = stages.largest(products[:1])",
-    ),
-    Mutant(
-        "executable/gfda.py",
-        "e_max does not look at c",
-        _GFDA,
-        "stages.largest([addend, *(g.term for g in groups)])",
-        "stages.largest([g.term for g in groups])",
-    ),
-    Mutant(
-        "executable/gfda.py",
-        "sums of groups are cut to one bit less",
-        _GFDA,
-        "*((g.term, W) for g in groups)]",
-        "*((g.term, W + 1) for g in groups)]",
-    ),
-    Mutant(
-        "smt/gfda.py",
-        "the last group is the first",
-        _GFDA,
-        "group(parameters, products[g : g + G], bits, exponents, stages)",
-        "group(parameters, products[0:G], bits, exponents, stages)",
-    ),
-    Mutant(
-        "smt/gfda.py",
-        "sums of groups are cut toward zero where products are cut to odd",
-        _GFDA_STICKY,
-        "total = stages.accumulate(terms, e_max, F, None, parameters.cut)",
-        "total = stages.accumulate(terms, e_max, F, None)",
-    ),
-    Mutant(
-        "smt/stages.py",
-        "sums of groups are positive",
-        _GFDA,
-        "[x, e_max], Term(sign, e_max, resize",
-        "[x, e_max], Term(sign ^ sign, e_max, resize",
+#: The instructions of each algorithm that are asked.
+INSTRUCTIONS: dict[str, tuple[str, ...]] = {
+    "acc_e9s12": ("e9s12 DP4ACC8.BF16",),
+    "dpa_e9s12": ("e9s12 DP1A.FP32",),
+    "efda": (_EFDA, _EFDA_BF16, "cdna1 v_mfma_f32_16x16x8bf16"),  # the last is a chain
+    "emulated": (
+        _OOTOMO,
+        "emulation ozaki(datapath fda(k=2,frac_bits=24), words=2)",
+        "emulation promoted(volta HMMA.884.F32.F32, k=16, every=2)",
+        "emulation bf16x9(ampere HMMA.1688.F32.BF16)",
+    ),
+    "fda": (_F16, _F32, _MX, "ampere HMMA.16816.F32"),
+    "fdrda": (_FDRDA, "cdna3 v_mfma_f32_32x32x8_bf16", "cdna3 v_mfma_f32_32x32x4_xf32"),
+    "ffma": ("sapphire_rapids VDPBF16PS",),
+    "gdfs": (
+        "rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X",
+        "rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.E8",
+    ),
+    "gfda": (_GFDA, "datapath gfda(k=4,group=2,frac_bits=12,a=fp16,group_bits=20,cut=RO)"),
+    "gfdrda": (_GFDRDA,),
+    "gps": ("cdna2 v_mfma_f32_32x32x2bf16", "cdna2 v_mfma_f32_32x32x4f16"),
+    "lowered": (_LOWERED, "datapath sda(k=4,frac_bits=20,a=e4m3,b=e5m2)"),
+    "muladd": (_MULADD,),
+    "oddsum": ("armv8_6 BFDOT", "armv8_6 BFMMLA"),
+    "pfma": ("sapphire_rapids TDPBF16PS",),
+    "sfma": (_SFMA, "sapphire_rapids VFMADD231PH"),
+    "wfma": ("apple_amx fma16.F32",),
+}
+_BLOCKS = (
+    _F16,
+    _F32,
+    _FP8,
+    _FDRDA,
+    _SFMA,
+    _STICKY,
+    "armv8_6 BFDOT",
+    _MX,
+    _GFDRDA,
+    "ampere HMMA.1684.F32.TF32",
+)
+#: The instructions that are asked of what algorithms have in common.
+COMMON: dict[str, tuple[str, ...]] = {
+    "executable/blocks": _BLOCKS,
+    "executable/limbs": (_EFDA, _SFMA_FP64),
+    "executable/stages": (_F16, _F32, _STICKY_FINE, "datapath mul_add(k=1)", _MX),
+    "smt/blocks": (*_BLOCKS, _SFMA_FP64),
+    "smt/ieee": (_LOWERED, _OOTOMO),
+    "smt/stages": (_F16, _F32, _STICKY_FINE, "datapath mul_add(k=1)", _GFDA, _MX),
+}
+
+_ENCODINGS = (
+    *(Target(f"encodings/{file}.py", asked, proved=True) for file, asked in COMMON.items()),
+    *(
+        Target(f"encodings/{wing}/{name}.py", asked, proved=True)
+        for wing in ("executable", "smt")
+        for name, asked in INSTRUCTIONS.items()
     ),
 )
+
+#: Asked of an encoding that is proved equal all the same: the change may be of another instruction.
+GOLDEN = ("tests/encodings/test_golden.py", "-k", "k4 or k8 or k2")
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+_KERNELS, _CORNERS = "tests/kernels/test_kernels.py", "tests/kernels/test_kernels_corners.py"
+
+
+def _runs(*names: str) -> tuple[str, ...]:
+    """The runs of instructions' kernels: numbers near one, codes by chance, zeros."""
+    test = f"{_KERNELS}::test_kernel_is_the_executable"
+    asked = (f"{test}[{n}-near_one]" for n in names), (f"{test}[{n}-random_codes]" for n in names)
+    return (*asked[0], *asked[1], *(f"{test}_on_zeros[{name}]" for name in names))
+
+
+_OF_KERNELS = (
+    Target(
+        "kernels/fused.py",
+        (
+            *_runs("hopper HMMA.16816.F32", "rtx_blackwell QMMA.SF.16832.F32.E5M2.E3M2.E8"),
+            *_runs("cdna3 v_mfma_f32_16x16x16_bf16", "cdna3 v_mfma_f32_16x16x32_fp8_bf8"),
+            *_runs("rtx_blackwell QMMA.16832.F32.E5M2.E4M3"),
+            _CORNERS,
+        ),
+    ),
+    Target(
+        "kernels/exact.py",
+        (*_runs("cdna1 v_mfma_f32_16x16x16f16", "cdna1 v_mfma_f32_16x16x8bf16"), _CORNERS),
+    ),
+    Target("kernels/group.py", (*_runs("rtx_blackwell OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"), _CORNERS)),
+    Target(
+        "kernels/ieee.py",
+        (
+            *_runs("cdna2 v_mfma_f32_16x16x4f32", "cdna2 v_mfma_f32_16x16x16f16"),
+            *(_CORNERS, f"{_KERNELS}::test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only"),
+        ),
+    ),
+    Target("kernels/oddsum.py", _runs("armv8_6 BFMMLA")),
+    Target("kernels/lowered.py", _runs("hopper mma.m16n8k32.f32.e4m3.e4m3.f32")),
+    Target("kernels/emulated.py", ("tests/encodings/test_emulated.py", "-k", "kernel")),
+    Target("kernels/widths.py", (_KERNELS, "-k", "widths or overflow or exact_in")),
+    Target("gemm.py", ("tests/package/test_gemm.py",)),
+)
+
+# ---- searches ----------------------------------------------------------------------------------------------------
+
+_GUARDS, _CONSTRAINTS = "tests/queries/test_search_guards.py", "tests/queries/test_constraints.py"
+_DIFFERENCE, _SMALLEST = "tests/queries/test_find_difference.py", "tests/cases/test_smallest.py"
+
+_SEARCHES = (
+    Target("witness.py", ("tests/package/test_witness.py", _CONSTRAINTS)),
+    Target("cases/codes.py", (_CONSTRAINTS, _GUARDS)),
+    Target("cases/inputs.py", (_CONSTRAINTS, _GUARDS, _SMALLEST)),
+    Target("queries/constraints.py", (_CONSTRAINTS, _GUARDS)),
+    Target("cases/questions.py", (_GUARDS, _SMALLEST)),
+    Target("cases/smallest.py", (_GUARDS, _SMALLEST)),
+    Target("cases/alike.py", (_GUARDS, _DIFFERENCE)),
+    Target("cases/relations.py", (_GUARDS,)),
+    Target("facts/settling.py", (_GUARDS,)),
+    Target("facts/laws.py", (_GUARDS,)),
+    Target("facts/orders.py", (_GUARDS, "tests/facts/test_properties_structural.py")),
+    Target("facts/both_encodings.py", (_GUARDS, "tests/facts/test_both_encodings.py")),
+    Target("queries/find_difference.py", (_GUARDS, _DIFFERENCE)),
+    Target("queries/long_chains.py", (_GUARDS, "tests/queries/test_long_chains.py")),
+)
+
+# ---- the kernel of proofs ----------------------------------------------------------------------------------------
+
+_HOLES = "tests/proof/test_kernel_holes.py"
+_RULES, _KERNEL = "tests/proof/test_rules.py", "tests/proof/test_proof_kernel.py"
+
+_PROOFS = (
+    Target("proof/kernel.py", (_HOLES, _KERNEL, _RULES)),
+    Target("proof/composition.py", (_HOLES, _KERNEL), ("Composing.*",)),  # the rest only makes claims
+    Target("proof/lemmas.py", (_HOLES, _KERNEL)),
+    Target("proof/rules.py", (_RULES, _HOLES)),
+    Target("solver/asking.py", (_HOLES, _KERNEL)),
+    Target(
+        "solver/answers.py",
+        (_HOLES, _KERNEL),
+        ("<module>", "made_by", "Obligation.*", "Proof.*", "_demand_proof"),
+    ),
+    Target("solver/script.py", (_HOLES, _KERNEL, "tests/solver")),
+    Target("solver/terms.py", (_HOLES, _KERNEL)),
+    Target("facts/chains.py", ("tests/facts/test_both_encodings.py",)),
+)
+
+SUBJECTS: dict[str, tuple[Target, ...]] = {
+    "encodings": _ENCODINGS,
+    "kernels": _OF_KERNELS,
+    "searches": _SEARCHES,
+    "proofs": _PROOFS,
+}
+
+#: Changes that no operator makes: file, what is changed, the text (which is there once, -), and what it becomes (+).
+EXTRA = """\
+encodings/executable/blocks.py: an array is changed in place, under its other name too
+-    drop = exponent - rho.fraction_bits - unit
++    drop = exponent
++    drop -= rho.fraction_bits + unit
+encodings/executable/blocks.py: a lane is compared with a number that is no integer
+-exponent = where(magnitude == 0, least,
++exponent = where(magnitude == 0.5, least,
+encodings/fda/executable.py: zero products keep the exponent of their fields
+-stages.multiply(x, y, parameters.e_zero, pair)
++stages.multiply(x, y, None, pair)
+encodings/executable/blocks.py: negative terms are cut down
+-return signed(x.sign, (x.significand << max(F - fraction_bits, 0)) >> shift)
++return signed(x.sign, x.significand << max(F - fraction_bits, 0)) >> shift
+encodings/fda/executable.py: the result is that of the first step
+-return Trace(tuple(steps), c, stages)
++return Trace(tuple(steps), steps[0].result, stages)
+encodings/fda/executable.py: the second block comes first
+-for start in range(0, spec.k, parameters.L):
++for start in reversed(range(0, spec.k, parameters.L)):
+encodings/fdrda/executable.py: the dot product is cut toward zero
+-cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, cut)
++cut_dot = shift_right(dot.total << (dot_bits - F), e_max - dot.e_max, type(cut).RZ)
+encodings/gps/executable.py: pairs are of products two apart
+-zip(level[0::2], level[1::2], strict=True)
++zip(level[: len(level) // 2], level[len(level) // 2 :], strict=True)
+encodings/lowered/executable.py: products are taken in the order given
+-a_codes = [stages.convert(a[k], spec.a_format, to_a) for k in parameters.order]
++a_codes = [stages.convert(x, spec.a_format, to_a) for x in a]
+encodings/emulated/executable.py: the exponent in common is that of the first factor
+-return Common(fields, reduce(maximum, fields))
++return Common(fields, fields[0])
+encodings/emulated/smt.py: products of words are taken in the other order
+-for of_a, of_b in part.products:
++for of_a, of_b in reversed(part.products):
+encodings/smt/blocks.py: a NaN c is a number
+-nan.append(c.nan)
++nan.append(z3.BoolVal(False))
+encodings/lowered/smt.py: c enters the fda steps
+-zero = stages.zero(spec.d_format)
++zero = c
+kernels/fused.py: special values of one row are those of the next
+-special | some_c, flags, row)
+-                if special:
+-                    flags[:] = 0
++special | some_c, flags, row)
+kernels/fused.py: groups are halves, not even and odd
+-np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
++np.arange(self.L)
+kernels/fused.py: an uncut sum has the units of the products
+-total, e_max - parameters.dot_bits, parameters.rho
++total, e_max - parameters.F, parameters.rho
+kernels/group.py: only the last group's scale may be NaN
+-some_nan |= na[i, g]
++some_nan = na[i, g]
+kernels/ieee.py: products are rounded before they are added
+-row[j] = fma(x3, b[p, k + 3, j], y)
++row[j] = x3 * b[p, k + 3, j] + y
+kernels/ieee.py: groups of four are summed from the left
+-row[j] = flush(row[j] + flush(s + t))
++row[j] = flush(flush(row[j] + s) + t)
+kernels/lowered.py: products are taken in order
+-(np.arange(0, codes.shape[axis], len(self.order))[:, None] + self.order).reshape(-1)
++np.arange(codes.shape[axis])
+kernels/lowered.py: fused steps start from c
+-partial = np.zeros_like(d)
++partial = d.copy()
+kernels/emulated.py: sums that are added to the total begin there
+-partial = np.zeros_like(d) if part.every else d
++partial = d.copy() if part.every else d
+gemm.py: c is held in words of d
+-self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)
++self.word = ends[1].word
+witness.py: scales of b do not count
+-for x in (*scale_a, *scale_b)]
++for x in scale_a]
+queries/constraints.py: codes of b are fixed at a
+-pins[f"{side}{position}"] = code
++pins[f"a{position}"] = code
+cases/smallest.py: what was not looked at is taken to be done
+-complete = len(ways) <= _WAYS
++complete = True
+cases/alike.py: products of two block scales are alike
+-(spec.class_of(k), k // scale)
++(spec.class_of(k), 0)
+cases/questions.py: products that are fixed are alike
+-key = (classes[k], self.pins.get(f"a{k}"), self.pins.get(f"b{k}"))
++key = (classes[k], None, None)
+cases/questions.py: a product that is fixed may be left out
+-if free < 0:
+-            return
++free = max(free, 0)
+queries/find_difference.py: an idle step may change its c
+-z3.If(is_nan(idle.c, d), is_nan(after, d), after == z3.If(idle.c == minus, plus, idle.c)),
++z3.BoolVal(True),
+queries/find_difference.py: the step after an idle one may forget a NaN
+-(z3.Implies(is_nan(busy.c, d), is_nan(with_any.result, d)), [])
++(z3.BoolVal(True), [])
+queries/find_difference.py: a constraint tells no products apart
+-list(zip(symmetry_classes(*models), told, strict=True))
++list(symmetry_classes(*models))
+facts/settling.py: factors are exchanged without a proof
+-changes_nothing("exchange"), changes_nothing("signs")
++True, changes_nothing("signs")
+facts/settling.py: what is proved of zeros alone stands for a relation
+-direct(*settled)
++direct(*asker.proved[-len(settled) :])
+facts/both_encodings.py: the encodings of the first instruction are enough
+-            return settled
+-        answer = settled
++            return settled
++        return settled
+facts/both_encodings.py: encodings whose equality is not settled are equal
+-        if not isinstance(equal, Holds):
++        if isinstance(equal, Unknown):
++            continue
++        if not isinstance(equal, Holds):
+facts/both_encodings.py: two steps may share a block of scales
+-return spec.replace(k=2 * spec.period) if
++return spec.replace(k=2 * step) if
+queries/long_chains.py: blocks are equal from the accumulators that are allowed
+-one = self._short(1, ()).answer()
++one = self._short(1, self.constraints).answer()
+proof/kernel.py: an inference forgets its premises
+-Inference([link.said for link in given], [link.said for link in links])
++Inference((), [link.said for link in links])
+proof/kernel.py: an inference forgets its first premise
+-Inference([link.said for link in given], [link.said for link in links])
++Inference([link.said for link in given[1:]], [link.said for link in links])
+proof/kernel.py: premises of an inference are alternatives
+-premises = conjunction([self(claim) for claim in inference.premises])
++premises = z3.Or([self(claim) for claim in inference.premises])
+proof/kernel.py: an inference goes both ways
+-return said if inference.assumed else z3.Implies(premises, said)
++return said if inference.assumed else premises == said
+proof/kernel.py: a split claims its first case
+-[link.said for link in given], claims, cases=True
++[link.said for link in given], claims[:1], cases=True
+proof/kernel.py: all terms are cut to one constant
+-wanted = [_constant(n, term) for n, term in enumerate(free.values(), len(pairs))]
++wanted = [_constant(0, term) for term in free.values()]
+proof/kernel.py: the conclusion is the last claim, whatever is said
+-        claim = conclusion.said if isinstance(conclusion, Link) else conclusion
++        claim = self.inferences[-1].claims[0]
+proof/kernel.py: the conclusion is the first claim
+-return z3.Implies(conjunction(premises), said(conclusion))
++return z3.Implies(conjunction(premises), z3.Bool('p0'))
+proof/kernel.py: two conclusions change places
+-self.composition, self.conclusion = self._add(lemma, text), claim
++self.composition, self.conclusion = self.composition or self._add(lemma, text), claim
+proof/kernel.py: not is nothing
+-    z3.Z3_OP_NOT: z3.Not,
++    z3.Z3_OP_NOT: lambda x: x,
+proof/kernel.py: implies goes the other way
+-    z3.Z3_OP_IMPLIES: z3.Implies,
++    z3.Z3_OP_IMPLIES: lambda x, y: z3.Implies(y, x),
+proof/kernel.py: a proof is gathered of some of its lemmas
+-    if any(each not in by_digest for each in theorem.lemmas):
+-        return None
++    theorem = Digests(tuple(each for each in theorem.lemmas if each in by_digest), theorem.rules, key=_KEY)
+proof/kernel.py: of two proofs the first one's conclusion is the last
+-    return Proof((*before.values(), *proofs[-1].obligations), tuple(rules), key=_KEY)
++    return Proof((*proofs[-1].obligations, *before.values()), tuple(rules), key=_KEY)
+solver/answers.py: anybody has the kernel's key
+-    if module not in _KEYS:
++    if not _KEYS.get(module, _KEYS["mmaformal.proof.kernel"]):
+proof/composition.py: a claim's premises are forgotten
+-            self._inferences.append(Inference(using, (claim,)))
++            self._inferences.append(Inference((), (claim,)))
+solver/asking.py: claims are cut to one constant
+-z3.Const(f"cut{i}", term.sort())
++z3.Const("cut", term.sort())
+facts/chains.py: a loop is followed for two steps
+-    same = all(_alike(shape, wanted[min(i, 1)]) for i, shape in enumerate(shapes))
++    same = all(_alike(shape, wanted[i]) for i, shape in zip(range(2), shapes, strict=False))
+solver/asking.py: of several claims one or the other is proved
+-    return z3.And(*premises, z3.Not(claim))
++    return z3.And(*premises, *map(z3.Not, claims))
+solver/asking.py: a claim may have the constant in the place of a term
+-apart(wanted, [goal])
++wanted
+proof/kernel.py: a lemma may have the constant in the place of a term
+-apart(wanted, [goal, *determined])
++wanted
+proof/kernel.py: a lemma has the words of whoever asked first
+-        return restated(known, name, lemma.statement, whole=False)
++        return known
+proof/kernel.py: what is given inside an alternative is overlooked
+-each.arg(0) if z3.is_not(each) else _about(each)
++each.arg(0) if z3.is_not(each) else z3.BoolVal(True)
+"""
+
+#: Mutants that change nothing: file, text, what it becomes, and why.
+EQUAL: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "gemm.py",
+        "columns.stop - columns.start",
+        "(columns.stop + columns.start)",
+        "the number of products is told as progress, and computes nothing",
+    ),
+)
+
+HEAD = """\
+# Mutants
+
+Would the proofs and the tests notice if one thing were wrong? Written by `python tools/mutate.py --write {path}`, of
+what was asked so far; do not edit. Operators on the syntax tree change one thing in the files that `tools/mutants.py`
+names; `python tools/mutate.py SUBJECT --limit N --seed S` draws N mutants of each function and asks.
+
+- **caught**: the proof that both encodings agree fails, with an input that was run through both; or a test fails.
+- **stopped**: an exception, or nothing settled within the time. Nothing is proved or computed of such a mutant.
+- **equal**: the change changes nothing. Of encodings that is proved, for the instructions that are asked, and the
+  golden vectors agree; of all else the reason is written down in `tools/mutants.py`.
+- **survived**: nothing saw it.
+
+Those *by hand* are changes that no operator makes, each a mistake that was made once or is easy to make.
+"""
+
+NOTED = "What changed nothing, or was seen by nothing:\n"

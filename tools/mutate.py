@@ -1,239 +1,654 @@
-"""Would the proofs notice?  Change one thing in one wing and prove again that both agree: that has to fail.
+"""Would the proofs and the tests notice if one thing were wrong?  Change it, and ask those that are to see it.
 
-    python tools/mutate.py                        every mutant of mutants.py; goes on where it was
-    python tools/mutate.py --only 'ties'          those whose file or words contain that
-    python tools/mutate.py --write docs/mutants.md
+    python tools/mutate.py encodings                       a sample of a subject; goes on where it was
+    python tools/mutate.py proofs --only 'kernel.py:derive' --limit 0   every mutant whose id contains that
+    python tools/mutate.py --list kernels                  their ids and texts
+    python tools/mutate.py --write docs/mutants.md         the table of what is known
 
-A mutant is *caught* if `verify` answers `Fails`, with an input that was run through both wings, and *no
-change* if it answers `Holds`: a proof that the changed wing still gives the same code for every input, which is only
-right where mutants.py says why.  Anything else is *missed*, and the exit status is 1.
+Mutants are made by operators on the syntax tree (`operators` below) of the functions that tools/mutants.py names, and
+have ids `file:function:operator:number`.  A sample is drawn by `--seed`, at most `--limit` of a function.  Each mutant
+runs on a copy of the package that stands before the installed one.  It is
 
-Each runs in a process of its own, on a copy of `encodings/` that stands before the installed one.  What came of it is
-kept until a file that it depends on changes.
+- *caught* if `verify` answers `Fails` (encodings), or a test fails that passes without it (all else);
+- *stopped* if it raises an exception, or is not settled within the time: nothing is claimed of it, so it is seen;
+- *equal* if the proof holds for every instruction that is asked, and the golden vectors agree, or tools/mutants.py says
+  why nothing changes;
+- *survived* otherwise: the exit status is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import fnmatch
+import functools
 import hashlib
 import json
 import os
+import random
+import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import TypeVar
 
-from mutants import MUTANTS, Mutant
+import mutants
+from mutants import EQUAL, EXTRA, GOLDEN, SUBJECTS, Target
 
 ROOT = Path(__file__).resolve().parent.parent
-ENCODINGS = ROOT / "encodings"
+_Node = TypeVar("_Node", bound=ast.AST)
+_MEMORY = 8 << 30  #: bytes of address space: a mutant may shift by anything
 
-#: What a verdict depends on: the encodings, the tables, and how they are proved and witnesses are looked for.
-_USED = (
-    *("encodings", "mmaformal/architectures", "mmaformal/algorithms.py", "mmaformal/formats.py"),
-    *("mmaformal/lanes.py", "mmaformal/stages.py", "mmaformal/proof"),
-    *("mmaformal/facts/equality.py", "mmaformal/facts/operands.py"),
+# ---- operators: what may stand in the place of a node ------------------------------------------------------------
+
+_COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {}
+for _one, _other in (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq)),
+    *((ast.Is, ast.IsNot), (ast.In, ast.NotIn)),
+):
+    _COMPARE |= {_one: _other, _other: _one}
+_BINARY: dict[type[ast.operator], type[ast.operator]] = {ast.BitXor: ast.BitOr}
+for _this, _that in ((ast.BitAnd, ast.BitOr), (ast.Add, ast.Sub), (ast.LShift, ast.RShift)):
+    _BINARY |= {_this: _that, _that: _this}
+_TERMS = (ast.Add, ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor, ast.LShift, ast.RShift)
+_ORDERED = (ast.Sub, ast.LShift, ast.RShift, ast.FloorDiv, ast.Mod)
+_ORDERED_CALLS = {"Concat", "Implies", "LShR", "UGE", "UGT", "ULE", "ULT", "shift_left", "shift_right"}
+_PAIRS = (
+    *(("ULT", "ULE"), ("UGT", "UGE"), ("And", "Or"), ("any", "all"), ("max", "min"), ("maximum", "minimum")),
     *(
-        f"mmaformal/cases/{name}.py"
-        for name in (["codes", "encodings", "evaluate", "generate", "inputs", "run", "shrink"])
+        ("ZeroExt", "SignExt"),
+        ("either", "both"),
+        ("a", "b"),
+        ("x", "y"),
+        ("left", "right"),
+        ("one", "other"),
     ),
+    *(("first", "second"), ("even", "odd"), ("positive", "negative"), ("before", "after"), ("old", "new")),
+    *(("RNE", "RZ"), ("RD", "RU"), ("RO", "RZ"), ("NEAREST", "ZERO")),
+    *(("low", "high"), ("least", "most"), ("sat", "unsat"), ("start", "stop"), ("now", "before")),
 )
+_OTHER = {x: y for pair in _PAIRS for x, y in (pair, pair[::-1])}
+_CALLS = {
+    "ULT",
+    "ULE",
+    "UGT",
+    "UGE",
+    "And",
+    "Or",
+    "any",
+    "all",
+    "max",
+    "min",
+    "maximum",
+    "minimum",
+    "ZeroExt",
+    "SignExt",
+}
+_CALLS |= {"RNE", "RZ", "RD", "RU", "RO"}
+_SELECT = {"If", "where"}  #: calls of three: a condition and two branches
+_WIDTH = re.compile(r"(^|_)(bits|width|F)$")
 
 
-class Said(TypedDict):
-    """What `verify` said of a mutant, as JSON."""
-
-    answer: str
-    seconds: float
-    why: NotRequired[str]
-    witness: NotRequired[Shown]
-    key: NotRequired[str]
-
-
-class Shown(TypedDict):
-    """What is read of a witness."""
-
-    runs: list[dict[str, str]]
-    notes: list[str]
-
-
-def mutate(mutant: Mutant, folder: Path) -> None:
-    """Copy the encodings to a folder and change them.  Raises ValueError if the text to change is not there once."""
-    shutil.copytree(ENCODINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    path = folder / mutant.file
-    text = path.read_text(encoding="utf-8")
-    if text.count(mutant.old) != 1:
-        raise ValueError(f"{mutant.file} has {mutant.old!r} {text.count(mutant.old)} times, not once")
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+#: Calls whose one argument is no result in their place.
+_KEPT = {
+    "range",
+    "len",
+    "list",
+    "tuple",
+    "set",
+    "dict",
+    "sorted",
+    "enumerate",
+    "int",
+    "str",
+    "id",
+    "isinstance",
+    "cast",
+}
+_BUT_ONE = ((ast.Constant(1), None), (None, ast.UnaryOp(ast.USub(), ast.Constant(1))))
 
 
-def prove(mutant: Mutant, evidence: Path, timeout: float) -> Said:
-    """`verify` of the mutant's instruction in a process that has the mutant's encodings."""
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
-        mutate(mutant, Path(name))
-        command = [sys.executable, __file__, "--in", name, *mutant.instruction.split(" ", 1)]
-        command += ["--timeout", str(timeout), "--evidence", str(evidence)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds = round(time.monotonic() - start, 1)
-    if run.returncode != 0:
-        return {"answer": "crash", "why": run.stderr.strip().rpartition("\n")[2], "seconds": seconds}
-    answer: Said = json.loads(run.stdout)
-    return {**answer, "seconds": seconds}
+def _called(node: ast.AST) -> str:
+    """The name of the function that a call calls; empty if there is none."""
+    if not isinstance(node, ast.Call):
+        return ""
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _prove_here(folder: str, arch: str, name: str, timeout: float, evidence: str) -> None:
-    import mmaformal.encodings
-
-    mmaformal.encodings.__path__.insert(0, folder)
-    from mmaformal.architectures import ARCHITECTURES
-    from mmaformal.encodings import executable, smt
-    from mmaformal.queries.verify import verify
-    from mmaformal.solver.evidence import EvidenceStore, recording
-
-    for wing in (executable, smt):
-        assert str(wing.__file__).startswith(folder), f"{wing.__file__} is not the mutant's"
-    with EvidenceStore(evidence) as store, recording(store):
-        answer = verify(ARCHITECTURES[arch][name], timeout=timeout).to_json()
-    proof = answer.pop("proof", None)
-    answer["obligations"] = len(proof.get("obligations", ())) if isinstance(proof, dict) else 0
-    print(json.dumps(answer))
+def _with(node: _Node, **changes: object) -> _Node:
+    """A node of other fields."""
+    return type(node)(**{**{name: getattr(node, name, None) for name in node._fields}, **changes})
 
 
-def verdict(mutant: Mutant, answer: Said) -> str:
-    expected = {"fails": "caught"} if not mutant.same else {"holds": "no change"}
-    return expected.get(answer["answer"], "MISSED")
+def _plus(node: ast.expr, n: int) -> ast.expr:
+    return ast.BinOp(node, ast.Add() if n > 0 else ast.Sub(), ast.Constant(abs(n)))
 
 
-# ---- what is known -----------------------------------------------------------------------------------------------
+def _swapped(name: str, known: frozenset[str]) -> str:
+    """The name with one of its words changed for its opposite, if the function has that name too; empty if not."""
+    words = name.split("_")
+    for i, word in enumerate(words):
+        other = "_".join([*words[:i], _OTHER.get(word, word), *words[i + 1 :]])
+        if other != name and other in known:
+            return other
+    return ""
 
 
-def key(mutant: Mutant) -> str:
-    """Of everything that decides a mutant's verdict: itself, the encodings, the argument."""
-    digest = hashlib.sha256(repr(mutant).encode())
-    for top in _USED:
-        for path in sorted((ROOT / top).rglob("*.py")) or [ROOT / top]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+def operators(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.AST | None]]:
+    """Each operator that applies to a node, with what takes its place; None where a statement is dropped."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test):
+            yield "negate", ast.UnaryOp(ast.Not(), test)  # in the place of the condition alone
+        case ast.IfExp(body=one, orelse=other):
+            yield "branches", _with(node, body=other, orelse=one)
+            yield from (("branch", each) for each in (one, other))
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            yield from (("constant", ast.Constant(value + n)) for n in (1, -1) if value + n >= 0 or value < 2)
+        case ast.Constant(value=bool() as value):
+            yield "negate", ast.Constant(not value)
+        case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
+            if _WIDTH.search(name):
+                yield from (("width", _plus(node, n)) for n in (1, -1))
+            other_name = _swapped(name, known | (_CALLS if name in _CALLS else frozenset()))
+            if other_name:
+                field = "id" if isinstance(node, ast.Name) else "attr"
+                yield "name", _with(node, **{field: other_name})
+        case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert(), operand=operand):
+            if not isinstance(operand, ast.Constant):
+                yield "negate", operand
+        case ast.BinOp(left=left, op=op, right=right):
+            if isinstance(op, _TERMS):
+                yield from (("drop", each) for each in (left, right))
+            if isinstance(op, _ORDERED):
+                yield "swap", ast.BinOp(right, op, left)
+            if isinstance(op, ast.Add | ast.Sub):
+                yield from (("off by one", _plus(node, n)) for n in (1, -1))
+            if type(op) in _BINARY:
+                yield "other", ast.BinOp(left, _BINARY[type(op)](), right)
+        case ast.BoolOp(op=op, values=values):
+            yield "other", ast.BoolOp(ast.And() if isinstance(op, ast.Or) else ast.Or(), values)
+            for i in range(len(values)):
+                rest = values[:i] + values[i + 1 :]
+                yield "drop", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+        case ast.Compare(
+            left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=value)]
+        ):
+            yield "compare", ast.Compare(left, [_COMPARE[type(op)]()], node.comparators)
+            if value in ("sat", "unsat"):  # what is not settled is taken for the other
+                yield "settled", ast.Compare(left, [_COMPARE[type(op)]()], [ast.Constant(_OTHER[value])])
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            yield "compare", ast.Compare(left, [_COMPARE[type(op)]()], [right])
+            if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+                yield "swap", ast.Compare(right, [op], [left])
+        case ast.Call(args=args) if not node.keywords and len(args) == 3 and _called(node) in _SELECT:
+            yield "branches", _with(node, args=[args[0], args[2], args[1]])
+            yield from (("branch", each) for each in args[1:])
+        case ast.Call(args=args):
+            name = _called(node)
+            if name in _ORDERED_CALLS and len(args) >= 2:
+                yield "swap", _with(node, args=[args[1], args[0], *args[2:]])
+            if name in ("And", "Or") and len(args) > 1:
+                yield from (("drop", _with(node, args=args[:i] + args[i + 1 :])) for i in range(len(args)))
+            if name in ("max", "min", "maximum", "minimum") and len(args) == 2:
+                yield from (("term", each) for each in args)
+            if name == "Not" and len(args) == 1:
+                yield "negate", args[0]
+            yield from (
+                ("drop", _with(node, keywords=node.keywords[:i] + node.keywords[i + 1 :]))
+                for i, each in enumerate(node.keywords)
+                if each.arg and len(node.keywords) < 4
+            )
+        case (
+            ast.List(elts=[_, _, *_] as elts, ctx=ast.Load())
+            | ast.Tuple(elts=[_, _, *_] as elts, ctx=ast.Load())
+        ):
+            if isinstance(node, ast.List) or any(isinstance(each, ast.Starred) for each in elts):
+                yield from (("drop", _with(node, elts=elts[:i] + elts[i + 1 :])) for i in range(len(elts)))
+        case ast.Subscript(slice=ast.Slice(lower=lower, upper=upper), ctx=ast.Load()):
+            yield from (("slice", node.value) for _ in [0])
+            yield from (("slice", _with(node, slice=ast.Slice(*ends))) for ends in _ends(lower, upper))
+        case ast.Subscript(slice=ast.Name(), ctx=ast.Load()):
+            yield "index", _with(node, slice=ast.Constant(0))
+        case ast.comprehension(ifs=[_, *_]):
+            yield from (
+                ("drop", _with(node, ifs=node.ifs[:i] + node.ifs[i + 1 :])) for i in range(len(node.ifs))
+            )
+        case ast.Expr() | ast.AugAssign():
+            yield "statement", None
+        case ast.Raise():
+            yield "raise", None
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value)):
+                yield "statement", None
+        case ast.Return(value=value) if value is not None and known >= {"-> bool"}:
+            yield from (("result", ast.Return(ast.Constant(each))) for each in (True, False))
+    if isinstance(node, ast.If):  # a guard is never met, or always
+        yield from (("guard", ast.Constant(each)) for each in (False, True))
+    if (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and not node.keywords
+        and _called(node) not in _KEPT
+    ):
+        yield "unwrap", node.args[0]
+    if isinstance(node, ast.For | ast.comprehension) and not isinstance(node.iter, ast.Starred):
+        whole = ast.Call(ast.Name("list", ast.Load()), [node.iter], [])
+        yield from (("iterate", ast.Subscript(whole, ast.Slice(*ends))) for ends in _BUT_ONE)
 
 
-def read(path: Path) -> dict[str, Said]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {entry["key"]: entry for entry in map(json.loads, lines)}
+def _ends(
+    lower: ast.expr | None, upper: ast.expr | None
+) -> Iterator[tuple[ast.expr | None, ast.expr | None]]:
+    if lower is not None:
+        yield _plus(lower, 1), upper
+    if upper is not None:
+        yield lower, _plus(upper, -1)
+
+
+# ---- mutants -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file of the package."""
+
+    file: str
+    function: str
+    operator: str
+    number: int
+    source: bytes  #: of the whole file
+    start: int  #: where in it the text that is changed begins
+    end: int
+    new: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.file}:{self.function}:{self.operator}:{self.number}"
+
+    @property
+    def old(self) -> str:
+        """The text that is changed."""
+        return self.source[self.start : self.end].decode()
+
+    @property
+    def text(self) -> str:
+        """The whole file, changed."""
+        return (self.source[: self.start] + self.new.encode() + self.source[self.end :]).decode()
+
+    @property
+    def change(self) -> str:
+        """The change in one line."""
+        short = [re.sub(r"\s+", " ", each) for each in (self.old, self.new or "nothing")]
+        return " → ".join(each if len(each) < 90 else f"{each[:87]}…" for each in short)
+
+
+def _sites(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.AST]]:
+    """The nodes that may be changed, in the order of the text, with the names of the functions they stand in."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        inside = f"{inside}.{node.name}".removeprefix("<module>.")
+        children: list[ast.AST] = list(node.body)
+    elif isinstance(node, ast.AnnAssign):
+        children = [node.value] if node.value else []
+    else:
+        children = list(ast.iter_child_nodes(node))
+    for child in children:
+        # no assertion, annotation, message or docstring, and nothing in formatted text, which has no place of its own
+        if isinstance(child, ast.Raise):
+            yield inside, child
+        if isinstance(
+            child, ast.Assert | ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.arguments
+        ):
+            continue
+        text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if text or _called(child) == "TypeVar":
+            continue
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef):
+            yield inside, child
+        yield from _sites(child, inside)
+
+
+def _changed(node: ast.AST, operator: str) -> ast.AST:
+    """The part of a node that an operator changes."""
+    if isinstance(node, ast.If | ast.While):
+        return node.test
+    if isinstance(node, ast.For | ast.comprehension) and operator == "iterate":
+        return node.iter
+    return node
+
+
+def _place(node: ast.AST, lines: Sequence[int]) -> tuple[int, int]:
+    """Where a node's text begins and ends, in bytes."""
+    first, last = (node.target, node.ifs[-1]) if isinstance(node, ast.comprehension) else (node, node)
+    assert isinstance(first, ast.expr | ast.stmt)
+    assert isinstance(last, ast.expr | ast.stmt)
+    assert last.end_lineno is not None
+    assert last.end_col_offset is not None
+    return lines[first.lineno - 1] + first.col_offset, lines[last.end_lineno - 1] + last.end_col_offset
+
+
+def _written(node: ast.AST | None) -> str:
+    """The text that takes a node's place."""
+    if node is None:
+        return "pass"
+    text = ast.unparse(ast.fix_missing_locations(node))
+    if isinstance(node, ast.comprehension):
+        return text.strip().removeprefix("for ")
+    if isinstance(node, ast.stmt):
+        return text
+    return (
+        text
+        if isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.List)
+        else f"({text})"
+    )
+
+
+def of_source(file: str, source: bytes) -> tuple[Mutant, ...]:
+    """Every mutant of a file's text, in the order of the text."""
+    tree = ast.parse(source)
+    lines = [0]
+    for line in source.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    sites = list(_sites(tree, "<module>"))
+    names: dict[str, set[str]] = defaultdict(set)
+    for function, node in sites:
+        names[function] |= {getattr(node, "id", ""), getattr(node, "attr", "")}
+    for each in ast.walk(tree):
+        if isinstance(each, ast.FunctionDef):
+            truth = {"-> bool"} if isinstance(each.returns, ast.Name) and each.returns.id == "bool" else set()
+            for inside in [name for name in names if name.split(".")[-1] == each.name]:
+                names[inside] |= {argument.arg for argument in each.args.args} | truth
+    counts: Counter[tuple[str, str]] = Counter()
+    found = []
+    for function, node in sites:
+        for operator, other in operators(node, frozenset(names[function])):
+            counts[function, operator] += 1
+            place = _place(_changed(node, operator), lines)
+            number = counts[function, operator]
+            found.append(Mutant(file, function, operator, number, source, *place, _written(other)))
+    return tuple(found)
+
+
+@functools.cache
+def of_file(file: str) -> tuple[Mutant, ...]:
+    """Every mutant of a file of the package."""
+    return of_source(file, path_of(file).read_bytes())
+
+
+def path_of(file: str) -> Path:
+    """A file of the package, that of an algorithm in its folder too.  Raises FileNotFoundError if there is none."""
+    path = ROOT / "mmaformal" / file
+    folder, _, name = file.removeprefix("encodings/").partition("/")
+    beside = ROOT / "mmaformal" / "encodings" / name.removesuffix(".py") / f"{folder}.py"
+    for each in (path, beside):
+        if each.exists():
+            return each
+    raise FileNotFoundError(file)
+
+
+def extra(target: Target) -> list[Mutant]:
+    """The changes by hand that no operator makes.  Raises ValueError if a text to change is not there once."""
+    found = []
+    for part in re.split(r"\n(?=[^-+])", EXTRA.strip("\n")):
+        head, *lines = part.split("\n")
+        file, what = head.split(": ", 1)
+        if file == target.file:
+            old, new = ("\n".join(line[1:] for line in lines if line[0] == sign) for sign in "-+")
+            source, text = path_of(file).read_bytes(), old.encode()
+            if source.count(text) != 1:
+                raise ValueError(f"{file} has {old!r} {source.count(text)} times, not once")
+            start = source.index(text)
+            found.append(Mutant(file, what, "by hand", 1, source, start, start + len(text), new))
+    return found
+
+
+def of_target(target: Target) -> list[Mutant]:
+    """The mutants of a target's functions, and those of its file that are made by hand."""
+    made = [m for m in of_file(target.file) if any(fnmatch.fnmatch(m.function, f) for f in target.functions)]
+    return made + extra(target)
+
+
+def sample(target: Target, seed: int, limit: int) -> list[Mutant]:
+    """At most `limit` mutants of each function, drawn by a seed, and all that are made by hand; all for 0."""
+    by_function = defaultdict(list)
+    for mutant in of_target(target):
+        by_function[mutant.function].append(mutant)
+    drawn = []
+    for function, each in by_function.items():
+        if limit and len(each) > limit and each[0].operator != "by hand":
+            each = random.Random(f"{seed} {target.file}:{function}").sample(each, limit)
+        drawn += each
+    return sorted(drawn, key=lambda m: m.start)
+
+
+# ---- asking ------------------------------------------------------------------------------------------------------
+
+
+def layout(folder: Path, mutant: Mutant | None) -> None:
+    """Copy the package to a folder, with the folders that its links lead to, and a mutant's change."""
+    for name in ("mmaformal", "encodings", "queries"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored, symlinks=True)
+    if mutant is not None:
+        place = path_of(mutant.file).relative_to(ROOT)
+        (folder / place).write_text(mutant.text, encoding="utf-8")
+
+
+#: What runs in a folder, on the package that is there and on no other.
+_HERE = """
+import sys, mmaformal, mmaformal.encodings.smt, mmaformal.queries
+folder = sys.argv.pop(1)
+for module in (mmaformal, mmaformal.encodings.smt, mmaformal.queries):
+    assert module.__file__.startswith(folder), f"{module.__file__} is not the mutant's"
+"""
+_PYTEST = f"{_HERE}\nimport pytest\nsys.exit(pytest.main(sys.argv[1:]))"
+_PROVE = f"""{_HERE}
+import json
+from mmaformal.architectures import ARCHITECTURES
+from mmaformal.queries.verify import verify
+from mmaformal.solver.evidence import EvidenceStore, recording
+for each in sys.argv[2:]:
+    arch, _, name = each.partition(" ")
+    with EvidenceStore(sys.argv[1]) as store, recording(store):  # what is asked of the next mutant too is known
+        said = verify(ARCHITECTURES[arch][name], timeout=150).to_json()
+    print(json.dumps({{"answer": said["answer"], "why": said.get("why", ""), "instruction": each}}), flush=True)
+    if said["answer"] != "holds":
+        break
+"""
+
+
+def _run(code: str, words: Sequence[str], mutant: Mutant | None, timeout: float) -> tuple[int, str]:
+    """The status and output of code on a copy; -1 if it took too long."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        layout(Path(name), mutant)
+        cache = Path(name) / "cache"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": name,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "XDG_CACHE_HOME": str(cache),
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, name, *words],
+            cwd=name,
+            env=environment,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY)),
+        )
+        try:
+            out = process.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return -1, process.communicate()[0]
+    return process.returncode, out
+
+
+def _tested(tests: Sequence[str], mutant: Mutant | None, timeout: float) -> tuple[str, str]:
+    """What tests say: passes, fails or stopped, and which failed."""
+    options = ["--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), "-x", "--tb=line"]
+    options += ["-m", "" if any("::" in each for each in tests) else "not slow"]
+    options += ["-p", "no:cacheprovider", "-p", "no:randomly"]
+    words = [str(ROOT / each) if each.startswith("tests/") else each for each in tests]
+    status, out = _run(_PYTEST, [*options, *words], mutant, timeout)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+?::[^\n]*?)(?: - .*)?$", out, re.MULTILINE)
+    if status == 0:
+        return "passes", ""
+    if failed and status == 1:
+        return "fails", failed[1].rpartition("tests/")[2]
+    return "stopped", "time" if status == -1 else out.strip().rpartition("\n")[2][-160:]
+
+
+def _proved(instructions: Sequence[str], mutant: Mutant | None, timeout: float) -> tuple[str, str]:
+    """What the proof that both encodings agree says, of one instruction after the other until it fails."""
+    evidence = ROOT / "build" / "mutants.db"
+    evidence.parent.mkdir(exist_ok=True)
+    status, out = _run(_PROVE, [str(evidence), *instructions], mutant, timeout)
+    said = [json.loads(line) for line in out.splitlines() if line.startswith('{"answer"')]
+    if status == -1:
+        return "stopped", "time"
+    if status != 0:
+        return "stopped", out.strip().rpartition("\n")[2][-160:]
+    last = said[-1]
+    if last["answer"] == "holds":
+        return "passes", ""
+    return ("fails" if last["answer"] == "fails" else "stopped"), f"{last['instruction']}: {last['why']}"[
+        :160
+    ]
+
+
+def ask(target: Target, mutant: Mutant | None, timeout: float) -> tuple[str, str]:
+    """What the target's proofs, or its tests, say of a mutant; the golden vectors too of one that is proved."""
+    if not target.proved:
+        return _tested(target.asked, mutant, timeout)
+    said = _proved(target.asked, mutant, timeout)
+    return _tested(GOLDEN, mutant, timeout) if said[0] == "passes" and mutant is not None else said
+
+
+def verdict(target: Target, mutant: Mutant, status: str) -> str:
+    """What a mutant is called, given what was said of it."""
+    if status == "passes":
+        return "equal" if target.proved or reason(mutant) else "survived"
+    return "caught" if status == "fails" else "stopped"
+
+
+def reason(mutant: Mutant) -> str:
+    """Why a mutant changes nothing, as written down; empty if it is not."""
+    return next(
+        (why for f, old, new, why in EQUAL if f == mutant.file and (old, new) == (mutant.old, mutant.new)), ""
+    )
+
+
+def key(target: Target, mutant: Mutant) -> str:
+    """A digest of what is changed and who is asked."""
+    return hashlib.sha256("\n".join((mutant.id, mutant.text, *target.asked)).encode()).hexdigest()[:24]
 
 
 # ---- the table ---------------------------------------------------------------------------------------------------
 
-_HEAD = """\
-# Mutants
 
-Would the proofs notice if one encoding were wrong? `tools/mutate.py` changes one thing in one wing and asks
-`verify` again, {count} times. Generated by `python tools/mutate.py --write docs/mutants.md`; do not edit.
-
-- **caught** ({caught}): `Fails`, with an input on which the wings differ or a 64-bit operation wraps. The input was run
-  through both wings, one of them changed; the table shows the codes of d. *Found by* names the stage of the first
-  lemma that does not hold; it is *tracing* where a lane cannot be kept within 64 bits at all.
-- **no change** ({same}): `Holds`. The change leaves every result the same, which is proved like everything else; the
-  reason was written down before.
-- **missed** ({missed}): anything else.
-"""
-
-
-def table(entries: Sequence[tuple[Mutant, Said]]) -> str:
-    verdicts = Counter(verdict(*entry) for entry in entries)
-    head = _HEAD.format(
-        count=len(entries),
-        caught=verdicts["caught"],
-        same=verdicts["no change"],
-        missed=verdicts["MISSED"],
-    )
-    lines = [head]
-    for wing, title in (("executable", "Executable wing"), ("smt", "SMT wing")):
-        lines += [
-            f"## {title}",
-            "",
-            "| file | what is changed | instruction | verdict | found by | d: executable, SMT |",
-        ]
-        lines.append("|---|---|---|---|---|---|")
-        for mutant, answer in entries:
-            if mutant.file.startswith(wing):
-                name = mutant.file.partition("/")[2].removesuffix(".py")
-                row = name, mutant.what, mutant.instruction, verdict(mutant, answer), *_found(mutant, answer)
-                lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _found(mutant: Mutant, answer: Said) -> tuple[str, str]:
-    """By what a mutant was caught, and the results that differ."""
-    if answer["answer"] == "holds":
-        return mutant.same, ""
-    if answer["answer"] != "fails":
-        return answer["why"], ""
-    stage, colon, _ = answer["why"].removeprefix("The proof failed: ").partition(": ")
-    if not colon or ".py:" in stage:  # the wings' traces are not what is argued about, or one cannot be had
-        stage = "tracing"
-    witness = answer["witness"]
-    in_executable, in_smt = (run["d"] for run in witness["runs"])
-    results = f"{in_executable}, {in_smt}"
-    if in_executable == in_smt:
-        results = f"wraps: {witness['notes'][0].split(': ', 2)[2]}"
-    return stage, results
+def table(known: dict[str, dict[str, str]], path: str) -> str:
+    """The page of what is known of all subjects."""
+    lines = [mutants.HEAD.format(path=path)]
+    lines += [
+        "| subject | can be made | asked | caught | stopped | equal | survived |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    by_operator: dict[str, Counter[str]] = defaultdict(Counter)
+    noted: list[str] = []
+    for subject, targets in SUBJECTS.items():
+        made, counts = 0, Counter[str]()
+        for target in targets:
+            for mutant in of_target(target):
+                made += 1
+                entry = known.get(key(target, mutant))
+                if entry is None:
+                    continue
+                said = verdict(target, mutant, entry["status"])
+                counts[said] += 1
+                by_operator[mutant.operator][said] += 1
+                if said in ("equal", "survived"):
+                    why = reason(mutant) or ("proved" if said == "equal" else "")
+                    cells = f"`{mutant.file}` {mutant.function}", f"`{mutant.change}`", said, why
+                    noted.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        numbers = (
+            made,
+            counts.total(),
+            *(counts[each] for each in ("caught", "stopped", "equal", "survived")),
+        )
+        lines.append(f"| {subject} | " + " | ".join(map(str, numbers)) + " |")
+    lines += ["", "| operator | asked | caught | stopped | equal | survived |", "|---|--:|--:|--:|--:|--:|"]
+    for operator, counts in sorted(by_operator.items()):
+        numbers = (counts.total(), *(counts[each] for each in ("caught", "stopped", "equal", "survived")))
+        lines.append(f"| {operator} | " + " | ".join(map(str, numbers)) + " |")
+    lines += ["", mutants.NOTED, "| where | change | verdict | why |", "|---|---|---|---|", *noted]
+    return "\n".join(lines) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="mutate.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="mutate.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("subject", nargs="?", choices=SUBJECTS, help="what is changed")
     parser.add_argument(
-        "--only", metavar="TEXT", action="append", help="in a mutant's file or words; repeatable"
+        "--only", metavar="TEXT", action="append", default=[], help="in a mutant's id; repeatable"
     )
     parser.add_argument("--list", action="store_true", help="only name them")
-    parser.add_argument("--write", metavar="FILE", help="write the table")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds for each")
-    parser.add_argument("--results", metavar="FILE", type=Path, help="where to keep what came of them")
-    parser.add_argument("--evidence", metavar="FILE", type=Path, help="where to keep what was proved")
-    parser.add_argument("--in", dest="within", metavar="FOLDER", help=argparse.SUPPRESS)
-    parser.add_argument("instruction", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--limit", type=int, default=1, metavar="N", help="of each function; 0: all (default 1)"
+    )
+    parser.add_argument("--most", type=int, default=0, metavar="N", help="of the subject; 0: all (default)")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="for each (default 300)")
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.jsonl", metavar="FILE")
+    parser.add_argument("--write", metavar="FILE", help="write the table of what is known")
     args = parser.parse_args(argv)
-    if args.within:
-        arch, name = args.instruction
-        _prove_here(args.within, arch, name, args.timeout, args.evidence)
-        return 0
+    lines = args.results.read_text(encoding="utf-8").splitlines() if args.results.exists() else []
+    known: dict[str, dict[str, str]] = {entry["key"]: entry for entry in map(json.loads, lines)}
+    chosen = [
+        (target, mutant)
+        for target in SUBJECTS.get(args.subject, ())
+        for mutant in sample(target, args.seed, args.limit)
+        if not args.only or any(text in mutant.id for text in args.only)
+    ]
+    if args.most and len(chosen) > args.most:
+        chosen = random.Random(args.seed).sample(chosen, args.most)
 
-    from mmaformal.solver.evidence import default_path
+    @functools.cache
+    def passes(target: Target) -> bool:
+        return ask(target, None, 4 * args.timeout)[0] == "passes"
 
-    results = args.results or default_path().with_name("mutants.jsonl")
-    evidence = args.evidence or default_path()
-    results.parent.mkdir(parents=True, exist_ok=True)
-    known = read(results)
-    chosen = [m for m in MUTANTS if not args.only or any(t in f"{m.file} {m.what}" for t in args.only)]
-    entries = []
-    for n, mutant in enumerate(chosen, 1):
+    args.results.parent.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    for target, mutant in chosen:
         if args.list:
-            print(f"{mutant.file}: {mutant.what} ({mutant.instruction})")
+            print(f"{mutant.id}: {mutant.change}")
             continue
-        name = key(mutant)
-        if name not in known:
-            known[name] = {"key": name, **prove(mutant, evidence, args.timeout)}
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(known[name]) + os.linesep)
-        entries.append((mutant, known[name]))
-        said = verdict(*entries[-1])
-        print(
-            f"{n:3}/{len(chosen)} {said:9} {known[name]['seconds']:6.1f} s  {mutant.file}: {mutant.what}",
-            flush=True,
-        )
-        if said == "MISSED":
-            print(f"        {known[name]['answer']}: {known[name].get('why', '')}", flush=True)
-    if args.write and entries:
-        Path(args.write).write_text(table(entries), encoding="utf-8")
-    counts = Counter(verdict(*entry) for entry in entries)
-    print(", ".join(f"{counts[said]} {said}" for said in ("caught", "no change", "MISSED")))
-    return 1 if counts["MISSED"] else 0
+        name = key(target, mutant)
+        if (
+            name not in known or verdict(target, mutant, known[name]["status"]) == "survived"
+        ):  # tests are mended
+            status, by = ask(target, mutant, args.timeout)
+            if status == "fails" and not target.proved and not passes(target):
+                status, by = "stopped", "its tests fail without it"
+            known[name] = {"key": name, "id": mutant.id, "status": status, "by": by}
+            with args.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(known[name]) + "\n")
+        said = verdict(target, mutant, known[name]["status"])
+        counts[said] += 1
+        print(f"{said:8}  {mutant.id}: {mutant.change} ({known[name]['by']})", flush=True)
+    if counts:
+        print(", ".join(f"{counts[each]} {each}" for each in ("caught", "stopped", "equal", "survived")))
+    if args.write:
+        Path(args.write).write_text(table(known, args.write), encoding="utf-8")
+    return 1 if counts["survived"] else 0
 
 
 if __name__ == "__main__":

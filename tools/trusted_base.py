@@ -25,15 +25,24 @@ BEGIN, END = "<!-- begin of what tools/trusted_base.py writes -->", "<!-- end of
 
 @dataclass(frozen=True)
 class Part:
-    """A file or a folder, and why it has to be right."""
+    """A file, a folder or a pattern of files, and why it has to be right."""
 
     path: str  #: below the repository
     reason: str
 
     @property
     def lines(self) -> int:
+        return sum(map(lines_of, self.files))
+
+    @property
+    def files(self) -> list[Path]:
+        """The file, those of the folder, or those that the pattern is of."""
         place = ROOT / self.path
-        return sum(map(lines_of, sorted(place.rglob("*.py")) if place.is_dir() else [place]))
+        if "*" in self.path:
+            return [
+                each for each in sorted(ROOT.glob(self.path)) if each.parent.name not in ("executable", "smt")
+            ]
+        return sorted(place.rglob("*.py")) if place.is_dir() else [place]
 
 
 BASE: dict[str, tuple[Part, ...]] = {
@@ -91,9 +100,14 @@ BASE: dict[str, tuple[Part, ...]] = {
             "what it is that a code is a number rounded, as a claim about terms",
         ),
         Part("mmaformal/formats.py", "the formats"),
-        Part("mmaformal/algorithms.py", "the specification: which algorithm, with which parameters"),
-        Part("encodings/smt", "the SMT encoding: properties are statements about it"),
+        Part("mmaformal/rounding.py", "the specification: how numbers are rounded"),
+        Part("mmaformal/spec.py", "the specification: types, parameters, products, scales"),
+        Part("mmaformal/limits.py", "the specification: what its numbers may be"),
+        Part("encodings/*/__init__.py", "the specification: which algorithm, with which parameters"),
+        Part("encodings/smt", "the SMT encoding, what algorithms share: properties are statements about it"),
+        Part("encodings/*/smt.py", "the same, of each algorithm"),
         Part("encodings/executable", "the executable encoding, proved equal; `blocks.where` knows its lanes"),
+        Part("encodings/*/executable.py", "the same, of each algorithm"),
     ),
     "What is counted or followed in Python": (
         Part(

@@ -40,6 +40,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     where,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.spec import DotAdd
 
 
@@ -142,9 +143,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, AccE9s12)
-    steps = []
-    for start in range(0, spec.k, parameters.D):
-        part = slice(start, start + parameters.D)
-        steps.append(step(spec, parameters, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -42,6 +42,7 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     select_special,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.spec import DotAdd
 
 
@@ -131,9 +132,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, AccE9s12)
-    steps = []
-    for start in range(0, spec.k, parameters.D):
-        k = slice(start, start + parameters.D)
-        steps.append(step(spec, parameters, a[k], b[k], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

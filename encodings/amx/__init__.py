@@ -1,1 +1,1 @@
-"""Apple AMX: a folder of its own."""
+"""Apple AMX's matrix coprocessor: what its instructions do to registers, in both encodings."""

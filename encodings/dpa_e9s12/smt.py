@@ -48,6 +48,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sticky_sum,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
 
@@ -190,9 +191,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, DpaE9s12)
-    steps = []
-    for start in range(0, spec.k, parameters.N):
-        k = slice(start, start + parameters.N)
-        steps.append(step(spec, parameters, a[k], b[k], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -60,6 +60,7 @@ from mmaformal.encodings.executable.blocks import (
     term,
     where,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.spec import DotAdd
 
 NEAR = 2  #: two terms are added first if their exponents differ by no more
@@ -237,9 +238,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Efda)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

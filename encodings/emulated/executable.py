@@ -31,6 +31,7 @@ from mmaformal.encodings.executable.blocks import (
     ieee_add,
     maximum,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -186,9 +187,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Emulated)
-    steps = []
-    for start in range(0, spec.k, parameters.step_products):
-        part = slice(start, start + parameters.step_products)
-        steps.append(step(spec, parameters, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -16,6 +16,7 @@ import z3
 from mmaformal.encodings import smt
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, maximum, resize
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition, Amount, add, convert, rescale
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
@@ -190,12 +191,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Emulated)
-    steps: list[Step] = []
-    products = parameters.step_products
-    for start in range(0, spec.k, products):
-        stop = start + products
-        steps.append(step(spec, parameters, a[start:stop], b[start:stop], steps[-1].result if steps else c))
-    return Trace(tuple(steps), steps[-1].result)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
+from mmaformal.encodings import part
 from mmaformal.encodings.executable.blocks import AnyStep, Lane, Trace
 from mmaformal.spec import DotAdd
 
-_MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
 
-#: The files here that have a `dot_add`, by the names of their algorithms.
-_ALGORITHMS: dict[str, Callable[..., Trace[AnyStep]]] = {
-    name: module.dot_add for name, module in _MODULES.items() if "dot_add" in vars(module)
-}
+class _Found(dict[str, Callable[..., Trace[AnyStep]]]):
+    """For each algorithm that was run, the `dot_add` of its folder's `executable`."""
+
+    def __missing__(self, name: str) -> Callable[..., Trace[AnyStep]]:
+        if (there := part(name, "executable")) is None:
+            raise KeyError(name)
+        self[name] = there.dot_add
+        return self[name]
+
+
+_ALGORITHMS = _Found()
 
 
 def dot_add(

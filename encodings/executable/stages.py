@@ -132,7 +132,8 @@ class Stages(Recorded):
         place = align_sticky if cut is Rounding.RO else align
         aligned = tuple(place(x, e_max, bits, F) for x, bits in terms)
         total = sum(aligned[1:], aligned[0])
-        return self.made("accumulate", [*(x for x, _ in terms), e_max], Aligned(aligned, total))
+        inputs, places = [*(x for x, _ in terms), e_max], [bits for _, bits in terms]
+        return self.made("accumulate", inputs, Aligned(aligned, total), F=F, places=places)
 
     def as_term(self, x: Aligned, e_max: Lane) -> Term:
         """A sum as a term of another."""
@@ -144,11 +145,12 @@ class Stages(Recorded):
         """The code of a sum whose last place is 2^(e_max - F), rounded with ρ, or of a special value."""
         rounded = normalise_and_round(x.total, e_max - F, rho)
         code = select_special(special, encode(rounded, rho), rho, nan)
-        return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho)
+        return self.made("round", [x, e_max, special], Code(x.total, rounded, code), rho=rho, F=F)
 
     def round_product(self, x: Term, F: int, rho: Conversion, special: Special, nan: int) -> Code:
         """`code_of_product`."""
-        return self.made("round_product", [x, special], code_of_product(x, F, rho, special, nan), rho=rho)
+        code = code_of_product(x, F, rho, special, nan)
+        return self.made("round_product", [x, special], code, rho=rho, F=F)
 
     def add(self, x: Lane, y: Lane, rho: Conversion, nan: int) -> Addition:
         """The IEEE 754 sum of two codes."""

@@ -26,6 +26,7 @@ from mmaformal.encodings.executable.blocks import (
     Trace,
     canonical_nan,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.fda import Fda
 from mmaformal.spec import DotAdd
@@ -116,9 +117,9 @@ def dot_add(
     if spec.scale_format is not None:
         decoded = [[stages.decode(x, spec.scale_format) for x in side] for side in (scale_a, scale_b)]
         scales = [[side[k // spec.scale_block] for k in range(spec.k)] for side in decoded]
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c, scales[0][part], scales[1][part], stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    return chain(
+        spec,
+        lambda k, c: step(spec, parameters, a[k], b[k], c, scales[0][k], scales[1][k], stages),
+        c,
+        stages,
+    )

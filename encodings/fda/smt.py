@@ -26,6 +26,7 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     product_range,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
@@ -141,12 +142,12 @@ def dot_add(
     assert isinstance(parameters, Fda)
     stages = Stages() if stages is None else stages
     scales = [scales_per_product(spec, side, stages) for side in (scale_a, scale_b)]
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        k = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[k], b[k], c, scales[0][k], scales[1][k], stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    return chained(
+        spec,
+        lambda k, c: step(spec, parameters, a[k], b[k], c, scales[0][k], scales[1][k], stages),
+        c,
+        stages,
+    )
 
 
 def scales_per_product(spec: DotAdd, scales: Sequence[BitVec], stages: Stages) -> list[Operand]:

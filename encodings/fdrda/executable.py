@@ -47,6 +47,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.formats import Format
 from mmaformal.spec import DotAdd
@@ -218,9 +219,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Fdrda)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

@@ -1,1 +1,60 @@
-"""ffma: a folder of its own."""
+"""ffma, the flushed fused multiply-add in order: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mmaformal.formats import bf16, fp32
+from mmaformal.limits import significant
+from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
+
+
+@dataclass(frozen=True, repr=False)
+class Ffma(Parameters):
+    """ffma, flushed fused multiply-add in order (semantics §10), of Intel's AVX512_BF16.
+
+    `d = c`, then `d = fma(a_k, b_k, d)` for k = 0 … K−1, each as one of pfma: IEEE fp32, to nearest even, but a
+    subnormal operand counts as zero of its sign, and so does a result that is tiny; `NanRule.FIRST`.  Which product is
+    taken first is the `product_order` of the `DotAdd`.
+    """
+
+    tiny: Tininess = Tininess.AFTER
+
+    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
+    algorithm: ClassVar[str] = "ffma"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
+    adds_minus_zeros: ClassVar[bool] = True
+    summary: ClassVar[str] = "flushed fma: K fma of fp32 in order, subnormals zero before and after each"
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # measured
+
+    @property
+    def step_products(self) -> int:
+        return 1
+
+    def check(self, spec: DotAdd) -> None:
+        self.needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
+        self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"rounds after every product: each fma is exact until it is rounded to {significant(fp32)}, and zero "
+            f"where it is below the least normal number {self.tiny.name.lower()} that"
+        )
+
+    @property
+    def flushing(self) -> Flushing:
+        return Flushing(0, 1)
+
+    @property
+    def first_nan(self) -> str:
+        return "a, b, c"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma.executable import Fma, fma, tiny_before
 from mmaformal.spec import DotAdd
@@ -26,8 +27,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Ffma)
-    steps: list[Step] = []
-    for x, y in zip(a, b, strict=True):
-        steps.append(fma(x, y, c, spec, tiny_before(spec)))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: fma(a[k.start], b[k.start], c, spec, tiny_before(spec)), c)

@@ -11,16 +11,14 @@ from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma.smt import Fma as Step
 from mmaformal.encodings.pfma.smt import fma as step
 from mmaformal.encodings.smt.blocks import BitVec, Trace
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.spec import DotAdd
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     assert isinstance(spec.parameters, Ffma)
-    steps: list[Step] = []
-    for k in range(spec.k):
-        steps.append(step(spec, a[k], b[k], steps[-1].result if steps else c))
-    return Trace(tuple(steps), steps[-1].result)
+    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

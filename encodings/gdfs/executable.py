@@ -34,6 +34,7 @@ from mmaformal.encodings.executable.blocks import (
     signed,
     where,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import ScaledSum, Stages
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.spec import DotAdd
@@ -151,13 +152,13 @@ def dot_add(
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
     assert spec.scale_format is not None
-    steps, stages = [], Stages()
+    stages = Stages()
     each_a = [stages.decode(x, spec.scale_format) for x in scale_a]
     each_b = [stages.decode(x, spec.scale_format) for x in scale_b]
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        blocks = [k // spec.scale_block for k in range(start, start + parameters.L, parameters.G)]
+
+    def group_step(k: slice, c: Lane) -> Step:
+        blocks = [first // spec.scale_block for first in range(k.start, k.stop, parameters.G)]
         scales = [each_a[i] for i in blocks], [each_b[i] for i in blocks]
-        steps.append(step(spec, parameters, a[part], b[part], c, *scales, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+        return step(spec, parameters, a[k], b[k], c, *scales, stages)
+
+    return chain(spec, group_step, c, stages)

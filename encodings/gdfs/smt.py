@@ -38,6 +38,7 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     signed_sum,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import ScaledSum, Stages
 from mmaformal.spec import DotAdd
 
@@ -198,15 +199,14 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one; K / scale_block scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
-    steps, stages = [], Stages()
+    stages = Stages()
     per_a, per_b = (scales_per_product(spec, side, stages) for side in (scale_a, scale_b))
-    for start in range(0, spec.k, parameters.L):
-        stop = start + parameters.L
-        groups = slice(start, stop, parameters.G)
-        k = slice(start, stop)
-        steps.append(step(spec, parameters, a[k], b[k], c, per_a[groups], per_b[groups], stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+
+    def of_groups(k: slice, c: BitVec) -> Step:
+        groups = slice(k.start, k.stop, parameters.G)
+        return step(spec, parameters, a[k], b[k], c, per_a[groups], per_b[groups], stages)
+
+    return chained(spec, of_groups, c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -26,6 +26,7 @@ from mmaformal.encodings.executable.blocks import (
     Trace,
     canonical_nan,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.spec import DotAdd
@@ -121,9 +122,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)
-    steps, stages = [], Stages()
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    stages = Stages()
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -28,6 +28,7 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     product_range,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
@@ -135,12 +136,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)
-    steps, stages = [], Stages()
-    for start in range(0, spec.k, parameters.L):
-        k = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[k], b[k], c, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

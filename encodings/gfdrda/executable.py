@@ -22,6 +22,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     shift_right,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.fdrda.executable import (
     Dot,
     Step,
@@ -83,9 +84,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfdrda)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, parameters, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)

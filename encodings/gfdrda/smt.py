@@ -38,6 +38,7 @@ from mmaformal.encodings.smt.blocks import (
     signed_sum,
     sum_of,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.spec import DotAdd
 
 
@@ -128,12 +129,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfdrda)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        stop = start + parameters.L
-        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -34,6 +34,7 @@ from mmaformal.encodings.executable.blocks import (
     signed,
     where,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.gps import Gps
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
@@ -113,10 +114,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    d = flush_input(c)
-    steps = []
-    for start in range(0, spec.k, parameters.G):
-        part = slice(start, start + parameters.G)
-        steps.append(step(spec, a[part], b[part], d))
-        d = steps[-1].result
-    return Trace(tuple(steps), d)
+    return chain(spec, lambda k, c: step(spec, a[k], b[k], c), flush_input(c))

@@ -27,6 +27,7 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     select_special,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
@@ -130,13 +131,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    c = flush(c, keep_sign=False)
-    steps = []
-    for start in range(0, spec.k, parameters.G):
-        stop = start + parameters.G
-        steps.append(step(spec, a[start:stop], b[start:stop], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, a[k], b[k], c), flush(c, keep_sign=False))
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

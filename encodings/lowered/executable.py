@@ -19,6 +19,7 @@ from mmaformal.encodings.executable.blocks import (
     Trace,
     canonical_nan,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.fda import executable as fda
 from mmaformal.encodings.lowered import Lowered
@@ -64,11 +65,7 @@ def dot_add(
     """
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
-    steps: list[fda.Step | Addition] = []
     stages = Stages()
-    for start in range(0, spec.k, parameters.step_products):
-        part = slice(start, start + parameters.step_products)
-        lowering = step(spec, parameters, a[part], b[part], c, stages)
-        steps += lowering.steps
-        c = lowering.result
-    return Trace(tuple(steps), c, stages)
+    lowered = chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c)
+    steps = tuple(each for lowering in lowered.steps for each in lowering.steps)
+    return Trace(steps, lowered.result, stages)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
@@ -52,13 +53,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
-    steps, stages = [], Stages()
-    products = len(parameters.order)
-    for start in range(0, spec.k, products):
-        stop = start + products
-        steps.append(step(spec, parameters, a[start:stop], b[start:stop], c, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

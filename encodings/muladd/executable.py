@@ -19,6 +19,7 @@ from mmaformal.encodings.executable.blocks import (
     Trace,
     quiet_nan,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.rounding import Conversion
@@ -65,10 +66,11 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
-    rho, steps, stages = parameters.rho, [], Stages()
-    for x, y in zip(a, b, strict=True):
-        product = rounded_product(spec, parameters.product, x, y, stages)
+    rho, stages = parameters.rho, Stages()
+
+    def multiply_add(k: slice, c: Lane) -> Step:
+        product = rounded_product(spec, parameters.product, a[k.start], b[k.start], stages)
         addition = stages.add(c, product.result, rho, quiet_nan(rho.format))
-        steps.append(Step(product, addition, addition.result))
-        c = addition.result
-    return Trace(tuple(steps), c, stages)
+        return Step(product, addition, addition.result)
+
+    return chain(spec, multiply_add, c, stages)

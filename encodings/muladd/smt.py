@@ -20,6 +20,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     quiet_nan,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.encodings.smt.stages import Stages
 from mmaformal.rounding import Conversion
@@ -73,11 +74,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
-    steps, stages = [], Stages()
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(spec, parameters, x, y, c, stages))
-        c = steps[-1].result
-    return Trace(tuple(steps), c, stages)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -26,6 +26,7 @@ from mmaformal.encodings.executable.blocks import (
     select_special,
     signed,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.gps.executable import Product, Step
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.executable import operand, without_subnormal
@@ -64,8 +65,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    steps: list[Step] = []
-    for k in range(0, spec.k, 2):
-        steps.append(step(spec, parameters.rho, a[k : k + 2], b[k : k + 2], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c), c)

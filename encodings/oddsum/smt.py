@@ -15,6 +15,7 @@ from mmaformal.encodings.gps.smt import NAN, Step, flush_result, multiply
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.smt import decode_flushed
 from mmaformal.encodings.smt.blocks import BitVec, Trace
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.encodings.smt.ieee import add
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
@@ -46,11 +47,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    steps: list[Step] = []
-    for k in range(0, spec.k, 2):
-        steps.append(step(spec, parameters.rho, a[k : k + 2], b[k : k + 2], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

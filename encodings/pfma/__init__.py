@@ -1,1 +1,76 @@
-"""pfma: a folder of its own."""
+"""pfma, the paired fused multiply-add: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+from mmaformal.formats import bf16, fp32
+from mmaformal.limits import significant
+from mmaformal.rounding import IEEE_FP32, Conversion, Tininess
+from mmaformal.spec import DotAdd, Flushing, LossModel, Parameters
+from mmaformal.summation import Node
+
+
+@dataclass(frozen=True, repr=False)
+class Pfma(Parameters):
+    """pfma, paired fused multiply-add (semantics §10), of Intel AMX.
+
+    Two partial sums start at +0; even products are added to one, odd ones to the other, each by an fma; d is
+    `c + (t_0 + t_1)`.  Every operation is IEEE fp32, to nearest even, but a subnormal operand counts as zero of its
+    sign, and so does a result that is tiny.  A NaN operand is the result, made quiet, the first one of
+    a, b, addend; of t_0 + t_1 and c + s it is the first one too.  0·∞ and ∞ − ∞ give 0xFFC00000.
+    """
+
+    L: int  #: products of one instruction; K > L is a chain of them
+    tiny: Tininess = Tininess.AFTER
+
+    algorithm: ClassVar[str] = "pfma"
+    loss: ClassVar[LossModel] = LossModel.OPERATIONS
+    meanings: ClassVar[Mapping[str, str]] = {"tiny": "when a result counts as tiny, which is flushed to zero"}
+    summary: ClassVar[str] = (
+        "paired fma: even and odd products in two chains of fp32 fma, their sum added to c"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.needs(self.L >= 2 and self.L % 2 == 0, f"L even, a pair of products or several, not {self.L}")
+
+    @property
+    def nan_is_canonical(self) -> bool:
+        return True  # measured
+
+    @property
+    def step_products(self) -> int:
+        return self.L
+
+    def check(self, spec: DotAdd) -> None:
+        self.needs(spec.a_format == spec.b_format == bf16, f"a and b of bf16, not {spec.types}")
+        self.needs(spec.c_format == spec.d_format == fp32, "c and d of fp32")
+
+    def class_of(self, k: int) -> Hashable:
+        """Each is added in a place of its own."""
+        return k
+
+    @property
+    def last_rounding(self) -> Conversion:
+        return IEEE_FP32
+
+    def keeps(self, spec: DotAdd) -> str:
+        return f"has two parts, of even and odd products, rounded to {significant(fp32)} after every product"
+
+    @property
+    def flushing(self) -> Flushing:
+        """Two chains, their sum, and that with c."""
+        return Flushing(self.L // 2 + 1, self.L + 2)
+
+    @property
+    def first_nan(self) -> str:
+        return "c, a, b"
+
+    def sum_tree(self, spec: DotAdd, before: Node | int, places: list[int]) -> Node:
+        halves: list[list[Node | int]] = [[*places[0::2]], [*places[1::2]]]
+        even, odd = (reduce(lambda total, x: Node((total, x)), half[1:], half[0]) for half in halves)
+        return Node((before, Node((even, odd))))

@@ -44,6 +44,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import Pfma
 from mmaformal.formats import Format, fp32
@@ -178,9 +179,4 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        part = slice(start, start + parameters.L)
-        steps.append(step(spec, a[part], b[part], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chain(spec, lambda k, c: step(spec, a[k], b[k], c), c)

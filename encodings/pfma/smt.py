@@ -47,6 +47,7 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
     sticky_sum,
 )
+from mmaformal.encodings.smt.chain import chained
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32, Tininess
 from mmaformal.spec import DotAdd
@@ -177,12 +178,7 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
-    steps = []
-    for start in range(0, spec.k, parameters.L):
-        stop = start + parameters.L
-        steps.append(step(spec, a[start:stop], b[start:stop], c))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    return chained(spec, lambda k, c: step(spec, a[k], b[k], c), c)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

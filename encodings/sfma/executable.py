@@ -26,22 +26,18 @@ from mmaformal.encodings.executable.blocks import (
     Term,
     Trace,
     add,
-    classify_addend,
-    classify_product,
-    decode,
     encode,
     is_zero,
-    merge_special,
     multiply,
     quiet_nan,
-    resolve_special,
     round_sum,
     select_special,
     sign_word,
-    term,
     where,
     with_zero_exponent,
 )
+from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
@@ -64,11 +60,19 @@ class Step:
     result: Lane  #: encode
 
 
-def step(rho: Conversion, a: Lane, b: Lane, c: Lane, rule: NanRule = NanRule.ANY) -> Step:
+def step(
+    rho: Conversion,
+    a: Lane,
+    b: Lane,
+    c: Lane,
+    rule: NanRule = NanRule.ANY,
+    stages: Stages | None = None,
+) -> Step:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept."""
     bits = rho.format.fraction_bits
-    x, y, addend = (decode(code, rho.format.layout) for code in (a, b, c))
-    special = resolve_special(merge_special(classify_product(x, y), classify_addend(addend)))
+    stages = Stages() if stages is None else stages
+    x, y, z = (stages.decode(code, rho.format) for code in (a, b, c))
+    special = stages.classify([(x, y)], [z])
 
     frame, least = 2 * bits + 3, rho.format.min_exponent
     product: Term | limbs.WideTerm
@@ -76,28 +80,37 @@ def step(rho: Conversion, a: Lane, b: Lane, c: Lane, rule: NanRule = NanRule.ANY
     wide: limbs.WideSum | None = None
     if frame + 3 <= 61:  # two terms below 2^(frame + 2) add up to a `Sum`
         product = with_zero_exponent(multiply(x, y), least)
-        total = add(product, 2 * bits, term(addend), bits, frame)
     else:
         long = limbs.multiply(x.significand, y.significand, frame - 2 * bits)
         exponent = where(is_zero(x) | is_zero(y), least, x.exponent + y.exponent)
         product = limbs.WideTerm(x.sign ^ y.sign, exponent, long.product)
-        wide = limbs.add_term(product, term(addend), bits, frame)
+
+    stages.made("multiply", [x, y], product, long=long, shift=frame - 2 * bits)
+    addend = stages.addend(z)
+    if isinstance(product, Term):
+        total = add(product, 2 * bits, addend, bits, frame)
+    else:
+        wide = limbs.add_term(product, addend, bits, frame)
         total = wide.narrowed
+    stages.made("sticky_sum", [product, addend], total, wide=wide)
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
+    nans = [(z, c), (y, b), (x, a)] if rule is NanRule.FIRST else []
     nan: Lane = quiet_nan(rho.format)
-    if rule is NanRule.FIRST:
+    if nans:
         nan = nan + sign_word(rho.format)
-        for operand, code in ((addend, c), (y, b), (x, a)):
-            nan = where(operand.nan, code | 1 << (bits - 1), nan)
+    for operand, code in nans:
+        nan = where(operand.nan, code | 1 << (bits - 1), nan)
     result = select_special(special, encode(rounded, rho), rho, nan)
+    inputs = [total, product, addend, special, *(part for pair in reversed(nans) for part in reversed(pair))]
+    stages.made("round_sum", inputs, Code(total.total, rounded, result), rho=rho)
     return Step(
         x,
         y,
-        c=addend,
+        c=z,
         special=special,
         product=product,
-        addend=term(addend),
+        addend=addend,
         total=total,
         long=long,
         wide=wide,
@@ -117,8 +130,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
-    steps = []
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c, parameters.nan))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    rho, nan, stages = parameters.rho, parameters.nan, Stages()
+    return chain(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)

@@ -33,9 +33,6 @@ from mmaformal.encodings.smt.blocks import (
     StickySum,
     Term,
     Trace,
-    addend,
-    classify,
-    decode,
     encode,
     exponent_range,
     multiply,
@@ -43,8 +40,9 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
     quiet_nan,
     select_special,
-    sticky_sum,
 )
+from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
@@ -87,26 +85,37 @@ def nan_of(rule: NanRule, fmt: Format, codes: Sequence[BitVec], operands: Sequen
     return nan
 
 
-def step(rho: Conversion, a: BitVec, b: BitVec, c: BitVec, nan: NanRule = NanRule.ANY) -> Step:
+def step(
+    rho: Conversion,
+    a: BitVec,
+    b: BitVec,
+    c: BitVec,
+    nan: NanRule = NanRule.ANY,
+    stages: Stages | None = None,
+) -> Step:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept.
 
     An exact zero is +0 unless the product and c are both −0.
     """
     fmt = rho.format
     M, frame = fmt.fraction_bits, frame_bits(fmt.fraction_bits + 1)
-    x, y, z = (decode(code, fmt) for code in (a, b, c))
-    special = classify([(x, y)], [z])
+    stages = Stages() if stages is None else stages
+    x, y, z = (stages.decode(code, fmt) for code in (a, b, c))
+    special = stages.classify([(x, y)], [z])
 
     exponents, lowest = exponents_of(fmt), fmt.min_exponent
-    product = multiply(x, y, 2 * fmt.bias, exponents, e_zero=lowest)
-    c_term = addend(z, fmt.bias, exponents, e_zero=None)
+    exact = multiply(x, y, 2 * fmt.bias, exponents, e_zero=lowest)
+    product = stages.made("multiply", [x, y], exact, low=exponents.low)
+    c_term = stages.addend(z, fmt.bias, exponents)
 
-    sum_ = sticky_sum(product, 2 * M, c_term, M, frame)
+    sum_ = stages.sticky_sum(product, 2 * M, c_term, M, frame, exponents)
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, lowest)
     sign = z3.If(sum_.total == 0, product.sign & c_term.sign, rounded.sign)
     rounded = rounded._replace(sign=sign)
     number = encode(rounded, rho)
     result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
+    nans = [(a, x), (b, y), (c, z)] if nan is NanRule.FIRST else []
+    stages.round_sum(sum_, (product, c_term), special, Code(sum_.total, rounded, result), rho, nans)
     return Step(
         (a, b, c),
         x,
@@ -126,11 +135,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
-    steps = []
-    for x, y in zip(a, b, strict=True):
-        steps.append(step(parameters.rho, x, y, c, parameters.nan))
-        c = steps[-1].result
-    return Trace(tuple(steps), c)
+    rho, nan, stages = parameters.rho, parameters.nan, Stages()
+    return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
+from mmaformal.encodings import part
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.spec import DotAdd
 
-_MODULES = {each.name: import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)}
 
-#: The files here that have a `dot_add`, by the names of their algorithms.
-_ALGORITHMS: dict[str, Callable[..., Trace[Any]]] = {
-    name: module.dot_add for name, module in _MODULES.items() if "dot_add" in vars(module)
-}
+class _ByName(dict[str, Callable[..., Trace[Any]]]):
+    """The `dot_add` of each algorithm, imported from the file `smt` of its folder when it is first asked for."""
+
+    def __missing__(self, name: str) -> Callable[..., Trace[Any]]:
+        module = part(name, "smt")
+        if module is None:
+            raise KeyError(name)
+        return self.setdefault(name, module.dot_add)
+
+
+_ALGORITHMS = _ByName()
 
 
 def dot_add(

@@ -58,7 +58,8 @@ class ExponentRange:
         return max(1, (self.high - self.low).bit_length())
 
     def constant(self, e: int) -> BitVec:
-        assert self.low <= e <= self.high, f"{e} is outside {self}"
+        if not self.low <= e <= self.high:
+            raise ValueError(f"{e} is outside {self}")
         return z3.BitVecVal(e - self.low, self.bits)
 
     def from_field(self, field: BitVec, bias: int) -> BitVec:
@@ -137,7 +138,8 @@ def shift_right_signed(x: BitVec, amount: BitVec, rounding: Rounding) -> BitVec:
             return x >> resize(amount, x.size())
         beyond = z3.UGE(amount, z3.BitVecVal(x.size(), amount.size()))
         return z3.If(beyond, x >> (x.size() - 1), x >> resize(amount, x.size()))
-    assert rounding is Rounding.RZ
+    if rounding is not Rounding.RZ:
+        raise ValueError(f"a signed shift is rounded down or toward zero, not {rounding.name}")
     sign = z3.Extract(x.size() - 1, x.size() - 1, x)
     return negate_if(sign, shift_right(negate_if(sign, x), amount))
 
@@ -182,7 +184,8 @@ def pad(x: BitVec, bits: int) -> BitVec:
 
 def decode(code: BitVec, fmt: Format) -> Operand:
     """Decode one code, `storage_bits` wide (IEEE 754-2019 §3.4; OCP and FNUZ for the 8-bit formats)."""
-    assert code.size() == fmt.storage_bits, f"{fmt} codes have {fmt.storage_bits} bits, not {code.size()}"
+    if code.size() != fmt.storage_bits:
+        raise ValueError(f"{fmt} codes have {fmt.storage_bits} bits, not {code.size()}")
     M, low = fmt.fraction_bits, fmt.ignored_low_bits
     top = low + M + fmt.exponent_bits
     field = z3.Extract(top - 1, low + M, code)

@@ -76,8 +76,10 @@ def convert(code: BitVec, source: Format, target: Format) -> BitVec:
     """The code of the same value in a format that holds every value of `source`; a NaN is `quiet_nan`."""
     M, last_place = target.fraction_bits, source.min_exponent - source.fraction_bits
     holds = source.fraction_bits <= M and source.max_exponent <= target.max_exponent
-    assert holds, f"{target} holds no {source}"
-    assert target.min_exponent - M <= last_place, f"{target} does not hold the least {source}"
+    if not holds:
+        raise ValueError(f"{target} holds no {source}")
+    if target.min_exponent - M > last_place:
+        raise ValueError(f"{target} does not hold the least {source}")
     if source == target:
         return code
     x = decode(code, source)

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import z3
 
+from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import (
     BitVec,
     ExponentRange,
     Operand,
     Rounded,
     Special,
+    StickySum,
     Term,
     addend,
     align,
@@ -27,8 +29,9 @@ from mmaformal.encodings.smt.blocks import (
     resize,
     select_special,
     signed_sum,
+    sticky_sum,
 )
-from mmaformal.encodings.smt.ieee import Addition, add, convert
+from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.stages import Recorded
@@ -62,11 +65,11 @@ class Stages(Recorded):
 
     def convert(self, code: BitVec, source: Format, target: Format) -> BitVec:
         """The code in a format that holds every value of `source`."""
-        return self.made("convert", [code], convert(code, source, target), source=source, target=target)
+        return self.made("convert", [code], ieee.convert(code, source, target), source=source, target=target)
 
     def zero(self, fmt: Format) -> BitVec:
         """The code of +0, with which a chain begins."""
-        return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits))
+        return self.made("zero", [], z3.BitVecVal(0, fmt.storage_bits), fmt=fmt)
 
     def decode(self, code: BitVec, fmt: Format) -> Operand:
         return self.made("decode", [code], decode(code, fmt), fmt=fmt)
@@ -162,6 +165,26 @@ class Stages(Recorded):
         rounded = rounded._replace(sign=z3.If(total == 0, x.sign, rounded.sign))
         code = select_special(special, encode(rounded, rho), rho.format, nan)
         return self.made("round_product", [x, special], Code(total, rounded, code), rho=rho)
+
+    def sticky_sum(
+        self, x: Term, x_bits: int, y: Term, y_bits: int, frame: int, exponents: ExponentRange
+    ) -> StickySum:
+        """The sum of two terms, with a sticky last place."""
+        made = sticky_sum(x, x_bits, y, y_bits, frame)
+        return self.made("sticky_sum", [x, y], made, low=exponents.low, frame=frame)
+
+    def round_sum(
+        self,
+        x: StickySum,
+        terms: tuple[Term, Term],
+        special: Special,
+        made: Code,
+        rho: Conversion,
+        nans: Sequence[tuple[BitVec, Operand]] = (),
+    ) -> Code:
+        """The code of a sum of two terms, or of a special value; `nans`: codes and operands that a NaN is made of."""
+        inputs = [x, *terms, special, *(part for each in nans for part in each)]
+        return self.made("round_sum", inputs, made, rho=rho)
 
     def add(self, x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
         """The IEEE 754 sum of two codes."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmaformal.encodings.executable.blocks import Lane, Trace, convert_exactly
+from mmaformal.encodings.executable.blocks import Lane, Trace
+from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.sfma import executable as sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
@@ -34,10 +36,11 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)
-    rho, steps = parameters.rho, []
-    for x, y in zip(a, b, strict=True):
-        u, v = convert_exactly(x, spec.a_format, rho.format), convert_exactly(y, spec.b_format, rho.format)
-        fma = sfma.step(rho, u, v, c)
-        steps.append(Step(u, v, fma, fma.result))
-        c = fma.result
-    return Trace(tuple(steps), c)
+    rho, formats, stages = parameters.rho, (spec.a_format, spec.b_format), Stages()
+
+    def widened(k: slice, c: Lane) -> Step:
+        u, v = (stages.convert(x[k.start], fmt, rho.format) for x, fmt in zip((a, b), formats, strict=True))
+        fma = sfma.step(rho, u, v, c, stages=stages)
+        return Step(u, v, fma, fma.result)
+
+    return chain(spec, widened, c, stages)

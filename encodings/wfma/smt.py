@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import BitVec, Rounded, Special, Trace
+from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
 
@@ -36,21 +37,20 @@ class Step:
         return self.fma.result
 
 
-def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Step:
+def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Step:
     """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)
     rho = parameters.rho
-    x, y = ieee.convert(a, spec.a_format, rho.format), ieee.convert(b, spec.b_format, rho.format)
-    return Step(x, y, sfma.step(rho, x, y, c))
+    stages = Stages() if stages is None else stages
+    x, y = stages.convert(a, spec.a_format, rho.format), stages.convert(b, spec.b_format, rho.format)
+    return Step(x, y, sfma.step(rho, x, y, c, stages=stages))
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    steps: list[Step] = []
-    for k in range(spec.k):
-        steps.append(step(spec, a[k], b[k], steps[-1].result if steps else c))
-    return Trace(tuple(steps), steps[-1].result)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -40,30 +40,19 @@ from mmaformal.analysis.rounding import Floats
 from mmaformal.cases.one_step import one_step
 from mmaformal.display import ShortRepr
 from mmaformal.encodings.acc_e9s12 import AccE9s12
-from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12.proofs.lossy import places_of
-from mmaformal.encodings.efda import Efda
-from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.executable.blocks import decode
-from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
-from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.gdfs import Gdfs
-from mmaformal.encodings.gps import Gps
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered.proofs.error_bound import Inner
-from mmaformal.encodings.oddsum import Oddsum
-from mmaformal.encodings.pfma import Pfma
-from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.wfma import Wfma
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.operands import Matrix, as_operand
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, Flushing, LossModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,16 +81,6 @@ class Stage(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Flushing(ShortRepr):
-    """Roundings of a unit that takes subnormal numbers for zero, on a product's way to d."""
-
-    first: int  #: before it is added to what c became
-    operations: (
-        int  #: for so many products as are added to c at once, each of which may put a tiny result to zero
-    )
-
-
-@dataclass(frozen=True, repr=False)
 class Unit(ShortRepr):
     """An instruction's steps, the first of a product apart where they differ."""
 
@@ -122,7 +101,7 @@ class Unit(ShortRepr):
             raise ValueError(
                 f"{instruction.label} has no bound relative to its terms: zeros count as 2^{e_zero}"
             )
-        return cls(instruction, _stages(instruction.spec), _flushing(instruction.spec))
+        return cls(instruction, _stages(instruction.spec), instruction.spec.parameters.flushing)
 
     def factor(self, K: int) -> Fraction:
         """(1 + U)^m − 1 for K products, K padded to whole instructions.
@@ -224,58 +203,49 @@ def _left(x: Matrix, fmt: Format, name: str) -> tuple[Floats, Floats]:
 
 
 def _stages(spec: DotAdd) -> tuple[Stage, ...]:
-    p = spec.parameters
-    rho = p.last_rounding
-    if isinstance(p, (Fda, Lowered)) and p.cut is not Rounding.RZ:
+    p, one = spec.parameters, one_step(spec)
+    rho, L = p.last_rounding, p.step_products
+    if p.cuts_to_odd:
         raise ValueError(
             f"{p.algorithm} has no bound relative to its terms: none is proved where they are cut to odd"
         )
-    if isinstance(p, Lowered):
-        inner = Inner(spec, p)
-        count = len(p.order) // p.L
-        n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
-        return (Stage(n, p.F, p.rho, p.L), Stage(Fraction(0), p.F, p.addition, 0))
-    L = p.step_products
-    if isinstance(p, (Fda, Gdfs)):
-        step = fused_step(one_step(spec))
-        n = max(case.n for case in cases_of(one_step(spec), step))
-        return (Stage(n, step.F, rho, L),)
-    if isinstance(p, Fdrda):
-        losses = losses_of(one_step(spec), p)
-        return (Stage(max(losses.below, losses.above), p.F, rho, L),)
-    if isinstance(p, DpaE9s12):
-        n = (
-            Fraction(0)
-            if spec.a_format == fp16 or (spec.a_format, L) == (fp32, 1)
-            else places_of(one_step(spec)).n
-        )
-        return (Stage(n, p.L - 3 - p.carries(spec), rho, L),)
-    if isinstance(
-        p, AccE9s12
-    ):  # argued: each term, c's two and what is accumulated in each pass lose less than one
-        terms = (4 if spec.a_format == fp32 else 1) * p.D + 2
-        return (Stage(Fraction(terms + p.D // p.N), p.L - 3 - p.carries(spec), rho, L),)
-    if isinstance(p, (Sfma, Efda, Wfma)):
-        return (Stage(Fraction(0), 0, rho, L),)
-    if isinstance(p, (Gps, Pfma, Ffma, Oddsum)):
-        return (Stage(Fraction(0), 0, rho, L),)
-    if isinstance(p, Emulated):
-        raise ValueError(
-            "a program over instructions has another bound: `mmaformal bound`, studies/emulation/programs"
-        )
-    raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
+    match p.loss:
+        case LossModel.NOTHING | LossModel.OPERATIONS:
+            return (Stage(Fraction(0), 0, rho, L),)
+        case LossModel.INNER:
+            return _inner_stages(spec)
+        case LossModel.TERMS | LossModel.GROUPS:
+            n = max(case.n for case in cases_of(one, fused_step(one)))
+        case LossModel.ROUND_DOWN:
+            assert isinstance(p, Fdrda)
+            losses = losses_of(one, p)
+            n = max(losses.below, losses.above)
+        case LossModel.HALVES:
+            none = spec.a_format == fp16 or (spec.a_format, L) == (fp32, 1)
+            n = Fraction(0) if none else places_of(one).n
+        case (
+            LossModel.PASSES
+        ):  # argued: each term, c's two and what is accumulated in each pass lose less than one
+            assert isinstance(p, AccE9s12)
+            terms = (4 if spec.a_format == fp32 else 1) * p.D + 2
+            n = Fraction(terms + p.D // p.N)
+        case LossModel.PROGRAM:
+            raise ValueError(
+                "a program over instructions has another bound: `mmaformal bound`, studies/emulation/programs"
+            )
+        case _:
+            raise ValueError(f"{p.algorithm} has no bound relative to its terms: none is proved of its steps")
+    return (Stage(n, p.kept_places(spec), rho, L),)
 
 
-def _flushing(spec: DotAdd) -> Flushing | None:
-    """Products of bf16, and of what has 11 significant bits, are exact in fp32 unless they are tiny."""
+def _inner_stages(spec: DotAdd) -> tuple[Stage, ...]:
+    """Those of the inner steps, and of the addition of c."""
     p = spec.parameters
-    if isinstance(p, Gps):  # products, their sums in pairs, and that with c
-        return Flushing(p.G.bit_length() - 1, 2 * p.G)
-    if isinstance(p, Pfma):  # two chains, their sum, and that with c
-        return Flushing(p.L // 2 + 1, p.L + 2)
-    if isinstance(p, Ffma):
-        return Flushing(0, 1)
-    return Flushing(1, 4) if isinstance(p, Oddsum) else None
+    assert isinstance(p, Lowered)
+    inner = Inner(spec, p)
+    count = len(p.order) // p.L
+    n = max(case.n for first in (True, False)[:count] for case in inner.cases(first)[1])
+    return (Stage(n, p.F, p.rho, p.L), Stage(Fraction(0), p.F, p.addition, 0))
 
 
 _BITS = 96

@@ -20,7 +20,7 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import bf16, e4m3fnuz, e5m2fnuz, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.rounding import IEEE_FP32, IEEE_FP64
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters, with_changes
 
 PREFIX = "v_mfma_"
 
@@ -148,8 +148,8 @@ def _instructions(architecture: str, kinds: tuple[Kind, ...], *, new_names: bool
             m, n, k = map(int, re.findall(r"\d+", row.shape))
             a, b, d = TYPES[row.a], TYPES[row.b or row.a], TYPES[row.d]
             parameters = kind.parameters
-            if isinstance(parameters, Fdrda):
-                parameters = replace(parameters, L=min(parameters.L, k))
+            if (L := parameters.step_products) > k and "L" in parameters:
+                parameters = with_changes(parameters, {"L": min(L, k)})
             yield Instruction(
                 name=name,
                 architecture=architecture,
@@ -167,7 +167,7 @@ def _instructions(architecture: str, kinds: tuple[Kind, ...], *, new_names: bool
 def _as_in_the_paper(instruction: Instruction) -> Instruction:
     """MMA-Sim as printed: the dot product is cut to 31 bits, the sum is not cut, zero products count, and an
     infinite input or c is the result (step 1) before products can overflow (step 2)."""
-    if not isinstance(instruction.parameters, Fdrda):
+    if instruction.parameters.loss is not LossModel.ROUND_DOWN:
         return instruction
     changes = {"dot_bits": 31, "sum_bits": None, "skip_zero_products": False, "inputs_first": True}
     return replace(

@@ -7,7 +7,7 @@
 
 A point is one of the paper's organisations, its group size `k`, the fractional bits that an alignment keeps, how it
 cuts them, the formats, and the conversion of the output.  What it computes is an algorithm of the model
-(`algorithms.py`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA
+(`encodings/`): MUL+ADD is muladd, FMA sfma or wfma, FDA fda, SDA lowered (fda from zero, c added last), GFDA
 gfda, or gdfs of e2m1 with block scales.
 There are as many points as there are arguments, so the architecture "datapath" is found by its name, and not listed;
 what it lists is a table of examples.
@@ -256,43 +256,12 @@ def point_of(instruction: Instruction) -> Instruction:
 
 def spelled(spec: DotAdd) -> str:
     """The spelling of a datapath that computes this.  Raises ValueError."""
-    p, x, y = spec.parameters, spec.a_format, spec.b_format
-    factors = {"a": x, "b": y}
-    zero = {"e_zero": "fields" if p["e_zero"] is None else p["e_zero"]} if "e_zero" in p.keys() else {}  # noqa: SIM118
-    scaled = {"scale": spec.scale_format, "block": spec.scale_block} if spec.scale_format else {}
     if spec.product_order:
         raise ValueError(f"{spec!r} takes products in an order of its own")
-    if isinstance(p, (Sfma, Wfma)) and (kind := _fma_kind(p)):
-        return _told(kind, {"k": spec.k, **factors, "rho": p.rho})
-    if isinstance(p, Muladd):
-        return _told("mul_add", {"k": spec.k, **factors, "product": p.product, "rho": p.rho})
-    if isinstance(p, Fda):
-        chain = spec.k // p.L
-        own = {
-            "k": p.L,
-            "frac_bits": p.F,
-            "c": spec.c_format,
-            "rho": p.rho,
-            "cut": p.cut.name,
-            "chain": chain,
-        }
-        return _told("fda", {**own, **factors, **zero, **scaled})
-    if isinstance(p, Lowered) and spec.k == len(p.order):
-        own = {"k": spec.k, "frac_bits": p.F, "dot": p.rho, "rho": p.addition, "cut": p.cut.name, "step": p.L}
-        more = {"operands": p.operands} if p.operands else {}
-        order = {} if p.order == tuple(range(spec.k)) else {"order": ".".join(map(str, p.order))}
-        return _told("sda", {**own, **factors, **more, **zero, **order})
-    if isinstance(p, Gfda) and spec.k == p.L and spec.c_format == spec.d_format:
-        own = {"k": p.L, "group": p.G, "frac_bits": p.F, "rho": p.rho, "cut": p.cut.name, "group_bits": p.W}
-        return _told("gfda", {**own, **factors, **zero})
-    if isinstance(p, Gdfs) and spec.k == p.L and spec.c_format == spec.d_format:
-        own = {"k": p.L, "group": p.G, "frac_bits": p.F, "rho": p.rho}
-        return _told("gfda", {**own, **factors, **zero, **scaled})
-    raise ValueError(f"{p.algorithm} is no datapath of {', '.join(KINDS)}")
-
-
-def _fma_kind(p: Sfma | Wfma) -> str:
-    return "fma" if p == type(p)(p.rho) else ""
+    found = spec.parameters.datapath(spec)
+    if found is None:
+        raise ValueError(f"{spec.parameters.algorithm} is no datapath of {', '.join(KINDS)}")
+    return _told(*found)
 
 
 def _told(kind: str, given: dict[str, object]) -> str:

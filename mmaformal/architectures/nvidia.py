@@ -34,7 +34,7 @@ from mmaformal.formats import (
 )
 from mmaformal.instruction import Instruction, Sizes
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, IEEE_FP64, RNE_FP16, RZ_E8M13, RZ_FP32, Conversion
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.spec import DotAdd, LossModel, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -328,21 +328,22 @@ def _as_in_the_paper(instruction: Instruction) -> Instruction | None:
     that is rounded to zero gives −0, as IEEE 754 has it.
     """
     parameters, source = instruction.parameters, "MMA-Sim"
-    if isinstance(parameters, Lowered):
+    if parameters.made_of(instruction.spec) is not None:
         return None
-    if not isinstance(parameters, (Fda, Gdfs)):
+    if "e_zero" not in parameters:
         return instruction
-    changes: dict[str, object] = {"e_zero": None, "rho": parameters.rho.with_signed_zero()}
+    changes: dict[str, object] = {"e_zero": None, "rho": parameters.last_rounding.with_signed_zero()}
     if instruction.architecture == "turing" and instruction.name.startswith("HMMA.884"):
         changes["F"] = TURING.F
     return _revised(instruction, source, **changes)
 
 
 def _with_earlier_e_zero(instruction: Instruction) -> Instruction:
-    parameters = instruction.parameters
-    if not isinstance(parameters, Fda) or instruction.d_format is not fp16 or parameters.e_zero is None:
+    p = instruction.parameters
+    e_zero = p["e_zero"] if p.loss is LossModel.TERMS else None
+    if instruction.d_format is not fp16 or not isinstance(e_zero, int):
         return instruction
-    return _revised(instruction, "mmasim 2.0.1; docs/semantics.md §9", e_zero=parameters.e_zero - 1)
+    return _revised(instruction, "mmasim 2.0.1; docs/semantics.md §9", e_zero=e_zero - 1)
 
 
 REVISIONS = (

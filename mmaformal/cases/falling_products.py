@@ -175,6 +175,11 @@ def falls_with_a_product(
     return Descends(witness, "d depends on how a product is made of its factors")
 
 
+def falls_where_flushed(instruction: Instruction) -> Descends | None:
+    """Return an input on which a larger product gives a smaller d, of a unit that takes subnormal factors for zero."""
+    return falls_with_a_product(instruction, [partial(flushed_cases, instruction.spec)])
+
+
 def random_searches(
     spec: DotAdd, F: int, *more: Callable[[], list[Pair]], order: Sequence[int] = ()
 ) -> list[Callable[[], list[Pair]]]:

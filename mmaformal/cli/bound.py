@@ -13,7 +13,6 @@ from mmaformal.cli import options
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import SETTLED, UNKNOWN, UsageError, answered
 from mmaformal.cli.terminal import Status, told
-from mmaformal.encodings.emulated import Emulated
 from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def bound(
     Exit status: 0 Holds, 3 Unknown, 2 wrong use.
     """
     instruction = options.instruction_of(arch, name, changes, None)
-    of_program = isinstance(instruction.parameters, Emulated)
+    of_program = instruction.parameters.is_program
     if of_program and (promote_every or within is not None):
         raise UsageError(
             f"{instruction.label} says itself where its sums go: `promoted(…, every=N)` is a program"
@@ -119,7 +118,7 @@ def _asked(
 
     with Relay(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
         try:
-            if isinstance(instruction.parameters, Emulated):
+            if instruction.parameters.is_program:
                 return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)
             return query.of_instruction(
                 instruction, portfolio, K, promote_every=promote_every, timeout=timeout

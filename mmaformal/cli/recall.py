@@ -228,7 +228,9 @@ def source_files() -> list[Path]:
     roots = {Path(__file__).parents[1]}
     for name in ("mmaformal.queries", "mmaformal.encodings"):
         spec = find_spec(name)
-        roots |= {Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()}
+        for place in (spec and spec.submodule_search_locations) or ():
+            links = (each for each in Path(place).iterdir() if each.is_dir())  # which `rglob` does not follow
+            roots |= {Path(place).resolve(), *(each.resolve() for each in links)}
     return sorted({path.resolve() for root in roots for path in root.rglob("*.py")})
 
 

@@ -35,7 +35,7 @@ from mmaformal.proof.composition import (
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import Loss, Summand, largest_loss
 from mmaformal.proof.kernel import demand
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 NOTHING = Loss(Fraction(0), 0, 0)
 
@@ -118,14 +118,15 @@ def cases_of(spec: DotAdd, x: Fused) -> tuple[Case, Case]:
 
 def group_reach(spec: DotAdd) -> int:
     """The largest sum of a group's products, in units of its last place; 0 where there are no groups."""
-    return spec.parameters.G * E2M1_PRODUCT if isinstance(spec.parameters, Gdfs) else 0
+    p = spec.parameters
+    return p.group * E2M1_PRODUCT if p.loss is LossModel.GROUPS else 0
 
 
 def count_in_block(spec: DotAdd) -> int:
     """How many terms of a step share their scales; all of them if there are none."""
     p = spec.parameters
     assert isinstance(p, (Fda, Gdfs))
-    each = p.G if isinstance(p, Gdfs) else 1
+    each = p.group
     return p.L // each if spec.scale_format is None else min(p.L, spec.scale_block) // each
 
 
@@ -149,7 +150,7 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None 
     total, reach = x.step.total, sum(x.bounds)
     linked, small = prove_accumulated(proving, losses.terms, total, x.bounds)
     in_range = z3.And(total <= reach, total >= -reach)
-    proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small], [total])
+    proving.claim("range of the sum", "the sum is at most that of the bounds", in_range, [small])
     bounded = errors_together(losses, blocks, losses.of_c(at_most[-1]), linked, some)
     return z3.And(bounded, rounded)
 
@@ -214,14 +215,14 @@ class Alignment:
         """How large e_max is, if c has it; if a product of a block has it; if any product has it."""
         proving, x, none, r = self.proving, self.x, self.none, self.ranges
         e_zero = self.spec.parameters.e_zero  # type: ignore[attr-defined]
-        e_max, c = x.step.e_max, x.summands[-1]
+        c = x.summands[-1]
         e, zero = self.exponent(-1), c.term.significand == 0
         text = "c's exponent is at most that of the largest number"
         proving.claim("c high", text, z3.Implies(_finite(x, -1), e <= r.c[1]))
         high = z3.Implies(none, e <= r.c[1])
         text = "so if c has the largest exponent, that is at most as large"
         self.under_c = z3.Implies(self.when_c, self.top <= r.c[1])
-        proving.claim("e_max of c", text, self.under_c, [high], [c.term.exponent, e_max, none])
+        proving.claim("e_max of c", text, self.under_c, [high])
         given = []
         if e_zero is not None:
             text = "a term that is not zero has an exponent that numbers of its format have, and zero e_zero"
@@ -229,8 +230,7 @@ class Alignment:
             proving.claim("exponent of c", text, low)
             text = "c is zero if e_zero is the largest exponent, so c's is the largest"
             is_c = z3.Implies(self.top == e_zero, self.tops[-1])
-            cut = [c.term.exponent, e_max, c.term.significand]
-            given = [proving.claim("e_zero", text, is_c, [at_most[-1], low], cut)]
+            given = [proving.claim("e_zero", text, is_c, [at_most[-1], low])]
         self.under_block: list[z3.BoolRef] = []
         far: list[z3.BoolRef] = []
         for b in range(self.blocks):
@@ -238,19 +238,15 @@ class Alignment:
             near: list[z3.BoolRef] = []
             for k in self.members(b):
                 for bound, claims in ((scales + r.near[1], near), (z3.BitVecVal(r.far[1], self.wide), far)):
-                    claims.append(self._top_at_most(k, bound, scales, given))
-            tops = [self.tops[k] for k in self.members(b)]
+                    claims.append(self._top_at_most(k, bound, given))
             claim = z3.Implies(self.when_block(b), self.top <= scales + r.near[1])
             text = "so if a product of a block has the largest exponent, that is at most as large"
-            cut = [e_max, *_letters(scales), *tops, none, self.tops[-1]]
-            self.under_block.append(proving.claim("e_max of a block", text, claim, near, cut))
+            self.under_block.append(proving.claim("e_max of a block", text, claim, near))
         self.under_far = z3.Implies(self.when_product, self.top <= r.far[1])
         text = "so if c has not the largest exponent, that is at most that of the largest products"
-        proving.claim("e_max of products", text, self.under_far, [*far, some], [e_max, *self.tops, none])
+        proving.claim("e_max of products", text, self.under_far, [*far, some])
 
-    def _top_at_most(
-        self, k: int, bound: z3.BitVecRef, scales: z3.BitVecRef, given: Sequence[z3.BoolRef]
-    ) -> z3.BoolRef:
+    def _top_at_most(self, k: int, bound: z3.BitVecRef, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That e_max is at most `bound` where the k-th product has it and c has not."""
         e, e_zero = self.exponent(k), self.spec.parameters.e_zero  # type: ignore[attr-defined]
         at_most = z3.Or(e <= bound, e == e_zero) if e_zero is not None else e <= bound
@@ -258,10 +254,9 @@ class Alignment:
         self.proving.claim("product high", text, z3.Implies(_finite(self.x, k), at_most))
         high = z3.Implies(self.none, at_most)
         claim = z3.Implies(z3.And(self.when_product, self.tops[k]), self.top <= bound)
-        exponent, c = self.x.summands[k].term.exponent, self.tops[-1]
-        cut = [c, exponent, self.x.step.e_max, *_letters(scales), self.none]
+
         text = "so if it has the largest exponent, and c has not, that is at most as large"
-        return self.proving.claim("e_max of a product", text, claim, [high, *given], cut)
+        return self.proving.claim("e_max of a product", text, claim, [high, *given])
 
     @property
     def when_c(self) -> z3.BoolRef:
@@ -276,26 +271,24 @@ class Alignment:
 
     def of_product(self, k: int, below: z3.BoolRef) -> list[z3.BoolRef]:
         """Bounds of the k-th product's error: if c has the largest exponent, or one of its block, or any, or it."""
-        proving, x, r, none, c = self.proving, self.x, self.ranges, self.none, self.tops[-1]
+        proving, x, r = self.proving, self.x, self.ranges
         s, e, b, term = x.summands[k], self.exponent(k), k // self.each, self.terms[k]
         scales = scale_exponents(self.spec, x, k, self.wide)
         zero = z3.Or([f == 0 for f in s.factors])
         given = [below, *(self.known.of_product[k] if self.known.of_product else ())]
-        if isinstance(self.spec.parameters, Gdfs):
+        if self.spec.parameters.loss is LossModel.GROUPS:
             reach = group_reach(self.spec)
             given.append(z3.And(s.factors[0] <= reach, s.factors[0] >= -reach))
         low = _claim_low(proving, s, zero, e >= r.far[0])
         near_low = _claim_low(proving, s, zero, e >= scales + r.near[0])
-        own = [s.term.exponent, x.step.e_max, *s.factors]
         with_c, with_product = self.cases
         cases = [
-            (self.when_c, with_c.far, [low, self.under_c], [none, c], "if c has the largest exponent"),
-            (self.when_product, with_product.far, [low, self.under_far], [none, c], "if a product has it"),
+            (self.when_c, with_c.far, [low, self.under_c], "if c has the largest exponent"),
+            (self.when_product, with_product.far, [low, self.under_far], "if a product has it"),
             (
                 self.when_block(b),
                 with_product.near,
                 [near_low, self.under_block[b]],
-                [self.any_of(b), *_letters(scales), none, c],
                 "if one of its block has it",
             ),
         ]
@@ -306,10 +299,9 @@ class Alignment:
                 most=self.fixed(loss.units),
                 when=when,
                 premises=[*given, *more],
-                cut=[*cut, *own],
                 why=why,
             )
-            for when, loss, more, cut, why in cases
+            for when, loss, more, why in cases
         ]
         at_top = self.fixed(with_product.at_top.units)
         return [
@@ -320,7 +312,6 @@ class Alignment:
                 most=at_top,
                 when=self.tops[k],
                 premises=given,
-                cut=own,
                 why="if it has it itself",
             ),
         ]
@@ -330,7 +321,7 @@ class Alignment:
         proving, x, term, (with_c, with_product) = self.proving, self.x, self.terms[-1], self.cases
         c, e = x.summands[-1], self.exponent(-1)
         low = _claim_low(proving, c, c.term.significand == 0, e >= self.ranges.c[0])
-        cut, at_top = [c.term.exponent, x.step.e_max, c.term.significand, self.none], with_c.at_top.units
+        at_top = with_c.at_top.units
         lost, why = self.fixed(with_product.addend.units), "if a product has the largest exponent"
         given = [below, low, self.under_far, *self.known.of_c]
         return [
@@ -340,17 +331,16 @@ class Alignment:
                 most=self.fixed(at_top),
                 when=self.when_c,
                 premises=[below, *self.known.of_c],
-                cut=cut,
                 why="if c has it itself",
             ),
-            prove_error(proving, term, most=lost, when=self.when_product, premises=given, cut=cut, why=why),
+            prove_error(proving, term, most=lost, when=self.when_product, premises=given, why=why),
         ]
 
     def of_block(self, b: int, facts: Sequence[Sequence[z3.BoolRef]]) -> z3.BoolRef:
         """The bound of the sum of the errors of a block."""
         members, with_product = self.members(b), self.cases[1]
         near, at_top = (self.fixed(loss.units) for loss in (with_product.near, with_product.at_top))
-        tops, c, none = [self.tops[k] for k in members], self.tops[-1], self.none
+        tops = [self.tops[k] for k in members]
         seen = [tops[0]]
         for top in tops[1:]:
             seen.append(z3.Or(top, seen[-1]))  # not the term of `any_of`: that is cut away
@@ -363,14 +353,13 @@ class Alignment:
                 self.apart(n, error),
             )
 
-        flags = [[self.any_of(b), none, c, *seen[max(i - 1, 0) : i], top] for i, top in enumerate(tops)]
         terms = [self.terms[k] for k in members]
-        added = prove_errors_add_up(self.proving, terms, [facts[k] for k in members], bound, flags)
+        added = prove_errors_add_up(self.proving, terms, [facts[k] for k in members], bound)
         error, n = total_of([term.error for term in terms]), len(members)
         least = z3.Implies(self.when_block(b), within(error, (n - 1) * near + at_top))
         text = "of a block whose products have the largest exponent, one loses least"
         claim = z3.And(least, self.apart(n, error))
-        return self.proving.claim("error of a block", text, claim, [added], [error, *tops, c, none])
+        return self.proving.claim("error of a block", text, claim, [added])
 
     def apart(self, n: int, error: z3.BitVecRef) -> z3.BoolRef:
         """The bound of n products' errors, where none of their block has the largest exponent."""
@@ -387,7 +376,7 @@ def errors_together(
     some: z3.BoolRef,
 ) -> z3.BoolRef:
     """The bound of the sum's error, from those of blocks and of c."""
-    proving, none, c, with_product = at.proving, at.none, at.tops[-1], at.cases[1]
+    proving, none, with_product = at.proving, at.none, at.cases[1]
     errors = [total_of([at.terms[k].error for k in at.members(b)]) for b in range(at.blocks)]
     near, far, at_top = (
         at.fixed(loss.units) for loss in (with_product.near, with_product.far, with_product.at_top)
@@ -402,26 +391,20 @@ def errors_together(
     known, text = bound(1, running, seen), "errors of blocks add up"
     for b in range(1, at.blocks):
         after, more = running + errors[b], z3.Or(seen, at.any_of(b))
-        cut = [running, errors[b], seen, at.any_of(b), none, c]
-        proving.claim(f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]], cut)
+        proving.claim(f"errors of {b + 1} blocks", text, bound(b + 1, after, more), [known, blocks[b]])
         running, seen = after, more
         known = bound(b + 1, running, seen)
     own = at.terms[-1].error
     most = at.fixed(max(case.n for case in at.cases))
     bounded = z3.Implies(none, within(running + own, most))
     text = "with c, they are at most n units"
-    cut = [running, own, *at.tops, none]
-    proving.claim("error", text, bounded, [known, *of_c, some], cut)
-    total, each = total_of([term.error for term in at.terms]), [term.error for term in at.terms]
-    same = proving.claim(
-        "order", "the order of adding errors does not matter", total == running + own, (), each
-    )
+    proving.claim("error", text, bounded, [known, *of_c, some])
+    total = total_of([term.error for term in at.terms])
+    same = proving.claim("order", "the order of adding errors does not matter", total == running + own)
     off = linked.arg(0)
     claim = z3.Implies(none, within(off, most))
     text = "so the sum is off by at most n units"
-    return proving.claim(
-        "error of the sum", text, claim, [linked, same, bounded], [off, total, running + own, none]
-    )
+    return proving.claim("error of the sum", text, claim, [linked, same, bounded])
 
 
 def _operands(x: Fused, k: int) -> list[Operand]:
@@ -440,20 +423,8 @@ def _finite(x: Fused, k: int) -> z3.BoolRef:
 
 def _claim_finite(proving: Composing, x: Fused, none: z3.BoolRef) -> None:
     indices = [*range(len(x.summands) - 1), -1]
-    flags = [
-        part
-        for k in indices
-        for operand in _operands(x, k)
-        for part in (operand.infinite, operand.nan, operand.significand, operand.sign)
-        if not (z3.is_false(part) or z3.is_bv_value(part))
-    ]
     claim = z3.Implies(none, z3.And([_finite(x, k) for k in indices]))
-    proving.claim("finite", "where nothing is special, all operands are numbers", claim, (), flags)
-
-
-def _letters(scales: z3.BitVecRef) -> list[z3.BitVecRef]:
-    """What can be cut away of it."""
-    return [] if z3.is_bv_value(scales) else [scales]
+    proving.claim("finite", "where nothing is special, all operands are numbers", claim)
 
 
 def _claim_low(proving: Composing, x: Summand, zero: z3.BoolRef, low: z3.BoolRef) -> z3.BoolRef:

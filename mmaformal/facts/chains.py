@@ -10,13 +10,13 @@ chain, whose second step takes any accumulator, is proved of the long one, by in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 import z3
 
 from mmaformal.cases.encodings import Lanes, trace
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.encodings import executable, smt
+from mmaformal.encodings import executable, part, smt
 from mmaformal.lanes import Tracer
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.rounding import Conversion
@@ -76,12 +76,17 @@ class _Loop:
 
 def _module(wing: ModuleType, spec: DotAdd) -> ModuleType:
     """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
-    module = getattr(wing, spec.parameters.algorithm, None)
+    module = part(spec.parameters.algorithm, wing.__name__.rpartition(".")[2])
     own = getattr(module, "dot_add", None)
-    if not isinstance(own, FunctionType) or "step" not in own.__code__.co_names:
+    if not isinstance(own, FunctionType) or "step" not in _names(own.__code__):
         raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
     assert isinstance(module, ModuleType)
     return module
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that a function looks up, and those that the functions within it do."""
+    return set(code.co_names).union(*(_names(each) for each in code.co_consts if isinstance(each, CodeType)))
 
 
 def _follow(wing: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.inputs import symbolic_inputs
+from mmaformal.cases.inputs import symbolic_inputs, with_products, zeros
+from mmaformal.cases.numerical import exact, shown
+from mmaformal.cases.witness import CaseWitness
 from mmaformal.facts.exact_terms import AnyFused, prove_chain, prove_inputs
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, total_of
-from mmaformal.solver.answers import Unknown
+from mmaformal.solver.answers import Answer, Fails, Unknown
 from mmaformal.spec import DotAdd
+from mmaformal.witness import WitnessError
 
 
 def prove_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
@@ -49,3 +52,29 @@ def too_many(instruction: Instruction, proving: Composing) -> Unknown | None:
     question = f"{instruction.label}: |S − exact| ≤ n · 2^(e_max − F)"
     why = f"the significands of products of {bits} bits are too many to list; {LISTED} bits are listed"
     return Unknown(question, why, (), proving.asker.elapsed)
+
+
+def no_bound_where_flushed(instruction: Instruction, proving: Composing) -> Answer:
+    """Return the input that shows that errors of a unit that flushes have no bound."""
+    question = f"{instruction.label}: |d − exact| is at most the rounding of each step's sums"
+    why = "it is not so that errors are bounded by those of rounding"
+    return Fails(question, flushed(instruction), why, proving.asker.elapsed)
+
+
+def flushed(instruction: Instruction) -> CaseWitness:
+    """Return the input on which a subnormal factor counts as zero, and its product is lost.
+
+    Raises WitnessError if the product is not lost.
+    """
+    spec = instruction.spec
+    a, b = 1 << spec.a_format.ignored_low_bits, spec.b_format.code(f"0x1p{spec.b_format.max_exponent}")
+    codes = with_products(zeros(spec), {0: (a, b)})
+    notes = ("a subnormal factor counts as zero, so a product that d's format holds exactly is lost",)
+    witness, value = shown(instruction, codes, notes), exact(spec, codes)
+    if (
+        value is None
+        or witness.results != (0,)
+        or value <= spec.d_format.value(1 << spec.d_format.fraction_bits)
+    ):
+        raise WitnessError(f"{instruction.label}: {codes} was to be flushed, and is not")
+    return witness

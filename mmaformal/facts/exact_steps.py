@@ -36,7 +36,7 @@ from mmaformal.encodings.smt.blocks import (
 )
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
-from mmaformal.facts.exactness_codes import Rounding, Roundings, products, total
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_steps
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing
@@ -145,10 +145,7 @@ def prove_off(proving: Composing, bits: int) -> z3.BoolRef:
 
 def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
     """Of sfma and efda on codes: nothing is cut off."""
-    c, terms, L = spec.c_format.value(codes.c), products(spec, codes), spec.parameters.step_products
-    for start in range(0, spec.k, L):
-        c += total(terms[start : start + L])
-        yield Rounding(True, c, spec.parameters.last_rounding)
+    return roundings_of_steps(spec, codes, lambda *_: True)
 
 
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
@@ -183,7 +180,6 @@ def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep)
             ),
         ),
         [dot],
-        [step.dot],
     )
     M = spec.c_format.fraction_bits
     not_special = z3.Not(z3.Or(step.c.infinite, step.c.nan))
@@ -225,8 +221,6 @@ def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int
             "product's significand",
             "a product's significand is at most that of the largest factors",
             z3.ULE(product.significand, largest),
-            (),
-            [x.significand, y.significand],
         )
         exponent = proving.claim(
             "product's exponent",
@@ -239,7 +233,6 @@ def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int
                 "a finite product is at most the largest",
                 z3.ULE(step.placed[k], finite),
                 [significand, exponent, z3.Not(special)],
-                [product.significand, product.exponent, special],
             )
         )
     return small
@@ -251,7 +244,7 @@ def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
     M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
     product, addend = step.product, step.addend
     finite = z3.Not(z3.Or([flag for x in (step.a, step.b, step.c) for flag in (x.infinite, x.nan)]))
-    fields, parts = [step.a.field, step.b.field], [step.a.significand, step.b.significand]
+    parts = [step.a.significand, step.b.significand]
     normal = proving.claim(
         "operands",
         "an operand has its leading bit, or the least exponent",
@@ -264,8 +257,6 @@ def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
             z3.Implies(
                 z3.And(parts[0] != 0, parts[1] != 0), z3.UGE(product.significand, fit(part, 2 * M + 2))
             ),
-            (),
-            parts,
         )
         for n, part in enumerate(parts)
     ]
@@ -276,8 +267,6 @@ def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
             z3.Or(parts[0] == 0, parts[1] == 0),
             z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
         ),
-        (),
-        [*parts, *fields],
     )
     of_product = proving.claim(
         "exponent of a product",
@@ -288,7 +277,6 @@ def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
             product.exponent == ex.constant(ex.low),
         ),
         [normal, *large, zero],
-        [*parts, *fields, product.significand],
     )
     in_range = proving.claim(
         "exponents in range",
@@ -302,8 +290,6 @@ def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
                 z3.Or(z3.UGE(addend.significand, 1 << M), addend.exponent == ex.constant(c.low)),
             ),
         ),
-        (),
-        parts,
     )
     bounds = in_range.arg(1)
     proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
@@ -326,27 +312,22 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
     wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
-    cut = [x.exponent, y.exponent, e_max]
+    cut = [x.exponent, y.exponent, e_max, x.significand, y.significand]
     largest = proving.claim(
         "larger exponent",
         "e_max is the larger exponent",
         is_larger(s.sum, x, y),
-        (),
-        cut[:2],
     )
     kept = []
     for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
         e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
         sharp, odd = is_sharp(A, unit, term.significand, e), is_odd(A)
-        inside = [*cut, x.significand, y.significand]
         under = z3.ULE(term.exponent, e_max)
         text = "an aligned magnitude is exact, or odd and less than one unit off"
         around = z3.And(odd, is_around(A, unit, term.significand, e))
-        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under, *s.invariants], inside)
+        proving.claim(f"{name} sticky", text, z3.Or(sharp, around), [under, *s.invariants], cut)
         at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
-        proving.claim(
-            f"{name} at the top", "the term of the larger exponent is exact and even", at_top, (), inside
-        )
+        proving.claim(f"{name} at the top", "the term of the larger exponent is exact and even", at_top)
         kept.append(sharp)
     room = has_room(total, e_max, s.exponents, s.frame, s.rho)
     proving.claim(
@@ -354,15 +335,14 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
         "where a term loses bits, ρ's boundaries are even multiples of the last place",
         z3.Or(z3.And(kept), room),
         [largest, *s.invariants],
-        [*cut, x.significand, y.significand, x.sign, y.sign],
+        [*cut, x.sign, y.sign],
     )
-    small = prove_parity(proving, s.sum, [x.sign, y.sign])
+    small = prove_parity(proving, s.sum)
     in_range = proving.claim(
         "least e_max",
         "e_max is in its range, from the least exponent of the format",
         e_max_in_range(e_max, s.exponents, s.rho),
         [largest, *s.invariants],
-        [*cut, x.significand, y.significand],
     )
     prove_rounded(
         proving,
@@ -371,5 +351,4 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
         s.rho,
         (s.special, s.result),
         [in_range, small],
-        [x.sign, y.sign],
     )

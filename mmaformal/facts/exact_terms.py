@@ -26,7 +26,6 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as fda
-from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
@@ -61,7 +60,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 AnySticky: TypeAlias = (
     sfma.Step | efda.FixedStep | efda.SortedStep
@@ -90,9 +89,9 @@ def prove_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
         k = slice(i * L, (i + 1) * L)
         scales = [scales_of_step(spec, side, k.start) for side in (x.scale_a, x.scale_b)]
         alone = smt.dot_add(one, x.a[k], x.b[k], c, *scales).result
-        claims.append(proving.claim(f"step {i + 1}", text, d == alone, (), [d]))
+        claims.append(proving.claim(f"step {i + 1}", text, d == alone))
     last = trace.result == results[-1]
-    return [*claims, proving.claim("result", "the result is the last step's", last, (), results[-1:])]
+    return [*claims, proving.claim("result", "the result is the last step's", last)]
 
 
 # ---- special values ----------------------------------------------------------------------------------------------
@@ -132,11 +131,7 @@ def prove_special_codes(proving: Composing, step: Judged, fmt: Format) -> None:
         z3.Implies(z3.And(minus, z3.Not(z3.Or(plus, nan))), step.result == infinity | fmt.sign_mask),
     )
     text = "d is a NaN, or the infinity, that the inputs decide"
-    proving.claim("special codes", text, claim, (), [flag for flag in step.special if not _constant(flag)])
-
-
-def _constant(flag: z3.BoolRef) -> bool:
-    return bool(z3.is_true(flag) or z3.is_false(flag))
+    proving.claim("special codes", text, claim)
 
 
 # ---- terms and sums ----------------------------------------------------------------------------------------------
@@ -161,8 +156,8 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
     _prove_c(proving, spec, step, c_exponents)
     if isinstance(step, efda.FixedStep):
         _prove_fixed(proving, spec, step)
-    for name, sum_, signs, cut in _sums(step):
-        prove_sum(proving, name, sum_, signs, cut)
+    for name, sum_, signs in _sums(step):
+        prove_sum(proving, name, sum_, signs)
 
 
 def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) -> z3.BoolRef:
@@ -190,11 +185,15 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
     else:
         flags += [z3.Not(is_finite(code, a)) for code in x.a] + [z3.Not(is_finite(code, b)) for code in x.b]
         own, ex = product_range(a, b), fdrda.exponents_of(spec)
-        if isinstance(p, (Fda, Gfda)):
-            own = ex = fda.exponents_of(spec, p) if isinstance(p, Fda) else gfda.exponents_of(spec, p)
+        if p.loss is LossModel.TERMS:
+            assert isinstance(p, Fda)
+            own = ex = fda.exponents_of(spec, p)
+        elif p.loss is LossModel.TERMS_AND_GROUPS:
+            assert isinstance(p, Gfda)
+            own = ex = gfda.exponents_of(spec, p)
         for u, v, pair, product in zip(step.a, step.b, scales, step.products, strict=True):
             prove_product(proving, product, (u, v), pair, bias, own)
-            if isinstance(p, Fdrda):
+            if p.loss is LossModel.ROUND_DOWN:
                 flags.append(_is_huge(product, own, fdrda.fraction_bits(spec)))
     _prove_c(proving, spec, step, ex)
     ordinary, none = z3.Not(z3.Or(*flags)), z3.Not(z3.Or(*step.special))
@@ -219,11 +218,10 @@ def _prove_groups(
         wide = magnitude.size() + 8
         exact = [fit(y.significand, wide) << (fit(y.field, wide) - 1) for y in (u, v)]
         claim = z3.And(sign == u.sign ^ v.sign, fit(magnitude, wide) == exact[0] * exact[1])
-        cut = [part for y in (u, v) for part in (y.significand, y.field, y.sign)]
         fields = [z3.And(z3.UGE(y.field, 1), z3.ULE(y.field, 3)) for y in (u, v)]
         for field in fields:
             proving.claim("e2m1 field", "the exponent field of an e2m1 operand is 1 to 3", field)
-        proving.claim("e2m1 product", "a product is that of its factors, in quarters", claim, fields, cut)
+        proving.claim("e2m1 product", "a product is that of its factors, in quarters", claim, fields)
     m, ex = spec.scale_format.fraction_bits, gdfs.exponents_of(spec, p)
     for total, group, pair in zip(step.sums, step.groups, scales, strict=True):
         top, bits = total.size() - 1, group.significand.size()
@@ -234,11 +232,10 @@ def _prove_groups(
             each = [fit(y.significand, 2 * (m + 1)) for y in pair]
             value = value * resize(each[0] * each[1], bits)
         reach = p.G * E2M1_PRODUCT
-        inside = [total, *(y.significand for y in pair if m), *(y.field for y in pair)]
         small = z3.And(total <= reach, total >= -reach)
         claim = z3.And(group.sign == sign, group.significand == value)
         text = "a group is the sum of its products times its scales"
-        proving.claim("group", text, claim, [small], inside)
+        proving.claim("group", text, claim, [small])
         # A zero may have the exponent e_zero; a group of zero products, or one with a zero scale, is one.
         zero = group.significand == 0
         claim = z3.Or(zero, _is_exponent(group, pair, 2 * spec.scale_format.bias, ex))
@@ -257,9 +254,9 @@ def prove_groups_chain(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
     for n, step in enumerate(trace.steps):
         k = slice(n * p.G, (n + 1) * p.G)
         same = step.result == gps.step(spec, x.a[k], x.b[k], c).result
-        claims.append(proving.claim(f"step {n + 1}", text, same, (), [step.result]))
+        claims.append(proving.claim(f"step {n + 1}", text, same))
         c = step.result
-    last = proving.claim("result", "the result is the last step's", trace.result == c, (), [c])
+    last = proving.claim("result", "the result is the last step's", trace.result == c)
     return [*claims, last]
 
 
@@ -276,13 +273,13 @@ def prove_lowered(proving: Composing, spec: DotAdd) -> list[z3.BoolRef]:
         for converted, k in zip(mine, p.order, strict=True):
             same = converted == ieee.convert(codes[k], fmt, p.taken_as(fmt))
             text = "the steps take converted operands in their order"
-            claims.append(proving.claim("order", text, same, (), [*codes]))
+            claims.append(proving.claim("order", text, same))
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)
     alone = fda.dot_add(p.inner_dot_add(spec), step.a, step.b, zero).result
     text = "the fda steps start from zero, and c is added to what they give"
     total = ieee.add(step.dot, x.c, p.addition, canonical_nan(spec.d_format)).result
-    claims.append(proving.claim("from zero", text, step.dot == alone, (), [step.dot, *step.a, *step.b]))
-    return [*claims, proving.claim("c last", text, step.result == total, (), [step.dot])]
+    claims.append(proving.claim("from zero", text, step.dot == alone))
+    return [*claims, proving.claim("c last", text, step.result == total)]
 
 
 def prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, target: Format) -> z3.BoolRef:
@@ -317,17 +314,15 @@ def prove_tree(proving: Composing, spec: DotAdd) -> None:
             prove_flushed(proving, code, operand, fmt)
     for u, v, product in zip(step.a, step.b, step.products, strict=True):
         same = product == gps.multiply(u, v, spec.a_format, spec.b_format)
-        proving.claim("products", "each product is that of its factors", same, (), [*u, *v])
+        proving.claim("products", "each product is that of its factors", same)
     level = list(step.products)
     while len(level) > 1:
         level = [_flushed_sum(u, v, rho) for u, v in zip(level[::2], level[1::2], strict=True)]
     text = "products are added in pairs, then those sums, then c"
-    proving.claim("tree", text, step.result == _flushed_sum(step.c, level[0], rho), (), step.products)
+    proving.claim("tree", text, step.result == _flushed_sum(step.c, level[0], rho))
 
 
-def prove_flushed(
-    proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format, cut: Sequence[z3.ExprRef] = ()
-) -> None:
+def prove_flushed(proving: Composing, code: z3.BitVecRef, x: Operand, fmt: Format) -> None:
     index: z3.BitVecRef = magnitude_field(code, fmt)
     M = fmt.fraction_bits
     field, fraction = z3.LShR(index, M), index & ((1 << M) - 1)
@@ -339,7 +334,7 @@ def prove_flushed(
     special = z3.And(x.infinite == is_infinite(code, fmt), x.nan == is_nan(code, fmt))
     claim = z3.And(special, z3.If(field == 0, x.significand == 0, value))
     text = "an operand is the number of its code, or zero if that is subnormal"
-    proving.claim("decode", text, claim, (), cut)
+    proving.claim("decode", text, claim)
 
 
 def _flushed_sum(x: z3.BitVecRef, y: z3.BitVecRef, rho: Conversion) -> z3.BitVecRef:
@@ -371,27 +366,24 @@ def prove_product(
     u, v = factors
     bits = product.significand.size()
     significand = fit(u.significand, bits) * fit(v.significand, bits)
-    cut = [u.significand, v.significand, u.field, v.field, u.sign, v.sign, *(y.field for y in scales)]
     same = z3.And(product.sign == u.sign ^ v.sign, product.significand == significand)
-    proving.claim("product", "a product is that of its factors", same, (), cut)
+    proving.claim("product", "a product is that of its factors", same)
     zero = z3.Or(u.significand == 0, v.significand == 0)
     text = "the exponent of a product is the sum of those of its factors, if it is not zero"
     fields = [z3.UGE(operand.field, 1) for operand in factors]
     claim = z3.Or(zero, _is_exponent(product, (u, v, *scales), bias, ex))
-    proving.claim("exponent", text, claim, fields, cut)
+    proving.claim("exponent", text, claim, fields)
 
 
 def _prove_c(proving: Composing, spec: DotAdd, step: AddsC, ex: ExponentRange) -> None:
     prove_addend(proving, step.addend, step.c, spec.c_format.bias, ex)
 
 
-def prove_addend(
-    proving: Composing, term: Term, c: Operand, bias: int, ex: ExponentRange, cut: Sequence[z3.ExprRef] = ()
-) -> None:
+def prove_addend(proving: Composing, term: Term, c: Operand, bias: int, ex: ExponentRange) -> None:
     """That a term is the number of an operand."""
     same = z3.And(term.sign == c.sign, term.significand == c.significand)
     exponent = _is_exponent(term, (c,), bias, ex)
-    proving.claim("c", "the term of c is c", z3.And(same, z3.Or(c.significand == 0, exponent)), (), cut)
+    proving.claim("c", "the term of c is c", z3.And(same, z3.Or(c.significand == 0, exponent)))
 
 
 def step_top(spec: DotAdd) -> int:
@@ -441,28 +433,25 @@ def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None
         given = [z3.ULE(product.exponent, own.high - own.low), z3.ULE(product.significand, largest)]
         text = "a product is placed without a loss"
         claim = z3.Implies(z3.And(given), fit(placed, wide) == exact)
-        proving.claim("placed", text, claim, (), [product.exponent, product.significand])
+        proving.claim("placed", text, claim)
     bits, least = step.dot.size(), z3.BitVecVal(1 << (step.dot.size() - 1), step.dot.size())
     total = negate_if(step.term.sign, fit(step.term.significand, bits))
     text = "the term is the sum of the products"
-    proving.claim("term", text, z3.Implies(step.dot != least, total == step.dot), (), [step.dot])
+    proving.claim("term", text, z3.Implies(step.dot != least, total == step.dot))
 
 
-def _sums(
-    step: AnySticky,
-) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVecRef], list[z3.ExprRef]]]:
-    """The sums of two terms: name, sum, the terms' signs, and what these are made of."""
+def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVecRef]]]:
+    """Returns the sums of two terms: name, sum and the terms' signs."""
     if not isinstance(step, efda.SortedStep):
         first = step.product if isinstance(step, sfma.Step) else step.term
-        return [("sum", step.sum, (first.sign, step.addend.sign), [first.sign, step.addend.sign])]
+        return [("sum", step.sum, (first.sign, step.addend.sign))]
     one, two, three = step.sorted
     bits = one.exponent.size()
     near = z3.ULE(one.exponent - two.exponent, z3.BitVecVal(efda.NEAR, bits))
     signs = z3.If(near, one.sign, three.sign), z3.If(near, three.sign, one.sign)
-    cut = [near, one.sign, two.sign, three.sign, step.normal.sign]
     return [
-        ("first sum", step.partial, (signs[0], two.sign), cut),
-        ("sum", step.sum, (step.normal.sign, signs[1]), cut),
+        ("first sum", step.partial, (signs[0], two.sign)),
+        ("sum", step.sum, (step.normal.sign, signs[1])),
     ]
 
 
@@ -471,9 +460,8 @@ def prove_sum(
     name: str,
     sum_: StickySum,
     signs: tuple[z3.BitVecRef, z3.BitVecRef],
-    cut: list[z3.ExprRef],
 ) -> None:
     wide = sum_.total.size() + 2
     parts = [negate_if(sign, fit(x, wide)) for sign, x in zip(signs, (sum_.x, sum_.y), strict=True)]
     claim = z3.SignExt(2, sum_.total) == parts[0] + parts[1]
-    proving.claim(name, "the sum is that of both terms, with their signs", claim, (), [sum_.x, sum_.y, *cut])
+    proving.claim(name, "the sum is that of both terms, with their signs", claim)

@@ -60,17 +60,14 @@ def no_bit_below(x: z3.BitVecRef, places: int) -> z3.BoolRef:
     return z3.Extract(places - 1, 0, x) == 0 if places else z3.BoolVal(True)
 
 
-def prove_kept(
-    proving: Composing, term: Placed, premises: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]
-) -> z3.BoolRef:
-    """That a term without a bit below the unit is aligned without an error; `cut` is what it is made of."""
+def prove_kept(proving: Composing, term: Placed, premises: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """That a term without a bit below the unit is aligned without an error."""
     whole = no_bit_below(term.exact, term.places)
     kept = z3.Implies(whole, term.kept == term.exact)
     text = "a term that has no bit below the unit is aligned exactly"
-    proving.claim(f"{term.name} kept", text, kept, premises, cut)
+    proving.claim(f"{term.name} kept", text, kept, premises)
     no_error = z3.Implies(whole, term.error == 0)
-    inside = [whole, term.kept, term.exact, term.sign]
-    return proving.claim(f"{term.name} no error", "so it has no error", no_error, [kept], inside)
+    return proving.claim(f"{term.name} no error", "so it has no error", no_error, [kept])
 
 
 def prove_number(
@@ -93,8 +90,7 @@ def prove_number(
     is_it = z3.And(z3.ULT(index, last_index(rho)), is_sharp(*read(index, t.size(), rho), m, t))
     claim = z3.Implies(is_it, of_code == index)
     text = f"if the sum is one of {rho}'s numbers, d is that number"
-    cut = [code, m, negative, t, none]
-    proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded], cut)
+    proving.claim(f"number of {rho}", text, z3.Implies(none, claim), [rounded], [code, m, negative, t, none])
     return z3.And(rounded.arg(1), claim)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.formats import Format
-from mmaformal.rounding import Conversion
+from mmaformal.formats import Format, fp32
+from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import Shape, not_below
 
 
 class Rounding(NamedTuple):
@@ -76,3 +77,37 @@ def aligned(terms: Sequence[Number], F: int, e_zero: int | None) -> bool:
     """
     e_max = max(e if value or e_zero is None else max(e, e_zero) for value, e in terms)
     return all(has_no_bit_below(value, e_max - F) for value, _ in terms)
+
+
+def roundings_of_steps(
+    spec: DotAdd, codes: Codes, loses_nothing: Callable[[int, list[Number], Number], bool]
+) -> Roundings:
+    """Yield the roundings of a chain of steps that round once: `loses_nothing` says of the place of a step's first
+    product, its products, and its c, whether all are added exactly."""
+    terms, L = products(spec, codes), spec.parameters.step_products
+    c = spec.c_format.value(codes.c)
+    for start in range(0, spec.k, L):
+        part = terms[start : start + L]
+        whole = loses_nothing(start, part, addend(c, spec.c_format))
+        c += total(part)
+        yield Rounding(whole, c, spec.parameters.last_rounding)
+
+
+def roundings_of_trees(spec: DotAdd, codes: Codes, shape: Shape, *, numbers: bool) -> Roundings:
+    """Yield the roundings of a chain of trees (`theory/rounded_trees.py`); with the products, if they are `numbers`."""
+    terms, L, rho = products(spec, codes), spec.parameters.step_products, spec.parameters.last_rounding
+    c = spec.c_format.value(codes.c)
+    fine = not_below(c, fp32)
+    for start in range(0, spec.k, L):
+        sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
+        factors = [(fmt.value(side[k]), fmt) for side, fmt in sides for k in range(start, start + L)]
+        fine = fine and all(not_below(x, fmt) for x, fmt in factors)
+        values = [x for x, _ in terms[start : start + L]]
+        for x, y in shape:
+            values.append(values[x] + (0 if y is None else values[y]))
+        c += values[-1]
+        for i, value in enumerate((*values, c)):
+            if i < L and not numbers:
+                continue
+            fine = fine and not_below(value, fp32)
+            yield Rounding(fine, value, rho if i >= L else IEEE_FP32)

@@ -21,7 +21,7 @@ from mmaformal.proof.definitions import fit, is_rounded
 from mmaformal.proof.fused import Summand, prove_largest, prove_sum
 from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,15 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     step: fda.Step | gdfs.Step | gfda.Step
     terms: Sequence[Term]
     factors: list[tuple[z3.BitVecRef, ...]]
-    if isinstance(p, Gfda):
+    if p.loss is LossModel.TERMS_AND_GROUPS:
+        assert isinstance(p, Gfda)
         step = gfda.step(spec, p, x.a, x.b, x.c)
         f, low = p.W, spec.a_format.min_exponent + spec.b_format.min_exponent
         high = spec.a_format.max_exponent + spec.b_format.max_exponent
         factors = [(group.total,) for group in step.groups]
         terms, exponents = [group.term for group in step.groups], gfda.exponents_of(spec, p)
-    elif isinstance(p, Fda):
+    elif p.loss is LossModel.TERMS:
+        assert isinstance(p, Fda)
         step = fda.dot_add(one_step(spec), x.a, x.b, x.c, x.scale_a, x.scale_b).steps[0]
         f = spec.a_format.fraction_bits + spec.b_format.fraction_bits
         low = spec.a_format.min_exponent + spec.b_format.min_exponent
@@ -104,13 +106,14 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
         significands = [(u.significand, v.significand) if m else () for u, v in pairs]
         factors = [(total, *pair) for total, pair in zip(step.sums, significands, strict=True)]
         terms, exponents = step.groups, gdfs.exponents_of(spec, p)
-    names = ["product" if isinstance(p, Fda) else "group"] * len(terms)
+    names = ["product" if p.loss is LossModel.TERMS else "group"] * len(terms)
     summands = [
         Summand(name, term, aligned, f, tuple(pair))
         for name, term, aligned, pair in zip(names, terms, step.aligned, factors, strict=True)
     ]
     bounds = [(1 << aligned.size()) - 1 for aligned in (*step.aligned, step.aligned_c)]
-    if isinstance(p, Gdfs):
+    if p.loss is LossModel.GROUPS:
+        assert isinstance(p, Gdfs)
         bounds[:-1] = [gdfs.group_bound(spec, p) << (p.F - f)] * len(terms)
     M = spec.c_format.fraction_bits
     summands.append(Summand("c", step.addend, step.aligned_c, M, (step.c.significand,)))
@@ -168,7 +171,6 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         "so a group's sum is at most 36 G",
         z3.And(sigma <= reach, sigma >= -reach),
         each,
-        [magnitude for _, magnitude in products],
     )
     largest = bound >> max(x.F - summand.fraction_bits, 0)
     scaled = proving.claim(
@@ -176,10 +178,8 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         "and with its scales, at most that times the largest of them",
         z3.ULE(summand.term.significand, largest),
         [of_sum],
-        summand.factors,
     )
-    cut = [summand.term.significand, summand.term.exponent, x.step.e_max]
-    return proving.claim("aligned group", "and no more when aligned", small, [scaled, below], cut)
+    return proving.claim("aligned group", "and no more when aligned", small, [scaled, below])
 
 
 def unit_exponent(e_max: z3.BitVecRef, exponents: ExponentRange, F: int) -> z3.BitVecRef:
@@ -197,14 +197,13 @@ def prove_highest(
         proving.claim(f"{s.name} in range", "no exponent is above its range", z3.ULE(s.term.exponent, high))
         for s in x.summands
     ]
-    cut = [e_max, *(s.term.exponent for s in x.summands)]
     highest = proving.claim(
-        "e_max in range", "so e_max is not above its range", z3.ULE(e_max, high), [*each, some], cut
+        "e_max in range", "so e_max is not above its range", z3.ULE(e_max, high), [*each, some]
     )
     c = x.summands[-1].term.exponent
     lowest = proving.claim("c's exponent", f"c's exponent is at least {x.least}", z3.UGE(c, least))
     text = f"so e_max is at least {x.least}"
-    return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]], [e_max, c])
+    return highest, proving.claim("e_max", text, z3.UGE(e_max, least), [lowest, at_most[-1]])
 
 
 def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRef]) -> z3.BoolRef:
@@ -223,7 +222,6 @@ def prove_rounding(proving: Composing, x: Fused, e_max_range: Sequence[z3.BoolRe
         rho=x.rho,
         special=special,
         premises=[*e_max_range],
-        cut=[e_max],
         reach=reach,
     )
 
@@ -236,7 +234,6 @@ def prove_rounded(
     rho: Conversion,
     special: Sequence[z3.BoolRef],
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     reach: int,
 ) -> z3.BoolRef:
     """Where nothing is special, `code` is ρ(total · 2^t), for |total| ≤ reach."""
@@ -251,5 +248,4 @@ def prove_rounded(
             z3.And(is_rounded(m, t, code, rho, negative), z3.Or(zero, sign == negative)),
         ),
         [*premises, total <= reach, total >= -reach],
-        [*cut, total, *special],
     )

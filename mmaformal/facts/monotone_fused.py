@@ -232,18 +232,15 @@ def _maxima(proving: Composing, pair: Pair, step: z3.BoolRef, largest: Sequence[
     next_up = z3.And(z3.ULT(E0, E1), E1 == E0 + 1, e0 == E0, e1 == E1, s0 == -1)
     from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero, e1 == least)
     risen = z3.And(from_zero, least == E1, z3.ULT(E0, least), z3.UGE(E0, zero))
-    products = [s.term.exponent for s in pair.x.summands[:-1]]
-    cut = [e0, e1, s0, s1, E0, E1]
     maxima = proving.claim(
         "e_max of neighbours",
         "e_max stays, or rises by one with c, or from below the least exponent of c to that",
         z3.Or(E1 == E0, next_up, risen),
         [step, *largest],
-        [*cut, *products, pair.runs.sign, *pair.c_signs],
     )
     text = "so e_max rises by 0 or 1, or further from c = 0"
     ways = z3.Or([rise.happens for rise in pair.rises])
-    proving.claim("rise of e_max", text, ways, [maxima], cut)
+    proving.claim("rise of e_max", text, ways, [maxima])
     return maxima
 
 
@@ -291,10 +288,8 @@ def _of_c(proving: Composing, pair: Pair, rise: Rise, given: Sequence[z3.BoolRef
         small.append(within(rise.finer(B), pair.x.bounds[-1] << pair.places))
     claim = z3.And(*small, z3.Implies(plus, up), z3.Implies(z3.Not(plus), down))
     text = f"where e_max rises by {rise.name}, c is larger by at least what {min(pair.terms, gains)} terms can lose"
-    (e0, s0), (e1, s1) = pair.c
-    cut = [e0, e1, s0, s1, *pair.E, *pair.c_signs, sign]
     claims = z3.Implies(rise.happens, claim)
-    return proving.claim(f"c on two grids, {rise.name}", text, claims, given, cut)
+    return proving.claim(f"c on two grids, {rise.name}", text, claims, given)
 
 
 # ---- sums --------------------------------------------------------------------------------------------------------
@@ -332,20 +327,16 @@ class _Sums:
         known: list[z3.BoolRef] = []
         for k, s in enumerate(summands):
             same = z3.And(wide(partial[k], bits) == sums[k], within(sums[k], self._reach(k)))
-            before = [partial[k - 1], sums[k - 1]] if k else []
             given = [*known, z3.ULE(s.aligned, side.bounds[k])]  # from `prove_total`
             name = f"partial sum {k} of two"
-            known = [self.proving.claim(name, text, same, given, [*before, s.aligned, s.term.sign])]
+            known = [self.proving.claim(name, text, same, given)]
             ranges.append(same.arg(1))
         self.ranges.append(ranges)
         claim = wide(total, bits) == sums[-1]
-        cut = [sums[-1], *([total] if partial[-1].eq(total) else [])]
         if not partial[-1].eq(total):
             text = "the accumulator's order of summation does not matter"
-            cut_terms = [x for s in summands for x in (s.aligned, s.term.sign)]
-            known.append(self.proving.claim("sum", text, partial[-1] == total, (), cut_terms))
-            cut += [total, partial[-1]]
-        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, known, cut)
+            known.append(self.proving.claim("sum", text, partial[-1] == total))
+        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, known)
 
     def _size(self) -> z3.BitVecRef:
         """What the sum with c is at least where one term more loses than c gains."""
@@ -375,19 +366,17 @@ class _Sums:
         known: list[z3.BoolRef] = []
         split: list[z3.BoolRef] = []
         for k in range(n + 1):
-            (A, B), lost = self.terms[k], differences[k]
-            before = [D[k - 1], sums[k - 1], others[k - 1]] if k else []
             text = "the difference of two sums on two grids is the sum of what each term loses"
             claim = D[k] == sums[k] - rise.finer(others[k])
-            inside = [*(before[1:] if k == 1 else before), A, B, *rise.cut]  # the first is so by definition
-            split = [proving.claim(f"difference of sums {k}, {rise.name}", text, claim, split, inside)]
+            split = [proving.claim(f"difference of sums {k}, {rise.name}", text, claim, split)]
             if k == n:
                 break
             text = "terms lose no more than a unit each, and more than all but one of them only if all have one sign"
             claim = z3.Implies(rise.happens, self._lost_by(k + 1, rise, D[k], sums[k]))
             small = [self.ranges[0][k - 1]] if k else []
             given = [*known, *unit, facts[k], *small, self.ranges[0][k]]
-            inside = [*cut, *(before[:2]), A, lost, *self._losses(rise, k)]
+            before = [D[k - 1], sums[k - 1]] if k else []
+            inside = [*cut, *before, self.terms[k][0], differences[k], *self._losses(rise, k)]
             known = [proving.claim(f"difference {k}, {rise.name}", text, claim, given, inside)]
         text = "c gains what all lose, or all but one, if all have its sign and less than a unit is lost"
         together = z3.Implies(rise.happens, self._together(rise, D[n], sums[n]))
@@ -402,22 +391,20 @@ class _Sums:
             return []
         claim = between(0, rise.lost(1), 1 << self.pair.places)
         text = "what a term loses has places to spare"
-        return [self.proving.claim("coarser unit", text, claim, (), self.pair.E)]
+        return [self.proving.claim("coarser unit", text, claim)]
 
     def in_order(self, rise: Rise, lost: tuple[z3.BoolRef, z3.BoolRef]) -> z3.BoolRef:
         """That the totals are in order, or almost."""
-        pair, (_, split), n = self.pair, lost, self.pair.terms
-        R, other = self.sums[0][n], self.sums[1][n]
-        t0, t1 = pair.x.step.total, pair.y.step.total
+        pair, n = self.pair, self.pair.terms
+        other = self.sums[1][n]
+        t1 = pair.y.step.total
         text = f"where e_max rises by {rise.name}, the sum with the larger c is the larger, or less than a unit less"
         claim = z3.Implies(rise.happens, ordered_totals(pair, rise))
         given = [*lost, *self.totals, *(each[n] for each in self.ranges)]
-        cut = [*pair.E, pair.runs.sign, split.arg(0), R, other, t0, t1]
         if rise.cut:
             scaled = [rise.finer(each) for each in (other, wide(t1, pair.bits))]
             given += self._scaled(rise, scaled)
-            cut += scaled
-        return self.proving.claim(f"totals, {rise.name}", text, claim, given, cut)
+        return self.proving.claim(f"totals, {rise.name}", text, claim, given)
 
     def _losses(self, rise: Rise, k: int) -> list[z3.BitVecRef]:
         """What one term, and the first of them, lose at most, of which all else is made: letters, if no numbers."""
@@ -440,14 +427,12 @@ class _Sums:
     def _scaled(self, rise: Rise, scaled: Sequence[z3.BitVecRef]) -> list[z3.BoolRef]:
         """Of the sum with the larger c and of its total, in finer units: they are the same, and in their range."""
         pair, proving, n = self.pair, self.proving, self.pair.terms
-        other, total = self.sums[1][n], wide(pair.y.step.total, pair.bits)
+
         small = within(scaled[0], self._reach(n) << pair.places)
         text = "the sum with the larger c has places to spare"
-        proving.claim(f"finer sum, {rise.name}", text, small, [self.ranges[1][n]], [other, *pair.E])
+        proving.claim(f"finer sum, {rise.name}", text, small, [self.ranges[1][n]])
         same, text = scaled[0] == scaled[1], "the accumulator in finer units is the sum"
-        proving.claim(
-            f"finer accumulator, {rise.name}", text, same, [self.totals[1]], [other, total, *rise.cut]
-        )
+        proving.claim(f"finer accumulator, {rise.name}", text, same, [self.totals[1]])
         return [small, same]
 
 
@@ -517,7 +502,7 @@ class _Rounding:
                 any_special(side.step), order(side.step.result) == order(rule.code(at.total, at.e_max))
             )
             text = "where nothing is special, d is the rounded sum; a zero may have another sign"
-            claims.append(self.theory.claim("rounded sum", text, claim, (), self.letters))
+            claims.append(self.theory.claim("rounded sum", text, claim))
         return claims
 
     def _rounded(self, rise: Rise, totals: z3.BoolRef, linked: Sequence[z3.BoolRef]) -> None:

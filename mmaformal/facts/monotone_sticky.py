@@ -20,7 +20,6 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
-from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import (
     ExponentRange,
@@ -32,8 +31,8 @@ from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_
 from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
-from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
+from mmaformal.spec import DotAdd, LossModel
+from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, prove_steps
 
 
 class AddsTerm(Judged, Protocol):
@@ -70,7 +69,7 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
 def frame_of(spec: DotAdd) -> int:
     """The places of a sum below the one of its exponent."""
     p = spec.parameters
-    if isinstance(p, Ffma):
+    if p.loss is LossModel.OPERATIONS:
         return pfma.FRAME
     assert isinstance(p, DpaE9s12)
     return p.L - 1 + dpa_e9s12.GUARD
@@ -190,22 +189,12 @@ def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
     ]
     codes = [rounding.code(each.total, each.e_max) for each in (first, second)]
     linked = []
-    for side, c, code in zip(pair.steps, pair.c, codes, strict=True):
+    for side, code in zip(pair.steps, codes, strict=True):
         text = "where nothing is special, d is the rounded sum; a zero may have another sign"
         claim = z3.Or(any_special(side), order(side.result) == order(code))
-        cut = [side.sum.total, side.sum.e_max, c.sign, pair.term.sign, *flags(side)]
-        linked.append(theory.claim("rounded sum", text, claim, (), cut))
+        linked.append(theory.claim("rounded sum", text, claim))
     text = "so the results are in order"
-    results = [step.result for step in pair.steps]
-    cut = [
-        *pair.E,
-        *pair.totals,
-        *results,
-        *codes,
-        *(f for side in pair.steps for f in flags(side)),
-        runs.sign,
-    ]
-    theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked], cut)
+    theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked])
 
 
 def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
@@ -241,11 +230,9 @@ def _maxima(theory: Theory, pair: Pair, step: z3.BoolRef) -> tuple[z3.BoolRef, z
         z3.Or(pair.risen(0), z3.And(pair.risen(1), c0.exponent == E0, c1.exponent == E1)),
     )
     text = "e_max stays, or rises by one with c"
-    maxima = theory.claim("e_max of neighbours", text, claim, [step, in_range], [e, *pair.of_c])
+    maxima = theory.claim("e_max of neighbours", text, claim, [step, in_range])
     ways = z3.Or(pair.risen(0), pair.risen(1))
-    return maxima, theory.claim(
-        "rise of e_max", "so it rises by 0 or 1", ways, [maxima], [e, E0, E1, *pair.of_c]
-    )
+    return maxima, theory.claim("rise of e_max", "so it rises by 0 or 1", ways, [maxima])
 
 
 def _total(theory: Theory, pair: Pair, run: int) -> z3.BoolRef:
@@ -253,8 +240,7 @@ def _total(theory: Theory, pair: Pair, run: int) -> z3.BoolRef:
     sum_, (x, y) = pair.sums[run], pair.parts[run]
     total, reach = sum_.total, _reach(sum_.total)
     claim = z3.And(wide(total, pair.bits) == x + y, z3.And(total <= reach, total >= -reach))
-    cut = [sum_.x, sum_.y, pair.term.sign, pair.c[run].sign]
-    return theory.claim("sum", "the sum is that of both terms", claim, (), cut)
+    return theory.claim("sum", "the sum is that of both terms", claim)
 
 
 def _sums(
@@ -271,23 +257,20 @@ def _sums(
     changed, gained = (B << rise) - A, (D << rise) - C
     text = f"where e_max rises by {rise}, the other term changes by no more than {most} units"
     near = z3.Implies(way, within(changed, most))
-    cut = [pair.term.exponent, pair.term.significand, pair.term.sign, *pair.E]
-    theory.claim(f"term on two grids, {rise}", text, near, [maxima], cut)
+    theory.claim(f"term on two grids, {rise}", text, near, [maxima])
     more = z3.Implies(
         way, z3.And(z3.Implies(sign == 0, gained >= most), z3.Implies(sign != 0, gained <= -most))
     )
-    text, cut = f"and c by {most} at least", [*pair.of_c, *pair.E]
-    theory.claim(f"c on two grids, {rise}", text, more, [step, maxima], cut)
+    text = f"and c by {most} at least"
+    theory.claim(f"c on two grids, {rise}", text, more, [step, maxima])
     text = "the difference of two sums is the sum of the differences"
     split = ((B + D) << rise) - (A + C) == changed + gained
-    theory.claim(f"difference of sums, {rise}", text, split, (), [A, B, C, D])
+    theory.claim(f"difference of sums, {rise}", text, split)
     small = within(gained, 1 << (pair.bits - 2))
-    cut = [*(sum_.y for sum_ in pair.sums), *(c.sign for c in pair.c)]
-    theory.claim(f"range of c, {rise}", "that of c is in its range", small, (), cut)
+    theory.claim(f"range of c, {rise}", "that of c is in its range", small)
     text = f"so where e_max rises by {rise}, the sum with the larger c is the larger"
     claim = z3.Implies(way, pair.in_order(rise))
-    cut = [*pair.E, *pair.totals, A + C, B + D, changed, gained, sign]
-    return theory.claim(f"sums, {rise}", text, claim, [near, more, split, small, *totals], cut)
+    return theory.claim(f"sums, {rise}", text, claim, [near, more, split, small, *totals])
 
 
 def _reach(total: z3.BitVecRef) -> int:

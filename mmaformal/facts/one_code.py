@@ -31,7 +31,7 @@ from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers, numbers_of
-from mmaformal.theory.monotone_steps import any_special, flags
+from mmaformal.theory.monotone_steps import any_special
 from mmaformal.theory.rounded_exactly import ExactSum, RoundsExactly, Span, grid_of
 
 
@@ -102,12 +102,10 @@ class Pair:
         text = "the same inputs are special"
         same = theory.claim("special", text, z3.Implies(self.given, equal))
         some = any_special(steps[0])
-        cut = [part for step in steps for part in (*flags(step), step.rounded.code, step.rounded.sign)]
         text = "what is special has one code"
-        code = theory.claim("special code", text, z3.Implies(z3.And(some, equal), d == e), (), cut)
-        letters = [*flags(steps[0]), *flags(steps[1]), d == e, self.given]
+        code = theory.claim("special code", text, z3.Implies(z3.And(some, equal), d == e))
         text = "both are special of the same inputs, and give the same code then"
-        theory.claim("special alike", text, self.special, [same, code], letters)
+        theory.claim("special alike", text, self.special, [same, code])
         return theory.theorem(text, self.special)
 
 
@@ -151,7 +149,7 @@ class OneCode:
             )
             for u, v in ((d, e), (e, d))
         ]
-        same = self.theory.claim("itself", "a number is not below itself", total - total >= 0, (), [total])
+        same = self.theory.claim("itself", "a number is not below itself", total - total >= 0)
         goal = z3.Implies(self.pair.nothing_special, z3.And(order(d) <= order(e), order(e) <= order(d)))
         text = "where nothing is special, neither code is above the other"
         return grid.numbers.follows(
@@ -170,8 +168,7 @@ class OneCode:
         ]
         ordered = z3.And(order(d) <= order(e), order(e) <= order(d))
         claim = z3.Implies(z3.And(ordered, *signs, self._zeros), d == e)
-        cut = [d, e, zero, total < 0, self.x.zero, self.y.zero]
-        one = self.theory.claim("same place", "codes of one place and one sign are one code", claim, (), cut)
+        one = self.theory.claim("same place", "codes of one place and one sign are one code", claim)
         goal = z3.Implies(z3.And(self.pair.nothing_special, self.pair.same_zero), d == e)
         text = "where nothing is special, the codes are equal"
         given = [*given, one, self.x.signed, self.y.signed]
@@ -204,19 +201,18 @@ class OneCode:
         w, theory, numbers = self.codes.w, self.theory, self.codes.numbers
         integers, text = self.codes.integers, "no sum of negative numbers is above one of them"
         sizes = [self.codes.size(k) for k in range(len(numbers))]
-        rooms = [w.roomy(size, w.in_range(size.t, [], [])) for size in sizes]
+        rooms = [w.roomy(size, w.in_range(size.t, [])) for size in sizes]
         values = [w.value(size) for size in sizes]
         signs = [n.sign == 1 for n in numbers]
         terms = [
-            theory.claim("negative", "a negative number is −|x|", z3.Implies(s, x == -v), (), [n.sign, v])
+            theory.claim("negative", "a negative number is −|x|", z3.Implies(s, x == -v))
             for s, x, v, n in zip(signs, integers, values, numbers, strict=True)
         ]
         zero = z3.And([v == 0 for v in values])
-        cut = [*integers, *values]
         claim = z3.Implies(
             z3.And(self.codes.total == 0, *(x == -v for x, v in zip(integers, values, strict=True))), zero
         )
-        whole = theory.claim("negative sum", text, claim, [room.arg(0) for room in rooms], cut)
+        whole = theory.claim("negative sum", text, claim, [room.arg(0) for room in rooms])
         zeros = _zeros(self.codes.spec, self.codes.inputs)
         factors = [self._prove_no_zero(k, zero) for k, zero in enumerate(zeros[:-1])]
         goal = z3.Implies(z3.And(self.codes.total == 0, *signs), z3.And(zeros))
@@ -233,13 +229,11 @@ class OneCode:
                 "product of a factor",
                 "a product of significands is not below either of them, unless the other is zero",
                 z3.Or(other == 0, z3.UGE(product, fit(one, product.size()))),
-                (),
-                factors,
             )
             for one, other in (factors, factors[::-1])
         ]
         claim, text = z3.Implies(product == 0, zero), "a product is zero only where a factor is"
-        return self.theory.claim("no zero", text, claim, larger, [product, *factors])
+        return self.theory.claim("no zero", text, claim, larger)
 
 
 def prove_one_code(theory: Theory, pair: Pair) -> z3.BoolRef:
@@ -276,10 +270,10 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proo
         same = prove_one_code(theory, pair)
         own = [_result(model.spec) for model in (pair.first, pair.second)]
         text = "a model's d is the code of the sum that is rounded"
-        steps = [theory.claim("step", text, x == y, (), [y]) for x, y in zip(own, (d, e), strict=True)]
+        steps = [theory.claim("step", text, x == y) for x, y in zip(own, (d, e), strict=True)]
         goal = z3.Implies(allowed, own[0] == own[1])
         alike = z3.Implies(z3.And(d == e, *steps), own[0] == own[1])
-        alike = theory.claim("codes", "equal codes are those of the models", alike, (), [*own, d, e])
+        alike = theory.claim("codes", "equal codes are those of the models", alike)
         text = "so the codes are equal"
         follows(theory, "equal codes", text, goal, [same, *steps, zeros, alike], [allowed, pair.same_zero])
         theory.theorem("so the codes of all inputs that are allowed are equal", goal)

@@ -79,7 +79,7 @@ def alike(x: DotAdd, y: DotAdd) -> Pairing:
     pairing, inputs = Pairing(), symbolic_inputs(x)
     left, right = (smt.dot_add(spec, inputs.a, inputs.b, inputs.c) for spec in (x, y))
     (c,) = pairing.derive("inputs", "both read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])
-    runs = Runs(Same(), x, y, left.steps, right.steps, range(x.k))
+    runs = Runs(Same(), x, y, left, right, range(x.k))
     return argue(runs, c, "the results are equal", pairing, (left.result, right.result))
 
 
@@ -88,7 +88,7 @@ def argument(spec: DotAdd, order: Order) -> Pairing:
     pairing, inputs = Pairing(), symbolic_inputs(spec)
     other = reordered(spec, order)(inputs)
     left, right = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, other))
-    runs = Runs(Same(), spec, spec, left.steps, right.steps, order)
+    runs = Runs(Same(), spec, spec, left, right, order)
     c = pairing.derive("inputs", "both runs read the same c", [same(inputs.c, inputs.c)], inputs=[inputs.c])[
         0
     ]

@@ -26,10 +26,8 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
-from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
-from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import Operand
 from mmaformal.facts.fused_steps import fused_step
@@ -38,7 +36,7 @@ from mmaformal.proof.composition import Composing, Rule
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 STEPS = Rule(
     "steps of a product",
@@ -146,19 +144,17 @@ def prove_largest_exponent(proving: Composing, spec: DotAdd) -> None:
         _exponent(c, spec.c_format),
         z3.BitVecVal(spec.c_format.min_exponent, _BITS),
     ]
-    cut: list[z3.ExprRef] = [c.field, c.significand]
     known = []
     for product in factors:
         total = z3.BitVecVal(0, _BITS)
         for x, fmt in product:
             total = total + _exponent(x, fmt)
-            cut += [x.field, *([x.significand] if fmt.has_zero else [])]
             known.append(_prove_weight(proving, x, fmt))
         bounds.append(total)
     known.append(_prove_weight(proving, c, spec.c_format))
     text = "e_max is that of a product's factors at most, or c's, or the least normal one of c's format"
     claim = z3.Or([wide <= bound for bound in bounds])
-    proving.claim("e_max", text, claim, known, cut)
+    proving.claim("e_max", text, claim, known)
     proving.conclude_all(z3.BoolVal(True))
 
 
@@ -181,25 +177,27 @@ Factor = tuple[Operand, Format]
 def _terms(spec: DotAdd) -> tuple[list[list[Factor]], Operand, z3.BitVecRef, int]:
     """(of each term its factors; c; e_max, and the exponent that 0 stands for)."""
     p = spec.parameters
-    if isinstance(p, (Fda, Gdfs)):
+    if p.loss in (LossModel.TERMS, LossModel.GROUPS):
         fused = fused_step(spec)
         step = fused.step
         scales: list[list[Factor]] = [[] for _ in step.a]
         if spec.scale_format is not None:
             of = spec.scale_format
             scales = [[(s, of), (t, of)] for s, t in zip(*fused.scales, strict=True)]
-        if isinstance(p, Gdfs):  # of a group's products w is at least 1
+        if p.loss is LossModel.GROUPS:  # of a group's products w is at least 1
             demand(spec.a_format.min_exponent >= 0, "a group's product may be less than 1")
             demand(spec.b_format.min_exponent >= 0, "a group's product may be less than 1")
             return scales, step.c, step.e_max, fused.exponents.low
         own = _pairs(spec, step.a, step.b)
         return [x + y for x, y in zip(own, scales, strict=True)], step.c, step.e_max, fused.exponents.low
     x = symbolic_inputs(spec)
-    if isinstance(p, Fdrda):
+    if p.loss is LossModel.ROUND_DOWN:
+        assert isinstance(p, Fdrda)
         module = gfdrda if p.algorithm == "gfdrda" else fdrda
         one = module.step(spec, p, x.a, x.b, x.c)
         return _pairs(spec, one.a, one.b), one.c, one.e_max, fdrda.exponents_of(spec).low
-    if isinstance(p, DpaE9s12):
+    if p.loss is LossModel.HALVES:
+        assert isinstance(p, DpaE9s12)
         e9 = dpa_e9s12.step(spec, p, x.a, x.b, x.c)
         return _pairs(spec, e9.a, e9.b), e9.c, e9.e_max, -2 * dpa_e9s12.BIAS
     raise ValueError(f"{p.algorithm} aligns no terms to a largest exponent")

@@ -26,7 +26,7 @@ from mmaformal.facts.fused_steps import Fused, fused_step
 from mmaformal.formats import Format, e2m1
 from mmaformal.instruction import Instruction
 from mmaformal.proof.fused import Loss
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 from mmaformal.witness import WitnessError
 
 # ---- fda and gdfs: an input that reaches the bound -------------------------------------------------------------------
@@ -60,7 +60,7 @@ def _reaching_at(spec: DotAdd, x: Fused, case: Case, e_max: int, f: int, M: int)
     if c is None:
         return None
     codes = replace(codes, c=c)
-    if isinstance(spec.parameters, Gdfs):
+    if spec.parameters.loss is LossModel.GROUPS:
         return _groups(spec, x, case, e_max, f, codes)
     formats = spec.a_format, spec.b_format
     wanted = [(case.at_top, e_max)] if case.largest == "product" else []

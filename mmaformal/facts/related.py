@@ -14,6 +14,7 @@ from mmaformal.encodings.smt.blocks import (
     any_of,
 )
 from mmaformal.facts.registry import facts_of
+from mmaformal.proof import related_stages
 from mmaformal.proof.failure import named
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import (
@@ -40,8 +41,12 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
 
     Raises ArgumentError if products are not matched within steps.
     """
+    nan_of_operands = facts_of(runs.left_spec).nan_of_operands(runs.left_spec)
+    if runs.left.stages and runs.right.stages and not nan_of_operands:
+        stages = runs.left.stages, runs.right.stages
+        return related_stages.related(argument, runs.kind, stages, c, runs.dropped.values())
     n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))
-    for s, (left, right) in enumerate(zip(runs.left, runs.right, strict=True)):
+    for s, (left, right) in enumerate(zip(runs.left.steps, runs.right.steps, strict=True)):
         order = [k - s * n for k in runs.match[s * m : (s + 1) * m]]
         if not all(0 <= k < n for k in order):
             raise ArgumentError("no argument is known where products change from one step to another")
@@ -106,7 +111,10 @@ def argue(
     runs = in_order(runs)
     if type(runs.kind) is Same and facts_of(runs.left_spec).nan_of_operands(runs.left_spec):
         runs = replace(runs, kind=SameButNans())
-    argument.interfaces = lambda: (*named("first.steps", runs.left), *named("second.steps", runs.right))
+    argument.interfaces = lambda: (
+        *named("first.steps", runs.left.steps),
+        *named("second.steps", runs.right.steps),
+    )
     chain(argument, runs, c)
     argument.conclude(statement, runs.kind.code(*results, runs.left_spec.d_format))
     return argument

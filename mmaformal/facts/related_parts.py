@@ -7,12 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import z3
 
 from mmaformal.cases.interfaces import AnyStep, Decodes, Multiplies
-from mmaformal.encodings.fda import smt as fda
-from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import (
     StickySum,
-    Term,
 )
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
@@ -33,44 +29,6 @@ def products(step: Step[Multiplies], factors: Sequence[Link]) -> list[Link]:
         )
         for j, i in enumerate(step.order)
     ]
-
-
-def fused(
-    step: Step[fda.Step | gdfs.Step | gfda.Step],
-    lefts: Sequence[Term],
-    rights: Sequence[Term],
-    terms: list[Link],
-    c: Link,
-    special: Link,
-    order: Sequence[int],
-    zeros: Mapping[int, Link] | None = None,
-) -> Link:
-    """Align, accumulate and round terms and c."""
-    left, right, zeros = step.left, step.right, zeros or {}
-    addend = step.addend(c)
-    exponents = [[*(t.exponent for t in ts), s.addend.exponent] for ts, s in ((lefts, left), (rights, right))]
-    below = [
-        step.not_largest(
-            i,
-            lefts[i],
-            left.addend.exponent,
-            zero,
-            [step.c],
-            *([] if isinstance(left, gfda.Step) else (*left.scale_a[i : i + 1], *left.scale_b[i : i + 1])),
-        )
-        for i, zero in zeros.items()
-    ]
-    e_max = step.largest(left.e_max, exponents[0], right.e_max, exponents[1], [*terms, addend], below)
-    nothing = dropped_terms(step, zeros, left.e_max)
-    total = step.sum_of(
-        left.total,
-        right.total,
-        [*order, len(lefts)],
-        [[t] for t in (*terms, addend)],
-        [e_max],
-        nothing=nothing,
-    )
-    return step.result(total, [e_max, special], (left.total, right.total))
 
 
 def dropped_terms(

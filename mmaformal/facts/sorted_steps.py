@@ -91,7 +91,6 @@ def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> Non
         rho=at.rho,
         outcome=(step.special, step.result),
         premises=[small],
-        signs=[],
     )
 
 
@@ -136,8 +135,6 @@ def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
             f"{name} reach",
             "a significand is not above the largest",
             z3.ULE(x.significand, largest if product else (2 << M) - 1),
-            (),
-            [y.significand for y in inputs],
         )
         same = is_sharp(t.significand, place(t.exponent, w - 1), x.significand, place(x.exponent, places))
         proving.claim(
@@ -145,7 +142,6 @@ def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
             "a term is the number itself, normalised, or zero with the least exponent",
             z3.And(same, z3.Or(x.significand == 0, t.sign == x.sign), usual(t)),
             [ranges.arg(1), reach],
-            [x.exponent, x.significand, x.sign],
         )
         known.append(usual(t))
     for t in step.terms[len(step.products) : -1]:
@@ -159,12 +155,11 @@ def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
         )
         for order in permutations(step.terms)
     ]
-    cut = [part for term in step.terms for part in term]
     one, two, three = step.sorted
     ordered = z3.And(z3.UGE(one.exponent, two.exponent), z3.UGE(two.exponent, three.exponent))
-    proving.claim("sorted", "sorting permutes the terms", z3.Or(permuted), (), cut)
+    proving.claim("sorted", "sorting permutes the terms", z3.Or(permuted))
     kept = z3.And(ordered, *(usual(term) for term in step.sorted))
-    proving.claim("order", "sorted terms are in order, and normalised", kept, known, cut)
+    proving.claim("order", "sorted terms are in order, and normalised", kept, known)
     return [kept]
 
 
@@ -176,14 +171,13 @@ def _prove_sum_of_two(
     The paired term is t1 or t3; the other one is t2.
     """
     (one, two, _), partial, x = at.step.sorted, at.step.partial, at.paired
-    near, parts, e1, u1, P = at.near, at.parts, at.e1, at.u1, at.P
+    near, e1, u1, P = at.near, at.e1, at.u1, at.P
     x_place, y_place = at.place(x.exponent, at.w - 1), at.place(two.exponent, at.w - 1)
     top = proving.claim(
         "exponent of two",
         "the sum of two has the exponent of the first, or of the second where it is far below",
         e1 == z3.If(near, one.exponent, two.exponent),
         bounds,
-        parts,
     )
     sharp_x, sharp_y = (
         is_sharp(partial.x, u1, x.significand, x_place),
@@ -194,7 +188,6 @@ def _prove_sum_of_two(
         "the first two are aligned exactly if they are at most 2 binades apart",
         z3.Implies(near, z3.And(sharp_x, sharp_y)),
         [top, *bounds],
-        [e1, *parts],
     )
     proving.claim(
         "far",
@@ -208,7 +201,6 @@ def _prove_sum_of_two(
             ),
         ),
         [top, *bounds],
-        [e1, *parts],
     )
     apart = fit(one.exponent - two.exponent, P.size())
     multiple = proving.claim(
@@ -216,14 +208,13 @@ def _prove_sum_of_two(
         "the sum of the first two is a multiple of the second one's last place",
         z3.Implies(near, ((P >> (efda.NEAR - apart)) << (efda.NEAR - apart)) == P),
         [top, *bounds],
-        [e1, *parts],
     )
-    return [top, multiple], prove_parity(proving, partial, [x.sign, two.sign])
+    return [top, multiple], prove_parity(proving, partial)
 
 
 def _prove_normalised(proving: Composing, at: Sorted, known: list[z3.BoolRef]) -> z3.BoolRef:
     """That the sum of two is normalised exactly."""
-    partial, P, e1, bits = at.step.partial, at.P, at.e1, at.bits
+    P, e1, bits = at.P, at.e1, at.bits
     normal = at.step.normal
     lost = fit(e1 + 1 - normal.exponent, bits)
     below = at.ex.constant(efda.lowest(at.spec))
@@ -245,7 +236,6 @@ def _prove_normalised(proving: Composing, at: Sorted, known: list[z3.BoolRef]) -
             ),
         ),
         known,
-        [partial.total, e1, *at.parts],
     )
 
 
@@ -254,13 +244,11 @@ def _prove_sum_of_all(
 ) -> tuple[list[z3.BoolRef], z3.BoolRef]:
     """Of the last sum: returns what is known of its terms and exponent, and that it does not wrap."""
     one, sum_, normal, rest = at.step.sorted[0], at.step.sum, at.step.normal, at.rest
-    near, P, u1, e2, u2, cut = at.near, at.P, at.u1, at.e2, at.u2, at.cut
+    near, P, u1, e2, u2 = at.near, at.P, at.u1, at.e2, at.u2
     larger = proving.claim(
         "larger exponent",
         "e_max is the larger exponent",
         is_larger(sum_, normal, rest),
-        (),
-        [normal.exponent, *at.parts],
     )
     n_place, r_place = at.place(normal.exponent, at.bits - 1), at.place(rest.exponent, at.w - 1)
     invariants = [*known, larger]
@@ -269,7 +257,6 @@ def _prove_sum_of_all(
         "a sum of the last two is zero, or at least two binades below the first term, which e_max is",
         z3.Or(near, z3.And(e2 == one.exponent, z3.Or(P == 0, z3.ULE(normal.exponent, one.exponent - 2)))),
         invariants,
-        cut,
     )
     parts_of_sum = []
     for name, text, aligned, term, its_place in (
@@ -280,23 +267,21 @@ def _prove_sum_of_all(
         around = z3.And(odd, is_around(aligned, u2, term.significand, its_place))
         at_top = z3.Implies(term.exponent == e2, z3.And(sharp, z3.Not(odd)))
         text = f"{text} aligned exactly, or odd and less than one unit off; exactly and even if it has e_max"
-        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants, cut)
+        proving.claim(name, text, z3.And(z3.Or(sharp, around), at_top), invariants)
         parts_of_sum.append(sharp)
     proving.claim(
         "odd sum of two",
         "an odd sum of the last two gives an odd number, one coarser unit around all that is one unit around the sum",
         z3.Or(near, z3.Not(is_odd(P)), z3.And(is_odd(sum_.x), covers(sum_.x, u2, P, u1))),
         [*invariants, far_below],
-        cut,
     )
-    T_small = prove_parity(proving, sum_, [normal.sign, rest.sign])
+    T_small = prove_parity(proving, sum_)
     kept = z3.And(*parts_of_sum, z3.Or(near, z3.Not(is_odd(P))))
     proving.claim(
         "room",
         "where anything was lost, ρ's boundaries are even multiples of the last place",
         z3.Or(kept, at.has_room(sum_.total, e2)),
         [*invariants, far_below],
-        cut,
     )
     return invariants, T_small
 
@@ -310,7 +295,7 @@ def _prove_jammed(
     u3 = at.place(e_total, bits)
     m, after = (magnitude_of(x)[1] for x in (sum_.total, total))
     in_range = proving.claim(
-        "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants, at.cut
+        "range of e_max", "e_max is in its range", z3.ULE(e2, ex.constant(ex.high)), invariants
     )
     jammed = proving.claim(
         "jammed",
@@ -331,7 +316,6 @@ def _prove_jammed(
             ),
         ),
         [T_small, in_range],
-        [e2, sum_.total],
     )
     proving.claim(
         "room after",
@@ -341,7 +325,6 @@ def _prove_jammed(
             at.has_room(total, e_total),
         ),
         [jammed, T_small, in_range],
-        [e2, sum_.total, e_total, total],
     )
     reach = 2 * ((1 << (total.size() - 2)) - 1)
     return proving.claim(
@@ -349,7 +332,6 @@ def _prove_jammed(
         "the jammed sum is not beyond its width, nor its exponent beyond the range",
         z3.And(total <= reach, total >= -reach, e_max_in_range(e_total, ex, at.rho)),
         [T_small, in_range],
-        [e2, sum_.total],
     )
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from mmaformal.kernels import notice
 from mmaformal.kernels.kernel import Kernel
-from mmaformal.kernels.plain import PlainKernel
+from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.reordered import ReorderedKernel
 from mmaformal.spec import DotAdd
 
@@ -27,8 +27,11 @@ def found() -> dict[str, type[Kernel]]:
 
 
 def kernel_for(spec: DotAdd) -> Kernel:
-    """The compiled kernel of `spec`; the plain executable if there is none, or its numbers are too wide for one."""
+    """The compiled kernel of `spec`; where there is none, or numbers are too wide for it, its rows, compiled or not."""
     if spec.product_order:
         return ReorderedKernel(spec, kernel_for(spec.in_order))
     kernel = found().get(spec.parameters.algorithm)
-    return (kernel and kernel.of(spec)) or PlainKernel(spec)
+    if kernel is None:
+        return PlainKernel(spec)
+    by_rows = RowsKernel(spec, kernel) if kernel.compiles_rows(spec) else PlainKernel(spec)
+    return kernel.of(spec) or by_rows

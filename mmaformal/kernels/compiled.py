@@ -70,7 +70,8 @@ def sources_digest() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parent
     executable = Path(blocks.__file__).resolve().parent
-    for path in (*sorted(package.rglob("*.py")), *sorted(executable.glob("*.py"))):
+    own = (path for path in executable.parent.rglob("*.py") if path.stem in ("executable", "kernel", "rows"))
+    for path in (*sorted(package.rglob("*.py")), *sorted(executable.glob("*.py")), *sorted(own)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -103,7 +104,7 @@ def inlined(function: F) -> F:
 
 
 #: how a compiled form is registered
-_INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": True}}
+INLINED: dict[str, Numba] = {"strict": False, "jit_options": {"forceinline": True}}
 
 
 # ---- constants ---------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ SOURCES = Sources()
 # ---- lanes -------------------------------------------------------------------------------------------------
 
 
-@overload(blocks.where, **_INLINED)
+@overload(blocks.where, **INLINED)
 def _where(flag: Numba, x: Numba, y: Numba) -> Numba:
     return lambda flag, x, y: x if flag else y
 
@@ -228,15 +229,13 @@ def _leading_zeros(typing: Numba, x: Numba) -> Numba:
     return types.int64(types.int64), generate
 
 
-@overload(blocks.bit_length, **_INLINED)
+@overload(blocks.bit_length, **INLINED)
 def _bit_length(x: Numba) -> Numba:
     return lambda x: 64 - _leading_zeros(x)
 
 
-@overload(blocks.sign_word, **_INLINED)
+@overload(blocks.sign_word, **INLINED)
 def _sign_word(target: Numba) -> Numba:
-    if not isinstance(target, Known):
-        return lambda target: np.int64(1) << (target.storage_bits - 1)
     if not isinstance(target, Known):
         return lambda target: np.int64(1) << (target.storage_bits - 1)
     known: Numba = target.value
@@ -244,7 +243,7 @@ def _sign_word(target: Numba) -> Numba:
     return lambda target: word
 
 
-@overload(efda.select, **_INLINED)
+@overload(efda.select, **INLINED)
 def _select(flag: Numba, x: Numba, y: Numba) -> Numba:
     Term, where = blocks.Term, blocks.where
     return lambda flag, x, y: Term(
@@ -254,7 +253,7 @@ def _select(flag: Numba, x: Numba, y: Numba) -> Numba:
     )
 
 
-@overload(efda.normalise, **_INLINED)
+@overload(efda.normalise, **INLINED)
 def _normalise(x: Numba, x_bits: Numba, bits: Numba, lowest: Numba) -> Numba:
     Term, where, bit_length = blocks.Term, blocks.where, blocks.bit_length
 
@@ -267,7 +266,7 @@ def _normalise(x: Numba, x_bits: Numba, bits: Numba, lowest: Numba) -> Numba:
     return compiled
 
 
-@overload(pfma.operand, **_INLINED)
+@overload(pfma.operand, **INLINED)
 def _operand(code: Numba, of: Numba) -> Numba:
     Operand, where, decode = blocks.Operand, blocks.where, blocks.decode
 
@@ -279,7 +278,7 @@ def _operand(code: Numba, of: Numba) -> Numba:
     return compiled
 
 
-@overload(pfma.first_nan, **_INLINED)
+@overload(pfma.first_nan, **INLINED)
 def _first_nan(operands: Numba, otherwise: Numba) -> Numba:
     where = blocks.where
 
@@ -374,7 +373,7 @@ def power_of_two(exponent: Lane, like: Lane) -> Lane:
     raise NotImplementedError("compiled code only")
 
 
-@overload(power_of_two, **_INLINED)
+@overload(power_of_two, **INLINED)
 def _power_of_two(exponent: Numba, like: Numba) -> Numba:
     if like == types.float32:
 
@@ -396,7 +395,34 @@ def cast(x: Lane, like: Lane) -> Lane:
     raise NotImplementedError("compiled code only")
 
 
-@overload(cast, **_INLINED)
+@overload(cast, **INLINED)
 def _cast(x: Numba, like: Numba) -> Numba:
     target = like
     return lambda x, like: target(x)
+
+
+# ---- operands ----------------------------------------------------------------------------------------------
+
+
+def at(x: Lane, k: Lane, j: Lane) -> Lane:
+    """Product k's entry of a plane for the output j: one for all outputs, or each output's own."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(at, **INLINED)
+def _at(x: Numba, k: Numba, j: Numba) -> Numba:
+    if x.ndim == 1:
+        return lambda x, k, j: x[k]
+    return lambda x, k, j: x[k, j]
+
+
+def lane(x: Lane, j: Lane) -> Lane:
+    """A number for all outputs, or that of the output j."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(lane, **INLINED)
+def _lane(x: Numba, j: Numba) -> Numba:
+    if isinstance(x, types.Array):
+        return lambda x, j: x[j]
+    return lambda x, j: x

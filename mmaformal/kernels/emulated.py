@@ -15,6 +15,8 @@ from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated.executable import words_of
 from mmaformal.encodings.executable.blocks import canonical_nan
 from mmaformal.formats import Format, fp32
+from mmaformal.kernels import rows as units
+from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.ieee import check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Planes
 from mmaformal.spec import DotAdd
@@ -62,6 +64,32 @@ def taken(part: Part, p: Emulated, of_a: Codes, of_b: Codes) -> Codes:
     return part.shift + 2 * (p.common + fp32.bias - 1) - (of_a + of_b)
 
 
+def run_programs(
+    p: Emulated,
+    programs: range,
+    total: Codes,
+    shift_of: Callable[[Part, int], Codes],
+    multiply: Callable[[int, int, Codes, int], Codes],
+) -> Codes:
+    """The total after some programs; `multiply` adds the products of word i of a and word j of b in a block to a sum.
+
+    `shift_of` tells what a part's sum in a program is to be divided by, where exponents are in common.
+    """
+    check_processor()
+    for program in programs:
+        first = program * p.blocks
+        for part in p.parts:
+            shift = shift_of(part, program) if p.common else part.shift
+            each = part.every or p.blocks
+            for start in range(0, p.blocks, each):
+                partial = np.zeros_like(total) if part.every else total
+                for block in range(first + start, first + min(start + each, p.blocks)):
+                    for i, j in part.products:
+                        partial = multiply(i, j, partial, block)
+                total = add_to(total, partial, shift) if part.every else partial
+    return total
+
+
 class EmulatedKernel(Kernel):
     """emulated: the planes of each word, one after the other."""
 
@@ -104,25 +132,31 @@ class EmulatedKernel(Kernel):
         return planes[i * each : (i + 1) * each]
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        check_processor()
-        p = self.p
-        programs = self.spec.k // p.step_products
-        for program in range(start * programs, stop * programs):
-            first = program * p.blocks
-            for part in p.parts:
-                shift: int | Codes = part.shift
-                if p.common:
-                    shift = taken(part, p, a[-1][:, program, None], b[-1][: d.shape[1], program])
-                each = part.every or p.blocks
-                for block in range(0, p.blocks, each):
-                    last = min(block + each, p.blocks)
-                    self._sum(part, a, b, d, range(first + block, first + last), shift)
+        def shift(part: Part, program: int) -> Codes:
+            return taken(part, self.p, a[-1][:, program, None], b[-1][: d.shape[1], program])
 
-    def _sum(self, part: Part, a: Planes, b: Planes, d: Codes, blocks: range, shift: int | Codes) -> None:
-        """One sum of a part, onto the total d."""
-        partial = np.zeros_like(d) if part.every else d
-        for block in blocks:
-            for i, j in part.products:
-                self.unit.run(self._word(a, i), self._word(b, j), partial, block, block + 1)
-        if part.every:
-            d[...] = add_to(d, partial, shift)
+        def multiply(i: int, j: int, partial: Codes, block: int) -> Codes:
+            self.unit.run(self._word(a, i), self._word(b, j), partial, block, block + 1)
+            return partial
+
+        programs = self.spec.k // self.p.step_products
+        d[...] = run_programs(self.p, range(start * programs, stop * programs), d, shift, multiply)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Emulated)
+        sides = (rows.a, p.unit.a_format, spec.a_format), (rows.b, p.unit.b_format, spec.b_format)
+        tops = [largest_fields(codes, p) for codes, _, _ in sides] if p.common else []
+        spread = (np.repeat(top, p.step_products, 1) for top in tops)
+        a, b = (words(codes, p, fmt, next(spread, None), own) for codes, fmt, own in sides)
+
+        def shift(part: Part, program: int) -> Codes:
+            return taken(part, p, *(top[:, program] for top in tops))
+
+        def multiply(i: int, j: int, partial: Codes, block: int) -> Codes:
+            some = slice(block * p.unit.k, (block + 1) * p.unit.k)
+            return units.dot_add(p.unit, a[i][:, some], b[j][:, some], partial)
+
+        programs = range(spec.k // p.step_products)
+        rows.d[:] = run_programs(p, programs, rows.c.astype(np.uint32), shift, multiply)

@@ -8,19 +8,27 @@ from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda.executable import bits_of_fixed_point, normalise, sorted_sum
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
+    Flag,
     Lane,
     Operand,
+    Sum,
     Term,
+    classify_addend,
+    classify_product,
     decode,
     encode,
+    merge_special,
     multiply,
     quiet_nan,
+    resolve_special,
     round_sum,
     select_special,
     term,
     where,
 )
 from mmaformal.formats import Format
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Ends, driver, inlined, part, vectorised
 from mmaformal.kernels.fused import INFINITE, NAN, decode_plane, special_of, special_values
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
@@ -48,6 +56,36 @@ def product(xe: Lane, xs: Lane, ye: Lane, ys: Lane) -> Term:
     return multiply(x, y)
 
 
+@inlined
+def with_product(total: limbs.Wide, x: Term, lift: int) -> limbs.Wide:
+    """The sum in fixed point, and one more product."""
+    return limbs.add(total, limbs.signed(x.sign, limbs.shift_left(x.significand, x.exponent + lift)))
+
+
+@inlined
+def fixed_sum(rho: Conversion, c_format: Format, top: int, frame: int, total: limbs.Wide, c: Operand) -> Sum:
+    """`efda.fixed_point_sum` of the products, whose sum is `total`, and c."""
+    sign, magnitude = limbs.magnitude(total)
+    dot = limbs.WideTerm(sign, where(limbs.is_zero(total), rho.format.min_exponent, top), magnitude)
+    return limbs.add_term(dot, term(c), c_format.fraction_bits, frame).narrowed
+
+
+@inlined
+def sum_of_three(
+    rho: Conversion, c_format: Format, bits: int, lowest: int, x: Term, y: Term, two: Flag, c: Operand
+) -> Sum:
+    """`efda.sorted_sum` of one or two products and c."""
+    p = max(rho.fraction_bits, c_format.fraction_bits)
+    y = Term(y.sign, y.exponent, where(two, y.significand, 0))
+    return sorted_sum(
+        normalise(x, bits, p, lowest),
+        normalise(y, bits, p, lowest),
+        normalise(term(c), c_format.fraction_bits, p, lowest),
+        p,
+        lowest,
+    ).total
+
+
 @part
 def add_products(
     ea: Plane, sa: Plane, eb: Plane, sb: Plane, start: int, stop: int, lift: int, high: Plane, low: Plane
@@ -60,8 +98,7 @@ def add_products(
     for k in range(start, stop):
         for j in range(high.size):
             p = product(ea[k], sa[k], eb[k, j], sb[k, j])
-            placed = limbs.signed(p.sign, limbs.shift_left(p.significand, p.exponent + lift))
-            total = limbs.add(limbs.Wide(high[j], low[j]), placed)
+            total = with_product(limbs.Wide(high[j], low[j]), p, lift)
             high[j] = total.high
             low[j] = total.low
 
@@ -80,14 +117,10 @@ def finish_fixed(
 ) -> None:
     """The stages of efda after the sum in fixed point."""
     vectorised()
-    least = rho.format.min_exponent
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
         special = special_of(flags[j], c)
-        total = limbs.Wide(high[j], low[j])
-        sign = where(total.high < 0, 1, 0)
-        dot = limbs.WideTerm(sign, where(limbs.is_zero(total), least, top), limbs.signed(sign, total))
-        x = limbs.add_term(dot, term(c), spec.c_format.fraction_bits, frame).narrowed
+        x = fixed_sum(rho, spec.c_format, top, frame, limbs.Wide(high[j], low[j]), c)
         d[j] = select_special(special, encode(round_sum(x, 0, rho), rho), rho, nan)
 
 
@@ -109,21 +142,13 @@ def finish_sorted(
 ) -> None:
     """The stages of efda for one or two products anywhere."""
     vectorised()
-    p = max(rho.fraction_bits, spec.c_format.fraction_bits)
     other = k + 1 if two else k
     for j in range(d.size):
         c = decode(np.int64(d[j]), spec.c_format.layout)
         special = special_of(flags[j], c)
         first = product(ea[k], sa[k], eb[k, j], sb[k, j])
         second = product(ea[other], sa[other], eb[other, j], sb[other, j])
-        second = Term(second.sign, second.exponent, where(two, second.significand, 0))
-        total = sorted_sum(
-            normalise(first, bits, p, lowest),
-            normalise(second, bits, p, lowest),
-            normalise(term(c), spec.c_format.fraction_bits, p, lowest),
-            p,
-            lowest,
-        ).total
+        total = sum_of_three(rho, spec.c_format, bits, lowest, first, second, two, c)
         d[j] = select_special(special, encode(round_sum(total, 0, rho), rho), rho, nan)
 
 
@@ -171,6 +196,54 @@ def run_efda(
                     flags[:] = 0
 
 
+@inlined
+def exact_product(of: DotAdd, a: Plane, b: Plane, k: Lane) -> Term:
+    """The product of two codes."""
+    return multiply(decode(np.int64(a[k]), of.a_format.layout), decode(np.int64(b[k]), of.b_format.layout))
+
+
+@step_of("efda")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    nan, fixed, top, frame, lowest = own[0], own[1] != 0, own[2], own[3], own[4]
+    c = decode(code, of.c_format.layout)
+    special = classify_addend(c)
+    for k in range(a.size):
+        x, y = decode(np.int64(a[k]), of.a_format.layout), decode(np.int64(b[k]), of.b_format.layout)
+        special = merge_special(special, classify_product(x, y))
+    bits = of.a_format.fraction_bits + of.b_format.fraction_bits
+    if fixed:
+        wide = limbs.Wide(np.int64(0), np.int64(0))
+        for k in range(a.size):
+            wide = with_product(wide, exact_product(of, a, b, k), frame - top - bits)
+        total = fixed_sum(rho, of.c_format, top, frame, wide, c)
+    else:
+        last = a.size - 1
+        p, q = exact_product(of, a, b, 0), exact_product(of, a, b, last)
+        total = sum_of_three(rho, of.c_format, bits, lowest, p, q, last > 0, c)
+    number = encode(round_sum(total, np.int64(0), rho), rho)
+    return select_special(resolve_special(special), number, rho, nan)
+
+
+def frame_of(spec: DotAdd, p: Efda) -> tuple[bool, int, int, int]:
+    """Whether sums are in fixed point, their top place and how many there are; the lowest place of any term."""
+    low, top = bits_of_fixed_point(spec, p.L)
+    lowest = min(low, spec.c_format.min_exponent - spec.c_format.fraction_bits)
+    frame = top - low + max(p.rho.fraction_bits, spec.c_format.fraction_bits) + 3
+    return frame + 2 <= 2 * limbs.BITS, top, frame, lowest
+
+
 class EfdaKernel(Kernel):
     """efda."""
 
@@ -184,10 +257,7 @@ class EfdaKernel(Kernel):
         assert isinstance(parameters, Efda)
         self.parameters = parameters
         self.steps = spec.k // parameters.L
-        low, self.top = bits_of_fixed_point(spec, parameters.L)
-        self.lowest = min(low, spec.c_format.min_exponent - spec.c_format.fraction_bits)
-        self.frame = self.top - low + max(parameters.rho.fraction_bits, spec.c_format.fraction_bits) + 3
-        self.fixed = self.frame + 2 <= 2 * limbs.BITS
+        self.fixed, self.top, self.frame, self.lowest = frame_of(spec, parameters)
         self.bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
     @classmethod
@@ -225,3 +295,9 @@ class EfdaKernel(Kernel):
         where_ = (start * self.steps, stop * self.steps)
         numbers = (L, self.bits, self.fixed, self.top, self.frame, self.lowest)
         run_efda(ends, rho, quiet_nan(rho.format), *numbers, a, b, d, *where_)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Efda)
+        chain("efda", spec, rows, p.rho, p.L, quiet_nan(spec.d_format), *frame_of(spec, p))

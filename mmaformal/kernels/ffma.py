@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.pfma.executable import fma as staged_fma
+from mmaformal.encodings.pfma.executable import tiny_before
 from mmaformal.kernels.again import FlushedKernel
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, vectorised
 from mmaformal.kernels.ieee import flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
 from mmaformal.kernels.pairs import is_least
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 
 @driver
@@ -49,6 +56,23 @@ def run_chain(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
                 doubtful[i, begin + j] = (least[j] != 0) | (result != result)
 
 
+@step_of("ffma")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    return staged_fma(np.int64(a[0]), np.int64(b[0]), code, of, own[0] != 0).result
+
+
 class FfmaKernel(FlushedKernel):
     """ffma."""
 
@@ -59,3 +83,7 @@ class FfmaKernel(FlushedKernel):
         self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
     ) -> None:
         run_chain(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        chain("ffma", spec, rows, None, 1, tiny_before(spec))

@@ -1,4 +1,4 @@
-"""Kernels of fda, fdrda and gfdrda: one loop over products, their own ends.
+"""The kernel of fda, and what those of fdrda and gfdrda (`fdrda`) share with it: the loops over products.
 
 For every step, row and panel: the largest exponent of the products, their sum aligned to it (`widths` says how and
 why exactly), and then the executable's own stages for what is left, once per output: c aligned and added, normalise &
@@ -10,11 +10,7 @@ The loops run over the outputs of a panel and hold no branch, so the compiler ma
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
-
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import (
@@ -22,31 +18,53 @@ from mmaformal.encodings.executable.blocks import (
     Lane,
     Operand,
     Special,
-    align,
-    align_sticky,
     canonical_nan,
     classify_addend,
     classify_product,
     decode,
-    encode,
     maximum,
     merge_special,
-    normalise_and_round,
-    quiet_nan,
     resolve_special,
     select_special,
-    shift_right,
     term,
     where,
     with_zero_exponent,
 )
 from mmaformal.encodings.fda import Fda
-from mmaformal.encodings.fdrda import Fdrda
-from mmaformal.encodings.fdrda.executable import add_c, round_total
-from mmaformal.encodings.gfdrda import Gfdrda
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import Ends, Numba, cast, driver, inlined, part, power_of_two, vectorised
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Scales
+from mmaformal.kernels.compiled import (
+    SOURCES,
+    Sources,
+    at,
+    cast,
+    driver,
+    inlined,
+    part,
+    power_of_two,
+    vectorised,
+)
+from mmaformal.kernels.given import (
+    CONVERSION,
+    OWN,
+    conversion,
+    formats,
+    numbers,
+    scale_block,
+    scale_format,
+)
 from mmaformal.kernels.kernel import WIDTH, Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.products import (
+    add_scales,
+    multiply_all,
+    or_special,
+    rounded_code,
+    settle_zeros,
+    sum_with_c,
+)
 from mmaformal.kernels.widths import Widths, widths
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
@@ -54,13 +72,6 @@ from mmaformal.spec import DotAdd
 NAN, INFINITE, ZERO, NEGATIVE = 1, 2, 4, 8  #: bits of an operand's kind
 FLAG_NAN, FLAG_POSITIVE, FLAG_NEGATIVE = 1, 2, 4  #: bits of an output's special values
 FAR = -(1 << 20)  #: an exponent below all
-
-
-class Sums(NamedTuple):
-    """A dot product without c, as fdrda's stages read it."""
-
-    e_max: Lane
-    total: Lane
 
 
 # ---- operands ----------------------------------------------------------------------------------------------
@@ -99,26 +110,23 @@ def largest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) ->
     vectorised()
     n = out.size
     like = out[0]
-    first = ea[start]
     for j in range(n):
-        out[j] = first + eb[start, j]
+        out[j] = at(ea, start, j) + eb[start, j]
     k = start + 1
     while k + 4 <= stop:
-        x0, x1, x2, x3 = ea[k], ea[k + 1], ea[k + 2], ea[k + 3]
         for j in range(n):
-            e0 = cast(x0 + eb[k, j], like)
-            e1 = cast(x1 + eb[k + 1, j], like)
-            e2 = cast(x2 + eb[k + 2, j], like)
-            e3 = cast(x3 + eb[k + 3, j], like)
+            e0 = cast(at(ea, k, j) + eb[k, j], like)
+            e1 = cast(at(ea, k + 1, j) + eb[k + 1, j], like)
+            e2 = cast(at(ea, k + 2, j) + eb[k + 2, j], like)
+            e3 = cast(at(ea, k + 3, j) + eb[k + 3, j], like)
             e0 = e0 if e0 > e1 else e1
             e2 = e2 if e2 > e3 else e3
             e0 = e0 if e0 > e2 else e2
             out[j] = out[j] if out[j] > e0 else e0
         k += 4
     while k < stop:
-        x0 = ea[k]
         for j in range(n):
-            e0 = cast(x0 + eb[k, j], like)
+            e0 = cast(at(ea, k, j) + eb[k, j], like)
             out[j] = out[j] if out[j] > e0 else e0
         k += 1
 
@@ -130,12 +138,17 @@ def smallest_exponent(ea: Plane, eb: Plane, start: int, stop: int, out: Plane) -
     n = out.size
     like = out[0]
     for j in range(n):
-        out[j] = ea[start] + eb[start, j]
+        out[j] = at(ea, start, j) + eb[start, j]
     for k in range(start + 1, stop):
-        x = ea[k]
         for j in range(n):
-            e = cast(x + eb[k, j], like)
+            e = cast(at(ea, k, j) + eb[k, j], like)
             out[j] = out[j] if out[j] < e else e
+
+
+@inlined
+def aligned(va: Plane, vb: Plane, k: Lane, j: Lane, scale: Lane, like: Lane) -> Lane:
+    """A product times `scale`, cut toward zero."""
+    return cast(at(va, k, j) * vb[k, j] * scale, like)
 
 
 @part
@@ -150,29 +163,25 @@ def aligned_sum(
         end = min(begin + chunk, stop)
         k = begin
         while k + 8 <= end:
-            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
-            x4, x5, x6, x7 = va[k + 4], va[k + 5], va[k + 6], va[k + 7]
             for j in range(n):
                 s = scale[j]
-                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
-                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
-                t4 = cast(x4 * vb[k + 4, j] * s, like) + cast(x5 * vb[k + 5, j] * s, like)
-                t6 = cast(x6 * vb[k + 6, j] * s, like) + cast(x7 * vb[k + 7, j] * s, like)
+                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
+                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
+                t4 = aligned(va, vb, k + 4, j, s, like) + aligned(va, vb, k + 5, j, s, like)
+                t6 = aligned(va, vb, k + 6, j, s, like) + aligned(va, vb, k + 7, j, s, like)
                 t0 = (t0 + t2) + (t4 + t6)
                 some[j] = t0 if k == begin else some[j] + t0
             k += 8
         while k + 4 <= end:
-            x0, x1, x2, x3 = va[k], va[k + 1], va[k + 2], va[k + 3]
             for j in range(n):
                 s = scale[j]
-                t0 = cast(x0 * vb[k, j] * s, like) + cast(x1 * vb[k + 1, j] * s, like)
-                t2 = cast(x2 * vb[k + 2, j] * s, like) + cast(x3 * vb[k + 3, j] * s, like)
+                t0 = aligned(va, vb, k, j, s, like) + aligned(va, vb, k + 1, j, s, like)
+                t2 = aligned(va, vb, k + 2, j, s, like) + aligned(va, vb, k + 3, j, s, like)
                 some[j] = t0 + t2 if k == begin else some[j] + (t0 + t2)
             k += 4
         while k < end:
-            x0 = va[k]
             for j in range(n):
-                t0 = cast(x0 * vb[k, j] * scale[j], like)
+                t0 = aligned(va, vb, k, j, scale[j], like)
                 some[j] = t0 if k == begin else some[j] + t0
             k += 1
         if begin == start:
@@ -190,9 +199,8 @@ def sticky_sum(va: Plane, vb: Plane, start: int, stop: int, scale: Plane, total:
     for j in range(total.size):
         total[j] = 0
     for k in range(start, stop):
-        x = va[k]
         for j in range(total.size):
-            p = x * vb[k, j] * scale[j]
+            p = at(va, k, j) * vb[k, j] * scale[j]
             kept = np.int64(p)
             lost = np.float64(kept) != np.float64(p)
             last = np.int64(1) - (kept & 1)
@@ -213,11 +221,9 @@ def special_values(
     """Merge into `flags` the special values that products are, those of magnitude ≥ `overflow` as infinities."""
     vectorised()
     for k in range(start, stop):
-        x = operand(ka[k])
-        u = np.float64(va[k])
         for j in range(flags.size):
-            special = classify_product(x, operand(kb[k, j]))
-            p = u * np.float64(vb[k, j])
+            special = classify_product(operand(at(ka, k, j)), operand(kb[k, j]))
+            p = np.float64(at(va, k, j)) * np.float64(vb[k, j])
             flags[j] |= (
                 where(special.nan, FLAG_NAN, 0)
                 | where(special.positive_infinity | (p >= overflow), FLAG_POSITIVE, 0)
@@ -238,7 +244,7 @@ def special_of(flags: Lane, c: Operand) -> Special:
 def begin_fda(
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     least: int,
     floor: int,
     sa: Lane,
@@ -271,7 +277,7 @@ def finish_fda(
     rho: Conversion,
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     nan: int,
     odd: bool,
     e_max: Plane,
@@ -282,28 +288,12 @@ def finish_fda(
 ) -> None:
     """The stages of fda after the products'; without `special`, no product and no c is a special value."""
     vectorised()
-    bits = c_format.fraction_bits
-    if odd:
-        for j in range(d.size):
-            x = decode(np.int64(d[j]), c_format.layout)
-            e = np.int64(e_max[j])
-            addend = align_sticky(with_zero_exponent(term(x), e_zero), e, bits, F)
-            number = encode(normalise_and_round(total[j] + addend, e - F, rho), rho)
-            d[j] = select_special(special_of(flags[j], x), number, rho, nan)
-        return
-    if not special:
-        for j in range(d.size):
-            addend = with_zero_exponent(term(decode(np.int64(d[j]), c_format.layout)), e_zero)
-            e = np.int64(e_max[j])
-            rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
-            d[j] = encode(rounded, rho)
-        return
     for j in range(d.size):
         x = decode(np.int64(d[j]), c_format.layout)
-        addend = with_zero_exponent(term(x), e_zero)
-        e = np.int64(e_max[j])
-        rounded = normalise_and_round(total[j] + align(addend, e, bits, F), e - F, rho)
-        d[j] = select_special(special_of(flags[j], x), encode(rounded, rho), rho, nan)
+        number = rounded_code(rho, c_format, F, e_zero, odd, np.int64(e_max[j]), total[j], x)
+        if special:
+            number = select_special(special_of(flags[j], x), number, rho, nan)
+        d[j] = number
 
 
 @driver
@@ -311,7 +301,7 @@ def run_fda(
     rho: Conversion,
     c_format: Format,
     F: int,
-    e_zero: int | None,
+    e_zero: int,
     zeros_count: bool,
     nan: int,
     odd: bool,
@@ -371,215 +361,60 @@ def run_fda(
                     flags[:] = 0
 
 
-# ---- fdrda, gfdrda -----------------------------------------------------------------------------------------
-
-
-@part
-def begin_dot(
-    F: int, least: int, floor: int, skipped: int, largest: Plane, e_dot: Plane, scale: Plane
-) -> Lane:
-    """The dot product's exponent, `skipped` if all its products are zero, and the scale; returns the largest."""
-    vectorised()
-    top = np.int64(FAR)
-    for j in range(largest.size):
-        e = np.int64(largest[j])
-        e = where(e < least, skipped, e)
-        e_dot[j] = e
-        scale[j] = power_of_two(maximum(F - e, floor), scale[j])
-        top = maximum(top, e)
-    return top
-
-
-def rounded_total(parameters: Fdrda, total: Lane, e_max: Lane) -> Lane:
-    """The second result of the stage `round_total`."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(rounded_total, strict=False)
-def _rounded_total(parameters: Numba, total: Numba, e_max: Numba) -> Numba:
-    if parameters.value.sum_bits is None:  # its other branch, which would not have a type
-        return lambda parameters, total, e_max: normalise_and_round(
-            total, e_max - parameters.dot_bits, parameters.rho
-        )
-    return lambda parameters, total, e_max: round_total(parameters, total, e_max)[1]
-
-
 @inlined
-def both_dots(parameters: Gfdrda, e_even: Lane, even: Lane, e_odd: Lane, odd: Lane) -> Sums:
-    """`gfdrda.add_dots`."""
-    e = maximum(e_even, e_odd)
-    cut = parameters.cut
-    return Sums(e, shift_right(even, e - e_even, cut) + shift_right(odd, e - e_odd, cut))
-
-
-@part
-def any_special(c_format: Format, d: Plane) -> Flag:
-    """Whether some code is a special value."""
-    vectorised()
-    special = False
-    for j in range(d.size):
-        x = decode(np.int64(d[j]), c_format.layout)
-        special |= x.nan | x.infinite
-    return special
-
-
-def finish_dots(
-    spec: Ends,
-    parameters: Fdrda,
+def summed(
+    of: DotAdd,
+    rho: Conversion,
+    F: int,
+    e_zero: int,
+    by_fields: bool,
     nan: int,
-    e_even: Plane,
-    even: Plane,
-    e_odd: Plane,
-    odd: Plane,
+    odd: bool,
     special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    """The stages of fdrda and gfdrda after the dot products: that of even and odd products, or of all and none."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(finish_dots, strict=False)
-def _finish_dots(
-    spec: Numba,
-    parameters: Numba,
-    nan: Numba,
-    e_even: Numba,
-    even: Numba,
-    e_odd: Numba,
-    odd: Numba,
-    special: Numba,
-    flags: Numba,
-    d: Numba,
-) -> Numba:
-    return _finish_gfdrda if isinstance(parameters.value, Gfdrda) else _finish_fdrda
-
-
-def _finish_fdrda(
-    spec: Ends,
-    parameters: Fdrda,
-    nan: int,
-    e_dot: Plane,
-    total: Plane,
-    e_none: Plane,
-    none: Plane,
-    special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    vectorised()
-    rho = parameters.rho
-    if not special:
-        for j in range(d.size):
-            c = decode(np.int64(d[j]), spec.c_format.layout)
-            dot = Sums(np.int64(e_dot[j]), total[j])
-            e_max, _, _, with_c = add_c(spec, parameters, dot, c)
-            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
-        return
-    for j in range(d.size):
-        c = decode(np.int64(d[j]), spec.c_format.layout)
-        dot = Sums(np.int64(e_dot[j]), total[j])
-        e_max, _, _, with_c = add_c(spec, parameters, dot, c)
-        code = encode(rounded_total(parameters, with_c, e_max), rho)
-        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
-
-
-def _finish_gfdrda(
-    spec: Ends,
-    parameters: Gfdrda,
-    nan: int,
-    e_even: Plane,
-    even: Plane,
-    e_odd: Plane,
-    odd: Plane,
-    special: Flag,
-    flags: Plane,
-    d: Plane,
-) -> None:
-    vectorised()
-    rho = parameters.rho
-    if not special:
-        for j in range(d.size):
-            c = decode(np.int64(d[j]), spec.c_format.layout)
-            dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
-            e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
-            d[j] = encode(rounded_total(parameters, with_c, e_max), rho)
-        return
-    for j in range(d.size):
-        c = decode(np.int64(d[j]), spec.c_format.layout)
-        dot = both_dots(parameters, np.int64(e_even[j]), even[j], np.int64(e_odd[j]), odd[j])
-        e_max, _, _, with_c = add_c(spec, parameters, dot, c, parameters.c_reach)
-        code = encode(rounded_total(parameters, with_c, e_max), rho)
-        d[j] = select_special(special_of(flags[j], c), code, rho, nan)
+    found: Special,
+    value: Plane,
+    exponent: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    """One step of one output, after its products."""
+    if not by_fields:
+        settle_zeros(value, exponent, e_zero)
+    bits = of.a_format.fraction_bits + of.b_format.fraction_bits
+    number = sum_with_c(of, rho, F, e_zero, odd, value, exponent, bits, code)
+    return or_special(of, rho, nan, special, found, a, b, code, number)
 
 
 @driver
-def run_fdrda(
-    spec: Ends,
-    parameters: Fdrda,
-    F: int,
-    skipped: int,
-    nan: int,
-    L: int,
-    groups: int,
-    chunk: int,
-    least: int,
-    floor: int,
-    top_exponent: int,
-    overflow: float,
-    a: Planes,
-    b: Planes,
-    some: Plane,
-    d: Plane,
-    start: int,
-    stop: int,
+def run_fda_rows(
+    sources: Sources, given: Plane, a: Plane, b: Plane, c: Plane, scale_a: Plane, scale_b: Plane, d: Plane
 ) -> None:
-    """Steps `start` … `stop - 1` of fdrda, or of gfdrda with even and odd products apart, on the rows of d."""
+    """Rows of fda: a chain of its own, since `chain.run_chain` takes half as long again."""
     vectorised()
-    ea, va, ka, special_a = a
-    eb, vb, kb, special_b = b
-    m, n = d.shape
-    width = eb.shape[2]
-    size = L // groups
-    largest_, scale_ = np.empty(width, ea.dtype), np.empty(width, va.dtype)
-    total, e_dot = np.empty((2, width), np.int64), np.empty((2, width), np.int32)
-    flags_ = np.zeros(width, np.uint8)
-    for p in range((n + width - 1) // width):
-        w = min(width, n - p * width)
-        largest, scale = largest_[:w], scale_[:w]
-        flags, sums = flags_[:w], some[:w]
-        for s in range(start, stop):
-            for i in range(m):
-                row = d[i, p * width : p * width + w]
-                top = np.int64(FAR)
-                for g in range(groups):
-                    k0 = s * L + g * size
-                    largest_exponent(ea[i], eb[p], k0, k0 + size, largest)
-                    top = maximum(top, begin_dot(F, least, floor, skipped, largest, e_dot[g, :w], scale))
-                    aligned_sum(va[i], vb[p], k0, k0 + size, chunk, scale, sums, total[g, :w])
-                special = special_a[i, s] | special_b[p, s] | (top >= top_exponent)
-                if special:
-                    special_values(ka[i], kb[p], va[i], vb[p], s * L, (s + 1) * L, overflow, flags)
-                finish_dots(
-                    spec,
-                    parameters,
-                    nan,
-                    e_dot[0, :w],
-                    total[0, :w],
-                    e_dot[groups - 1, :w],
-                    total[groups - 1, :w],
-                    special | any_special(spec.c_format, row),
-                    flags,
-                    row,
-                )
-                if special:
-                    flags[:] = 0
+    of, fmt, block = formats(given), scale_format(given), scale_block(given)
+    rho, at_ = conversion(given, OWN, of.d_format), OWN + CONVERSION
+    L, F, e_zero, by_fields = given[at_], given[at_ + 1], given[at_ + 2], given[at_ + 3] != 0
+    nan, odd = given[at_ + 4], given[at_ + 5] != 0
+    value, exponent = np.empty(L, np.int64), np.empty(L, np.int64)
+    for i in range(d.size):
+        code = c[i]
+        for first in range(0, a.shape[1], L):
+            x, y = a[i, first : first + L], b[i, first : first + L]
+            special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
+            found = Special(False, False, False)
+            if block > 0:
+                found = add_scales(Scales(fmt, block, first, i), scale_a, scale_b, exponent)
+            code = summed(
+                of, rho, F, e_zero, by_fields, nan, odd, special, found, value, exponent, x, y, code
+            )
+        d[i] = code
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------
 
 
-class _Fused(Kernel):
+class Fused(Kernel):
     """The planes that fda and fdrda have in common."""
 
     def __init__(self, spec: DotAdd, wide: Widths, L: int, zero: int | None) -> None:
@@ -621,7 +456,18 @@ class _Fused(Kernel):
         return (*planes, np.asarray(special))
 
 
-class FdaKernel(_Fused):
+def zero_exponent(e_zero: int | None, c_format: Format) -> int:
+    """That of a c that is zero."""
+    return c_format.min_exponent if e_zero is None else e_zero
+
+
+def fda_numbers(spec: DotAdd, p: Fda | Lowered | Gfda) -> tuple[int, ...]:
+    """What the step takes besides formats, ρ and L."""
+    e_zero = zero_exponent(p.e_zero, spec.c_format)
+    return p.F, e_zero, p.e_zero is None, canonical_nan(spec.d_format), p.cut is Rounding.RO
+
+
+class FdaKernel(Fused):
     """fda, with or without block scales."""
 
     algorithms = ("fda",)
@@ -674,7 +520,7 @@ class FdaKernel(_Fused):
             p.rho,
             spec.c_format,
             p.F,
-            p.e_zero,
+            zero_exponent(p.e_zero, spec.c_format),
             self.zeros_count,
             canonical_nan(p.rho.format),
             p.cut is Rounding.RO,
@@ -690,63 +536,8 @@ class FdaKernel(_Fused):
             stop * self.steps,
         )
 
-
-class FdrdaKernel(_Fused):
-    """fdrda and gfdrda."""
-
-    algorithms = ("fdrda", "gfdrda")
-
-    def __init__(self, spec: DotAdd, wide: Widths) -> None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
-        super().__init__(spec, wide, parameters.L, wide.zero if parameters.skip_zero_products else None)
-        self.groups = 2 if isinstance(parameters, Gfdrda) else 1
-        if self.groups == 2:
-            self._order = np.concatenate([np.arange(0, self.L, 2), np.arange(1, self.L, 2)])
-        # The stages compiled here do not look at L: instructions that differ in it alone share the code.
-        self.parameters = replace(parameters, L=self.groups)
-        self.overflow = spec.d_format.max_exponent
-        self.skipped = min(wide.least, spec.c_format.min_exponent)
-
-    @classmethod
-    def of(cls, spec: DotAdd) -> FdrdaKernel | None:
-        parameters = spec.parameters
-        assert isinstance(parameters, Fdrda)
-        if isinstance(parameters, Gfdrda) and parameters.L % 2:
-            return None
-        largest = spec.a_format.max_exponent + spec.b_format.max_exponent + 1
-        if parameters.inputs_first and largest > spec.d_format.max_exponent:
-            return None  # `special_values` judges overflows together with the inputs
-        wide = widths(spec, parameters.F, parameters.L)
-        return None if wide is None else cls(spec, wide)
-
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return self._rows(codes)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return self._columns(codes)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        spec, p, wide = self.spec, self.parameters, self.widths
-        run_fdrda(
-            Ends(spec.c_format),
-            p,
-            p.F,
-            self.skipped,
-            quiet_nan(p.rho.format),
-            self.L,
-            self.groups,
-            wide.chunk,
-            wide.least,
-            wide.floor,
-            # A product of exponent e and significand s counts as infinite if e ≥ 128, or s ≥ 2 and e ≥ 127: if its
-            # magnitude is at least 2^128, for s < 4, and no product of exponent 128 has s < 1.
-            self.overflow,
-            2.0 ** (self.overflow + 1),
-            a,
-            b,
-            np.empty(WIDTH, wide.term),
-            d,
-            start * self.steps,
-            stop * self.steps,
-        )
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Fda)
+        run_fda_rows(SOURCES, numbers(spec, p.rho, p.L, *fda_numbers(spec, p)), *rows)

@@ -1,39 +1,60 @@
-"""The kernel of gfda: each row of outputs as compiled rows (`kernels.rows.gfda`), a row of A beside all columns."""
+"""gfda by the executable's stages: groups as fda's products, then their sums as one more step of it."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from mmaformal.kernels.kernel import Codes, Kernel, Planes
-from mmaformal.kernels.rows import gfda
-from mmaformal.kernels.rows.batch import batch
+from mmaformal.encodings.executable.blocks import Lane, Special
+from mmaformal.encodings.gfda import Gfda
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.fused import fda_numbers
+from mmaformal.kernels.kernel import OnlyRows, Plane
+from mmaformal.kernels.products import (
+    aligned_sum,
+    largest,
+    multiply_all,
+    or_special,
+    settle_zeros,
+    sum_with_c,
+)
+from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
-class GfdaKernel(Kernel):
+@step_of("gfda")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    F, e_zero, by_fields, nan, odd, G, W = own[0], own[1], own[2] != 0, own[3], own[4] != 0, own[5], own[6]
+    bits, L = of.a_format.fraction_bits + of.b_format.fraction_bits, a.size
+    value, exponent, sums, tops = room[0, :L], room[1, :L], room[2, : L // G], room[3, : L // G]
+    special = multiply_all(of.a_format, of.b_format, a, b, value, exponent)
+    if not by_fields:
+        settle_zeros(value, exponent, e_zero)
+    for g in range(L // G):
+        terms, places = value[g * G : (g + 1) * G], exponent[g * G : (g + 1) * G]
+        tops[g] = largest(places)
+        sums[g] = aligned_sum(terms, places, tops[g], bits, W, odd)
+    number = sum_with_c(of, rho, F, e_zero, odd, sums, tops, W, code)
+    return or_special(of, rho, nan, special, Special(False, False, False), a, b, code, number)
+
+
+class GfdaKernel(OnlyRows):
     """gfda."""
 
     algorithms = ("gfda",)
-    bytes_per_element = 4
-    description = "gfda: the stages of the executable encoding, compiled, a row of outputs at a time"
 
-    def __init__(self, spec: DotAdd) -> None:
-        super().__init__(spec)
-        wide = max(spec.a_format.storage_bits, spec.b_format.storage_bits) > 32
-        self.word = np.uint64 if wide else np.uint32
-
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (np.ascontiguousarray(codes, self.word),)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (np.ascontiguousarray(codes.T, self.word),)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        own = slice(start * self.spec.k, stop * self.spec.k)
-        spec, n = self.spec.replace(k=own.stop - own.start), d.shape[1]
-        columns = b[0][:n, own]
-        for i in range(len(d)):
-            row = np.broadcast_to(a[0][i, own], columns.shape)
-            done = batch(spec, row, columns, d[i], None, None)
-            gfda.run(spec, done)
-            d[i] = done.d  # NumPy cuts a lane to the word with the same bits
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Gfda)
+        chain("gfda", spec, rows, p.rho, p.L, *fda_numbers(spec, p), p.G, p.W)

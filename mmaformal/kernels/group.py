@@ -1,35 +1,44 @@
 """The kernel of gdfs: e2m1 products are small integers, summed in 16 bits; the scaled groups then as in the executable.
 
 A product of two e2m1 is at most 12·12 in units of its last place at exponent 0, and a group of G of them below
-2^15 for G ≤ 227: `algorithms.Gdfs` allows 64.
+2^15 for G ≤ 227: `encodings.gdfs.Gdfs` allows 64.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mmaformal.encodings.executable.blocks import (
+    Flag,
     Lane,
     Special,
     Term,
     align,
     canonical_nan,
     classify_addend,
+    classify_scale,
     decode,
-    encode,
+    is_zero,
     maximum,
     merge_special,
-    normalise_and_round,
+    multiply,
     resolve_special,
     select_special,
+    signed,
     term,
     where,
     with_zero_exponent,
 )
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.formats import Format
-from mmaformal.kernels.compiled import driver, part, vectorised
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import driver, inlined, part, vectorised
+from mmaformal.kernels.fused import zero_exponent
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.products import rounded_code, sum_with_c
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
@@ -68,7 +77,7 @@ def group_sum(a: Plane, b: Plane, start: int, stop: int, out: Plane) -> None:
 
 @part
 def group_exponents(
-    e_zero: int | None,
+    e_zero: int,
     by_fields: bool,
     ma: Lane,
     sa: Lane,
@@ -105,7 +114,7 @@ def add_group(
 def run_gdfs(
     rho: Conversion,
     c_format: Format,
-    e_zero: int | None,
+    e_zero: int,
     by_fields: bool,
     F: int,
     bits: int,
@@ -134,8 +143,7 @@ def run_gdfs(
                 row = d[i, p * width : p * width + w]
                 for j in range(w):
                     c = term(decode(np.int64(row[j]), c_format.layout))
-                    zero = (c.significand == 0) & (by_fields ^ True)
-                    e_max[j] = where(zero, e_zero, c.exponent)
+                    e_max[j] = with_zero_exponent(c, e_zero).exponent
                     total[j] = 0
                 some_nan = False
                 for h in range(groups):
@@ -159,16 +167,62 @@ def run_gdfs(
                     add_group(bits, F, sums_[h, :w], sa[i, g], sb[p, g, :w], exponents_[h, :w], e_max, total)
                 for j in range(w):
                     x = decode(np.int64(row[j]), c_format.layout)
-                    e = np.int64(e_max[j])
-                    addend = term(x)
-                    if by_fields ^ True:
-                        addend = with_zero_exponent(addend, e_zero)
                     found = Special(some_nan | nb[p, s, j], False, False)
                     special = resolve_special(merge_special(found, classify_addend(x)))
-                    rounded = normalise_and_round(
-                        total[j] + align(addend, e, c_format.fraction_bits, F), e - F, rho
-                    )
-                    row[j] = select_special(special, encode(rounded, rho), rho, nan)
+                    number = rounded_code(rho, c_format, F, e_zero, False, np.int64(e_max[j]), total[j], x)
+                    row[j] = select_special(special, number, rho, nan)
+
+
+class GroupSum(NamedTuple):
+    """The exact sum of a group's products, and whether all of them are zero."""
+
+    total: Lane
+    empty: Flag
+
+
+@inlined
+def sum_group(a_format: Format, b_format: Format, a: Plane, b: Plane) -> GroupSum:
+    total, some = np.int64(0), False
+    for k in range(a.size):
+        x, y = decode(np.int64(a[k]), a_format.layout), decode(np.int64(b[k]), b_format.layout)
+        product = multiply(x, y)
+        total += signed(product.sign, product.significand << product.exponent)
+        some |= product.significand != 0
+    return GroupSum(total, some ^ True)
+
+
+@step_of("gdfs")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    F, e_zero, by_fields, nan, G = own[0], own[1], own[2] != 0, own[3], own[4]
+    layout, size = scales.format.layout, a.size // G
+    value, exponent = room[0, :size], room[1, :size]
+    special = classify_addend(decode(code, of.c_format.layout))
+    for g in range(size):
+        each = (scales.first + g * G) // scales.block
+        s, t = (
+            decode(np.int64(scale_a[scales.row, each]), layout),
+            decode(np.int64(scale_b[scales.row, each]), layout),
+        )
+        special = merge_special(special, merge_special(classify_scale(s), classify_scale(t)))
+        group = sum_group(of.a_format, of.b_format, a[g * G : (g + 1) * G], b[g * G : (g + 1) * G])
+        value[g] = group.total * s.significand * t.significand
+        empty = (group.empty | is_zero(s) | is_zero(t)) & (by_fields ^ True)
+        exponent[g] = where(empty, e_zero, s.exponent + t.exponent)
+    bits = of.a_format.fraction_bits + of.b_format.fraction_bits + 2 * scales.format.fraction_bits
+    number = sum_with_c(of, rho, F, e_zero, False, value, exponent, bits, code)
+    return select_special(resolve_special(special), number, rho, nan)
 
 
 class GdfsKernel(Kernel):
@@ -221,7 +275,7 @@ class GdfsKernel(Kernel):
         run_gdfs(
             p.rho,
             spec.c_format,
-            0 if p.e_zero is None else p.e_zero,
+            zero_exponent(p.e_zero, spec.c_format),
             p.e_zero is None,
             p.F,
             bits,
@@ -234,3 +288,10 @@ class GdfsKernel(Kernel):
             start * self.steps,
             stop * self.steps,
         )
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Gdfs)
+        e_zero, nan = zero_exponent(p.e_zero, spec.c_format), canonical_nan(p.rho.format)
+        chain("gdfs", spec, rows, p.rho, p.L, p.F, e_zero, p.e_zero is None, nan, p.G)

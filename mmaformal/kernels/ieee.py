@@ -16,14 +16,17 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from mmaformal.encodings.executable.blocks import Lane, decode, quiet_nan, where
+from mmaformal.encodings.executable.blocks import Lane, decode, ieee_add, quiet_nan, where
 from mmaformal.encodings.gps import Gps
+from mmaformal.encodings.gps.executable import NAN, RHO, flush_input, flush_result, product
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.formats import Format, fp32, fp64
+from mmaformal.kernels import staged
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import Numba, driver, fma, inlined, power_of_two, vectorised
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
-from mmaformal.kernels.staged import staged_kernel
-from mmaformal.rounding import NanRule, Rounding
+from mmaformal.rounding import Conversion, NanRule, Rounding
 from mmaformal.spec import DotAdd
 
 BLOCK = 64  #: products taken at a time, so that a panel of B (64 KiB in fp32) stays in the second-level cache
@@ -88,6 +91,7 @@ class SfmaKernel(Kernel):
     """sfma, in fp32 or fp64."""
 
     algorithms = ("sfma",)
+    run_rows = staticmethod(staged.run_rows)
 
     def __init__(self, spec: DotAdd) -> None:
         super().__init__(spec)
@@ -97,13 +101,13 @@ class SfmaKernel(Kernel):
 
     @classmethod
     def of(cls, spec: DotAdd) -> Kernel | None:
-        """This one where the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
-        all NaNs are one; else the compiled stages, if numbers are narrow enough."""
+        """None unless the processor has fma and rounds as ρ does (nearest even, in full, a zero with its sign), and
+        all NaNs are one."""
         p = spec.parameters
         assert isinstance(p, Sfma)
         full = p.rho.fraction_bits == p.rho.format.fraction_bits and p.rho.signed_zero
         ieee = p.rho.rounding is Rounding.RNE and full and spec.d_format in (fp32, fp64)
-        return cls(spec) if ieee and p.nan is not NanRule.FIRST and has_fma() else staged_kernel(spec)
+        return cls(spec) if ieee and p.nan is not NanRule.FIRST and has_fma() else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (np.ascontiguousarray(codes).view(self.float),)
@@ -200,8 +204,37 @@ def run_gps(
                     row[j] = row[j] if row[j] == row[j] else nan
 
 
+@step_of("gps")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    """All groups."""
+    G = own[0]
+    level, code = room[0], flush_input(code)
+    for first in range(0, a.size, G):
+        for k in range(G):
+            level[k] = product(of, np.int64(a[first + k]), np.int64(b[first + k])).result
+        n = G
+        while n > 1:
+            n >>= 1
+            for k in range(n):
+                level[k] = flush_result(ieee_add(level[2 * k], level[2 * k + 1], RHO, NAN).result)
+        code = flush_result(ieee_add(code, level[0], RHO, NAN).result)
+    return code
+
+
 class GpsKernel(Kernel):
-    """gps; G is 2, 4 or 8 (`algorithms.Gps`)."""
+    """gps; G is 2, 4 or 8 (`encodings.gps.Gps`)."""
 
     algorithms = ("gps",)
     bytes_per_element = 4
@@ -224,3 +257,9 @@ class GpsKernel(Kernel):
         assert isinstance(parameters, Gps)
         nan = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()]
         run_gps(fp32, nan, parameters.G, self.spec.k, a[0], b[0], d.view(np.float32), start, stop)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Gps)
+        chain("gps", spec, rows, None, spec.k, p.G)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import clipped
+from mmaformal.kernels.batch import Batch, on_lanes
 from mmaformal.spec import DotAdd
 
 Codes = NDArray[Any]  #: bit patterns
@@ -41,6 +42,16 @@ class Kernel(ABC):
         """The kernel of `spec`; None where its numbers are too wide, or the processor lacks an operation."""
         return cls(spec)
 
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        """Fill in the results of rows, each with an a, b and c of its own; parameters are arguments."""
+        on_lanes(spec, rows)
+
+    @classmethod
+    def compiles_rows(cls, spec: DotAdd) -> bool:
+        """Whether rows are compiled, which is not where their numbers are too wide."""
+        return cls.run_rows is not Kernel.run_rows
+
     def __repr__(self) -> str:
         p = self.spec.parameters
         return f"<{type(self).__name__} of {clipped(f'{self.spec.types}, {p.algorithm} {p.describe()}')}>"
@@ -64,6 +75,14 @@ class Kernel(ABC):
     bytes_per_element: int = 16
     #: how many products one call of `run` should be given: some tens of milliseconds, for Ctrl-C to be seen between
     task: int = 1 << 26
+
+
+class OnlyRows(Kernel):
+    """A kernel whose blocks are its rows (`plain.RowsKernel`)."""
+
+    @classmethod
+    def of(cls, spec: DotAdd) -> None:
+        """None."""
 
 
 def in_panels(array: NDArray[Any], fill: int = 0) -> NDArray[Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import canonical_nan, convert_exactly, ieee_add
+from mmaformal.encodings.executable.blocks import Lane, Special, canonical_nan, convert_exactly, ieee_add
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.formats import Format
+from mmaformal.kernels.batch import Batch, converted
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver
-from mmaformal.kernels.fused import FdaKernel
+from mmaformal.kernels.fused import FdaKernel, fda_numbers, summed
+from mmaformal.kernels.given import conversion
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes
+from mmaformal.kernels.products import multiply_all
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
@@ -20,6 +26,37 @@ def add_codes(rho: Conversion, nan: int, partial: Plane, d: Plane) -> None:
     for i in range(d.shape[0]):
         for j in range(d.shape[1]):
             d[i, j] = ieee_add(np.int64(partial[i, j]), np.int64(d[i, j]), rho, nan).result
+
+
+@lru_cache(maxsize=256)
+def _inner(spec: DotAdd, p: Lowered) -> DotAdd:
+    return p.inner_dot_add(spec)
+
+
+@step_of("lowered")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    F, e_zero, by_fields, nan, odd = own[0], own[1], own[2] != 0, own[3], own[4] != 0
+    L, addition, partial = own[5], conversion(own, 6, of.d_format), np.int64(0)
+    value, exponent, none = room[0, :L], room[1, :L], Special(False, False, False)
+    for first in range(0, a.size, L):
+        x, y = a[first : first + L], b[first : first + L]
+        special = multiply_all(of.a_format, of.b_format, x, y, value, exponent)
+        partial = summed(
+            of, rho, F, e_zero, by_fields, nan, odd, special, none, value, exponent, x, y, partial
+        )
+    return ieee_add(partial, code, addition, nan).result
 
 
 class LoweredKernel(Kernel):
@@ -68,3 +105,12 @@ class LoweredKernel(Kernel):
             partial = np.zeros_like(d)
             self.inner.run(a, b, partial, issue, issue + 1)
             add_codes(addition, canonical_nan(self.spec.d_format), partial, d)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Lowered)
+        inner, taken = _inner(spec, p), p.taken(spec.k)
+        rows = converted(rows, spec, inner.a_format, inner.b_format)
+        rows = rows._replace(a=rows.a.take(taken, 1), b=rows.b.take(taken, 1))
+        chain("lowered", inner, rows, p.rho, len(p.order), *fda_numbers(spec, p), p.L, p.addition)

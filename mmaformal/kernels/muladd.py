@@ -1,19 +1,29 @@
-"""The kernels of muladd: the processor's float32 product and sum where those are IEEE's, else the stages, compiled."""
+"""The kernel of muladd: the processor's float32 product and sum where those are IEEE's, else the stages, compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mmaformal.encodings.executable.blocks import Lane, ieee_add, quiet_nan
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    classify_product,
+    decode,
+    ieee_add,
+    multiply,
+    quiet_nan,
+    resolve_special,
+)
+from mmaformal.encodings.executable.stages import code_of_product
 from mmaformal.encodings.muladd import Muladd
-from mmaformal.formats import Format, fp32
-from mmaformal.kernels.compiled import SOURCES, Sources, driver, vectorised
+from mmaformal.formats import fp32
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import driver, vectorised
+from mmaformal.kernels.given import conversion
 from mmaformal.kernels.ieee import BLOCK, check_processor
 from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
-from mmaformal.kernels.rows.given import CONVERSION, OWN, conversion, formats, numbers
-from mmaformal.kernels.rows.muladd import rounded_product
 from mmaformal.kernels.wfma import widened
-from mmaformal.rounding import IEEE_FP32
+from mmaformal.rounding import IEEE_FP32, Conversion
 from mmaformal.spec import DotAdd
 
 
@@ -48,57 +58,54 @@ def run_floats(nan: Lane, a: Plane, b: Plane, d: Plane, start: int, stop: int) -
                         row[j] = row[j] if row[j] == row[j] else nan
 
 
-@driver
-def run_stages(
-    sources: Sources, given: Plane, nan: int, a: Plane, b: Plane, d: Plane, start: int, stop: int
-) -> None:
-    """The same on codes, by the stages of the executable, whose parameters are arguments."""
-    of = formats(given)
-    pi, rho = conversion(given, OWN, of.d_format), conversion(given, OWN + CONVERSION, of.d_format)
-    m, n = d.shape
-    width = b.shape[2]
-    for i in range(m):
-        for j in range(n):
-            code = np.int64(d[i, j])
-            for k in range(start, stop):
-                x, y = np.int64(a[i, k]), np.int64(b[j // width, k, j % width])
-                code = ieee_add(code, rounded_product(of, pi, x, y), rho, nan).result
-            d[i, j] = code
+@step_of("muladd")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    x, y = decode(np.int64(a[0]), of.a_format.layout), decode(np.int64(b[0]), of.b_format.layout)
+    places = of.a_format.fraction_bits + of.b_format.fraction_bits
+    special, nan, pi = resolve_special(classify_product(x, y)), own[0], conversion(own, 1, of.d_format)
+    product = code_of_product(multiply(x, y), places, pi, special, nan).result
+    return ieee_add(code, product, rho, nan).result
 
 
 class MuladdKernel(Kernel):
-    """muladd."""
+    """muladd, of IEEE's float32 products and sums."""
 
     algorithms = ("muladd",)
     bytes_per_element = 4
+    description = "muladd: the processor's float32 product and sum"
 
-    def __init__(self, spec: DotAdd) -> None:
-        super().__init__(spec)
+    @classmethod
+    def of(cls, spec: DotAdd) -> MuladdKernel | None:
+        """None where products or sums are rounded otherwise."""
         p = spec.parameters
         assert isinstance(p, Muladd)
-        self.parameters = p
-        self.floats = p.product == p.rho == IEEE_FP32
-        self.description = (
-            "muladd: the processor's float32 product and sum"
-            if self.floats
-            else "muladd: the stages of the executable encoding, compiled"
-        )
-
-    def _plane(self, codes: Codes, fmt: Format) -> Codes:
-        return widened(codes, fmt) if self.floats else codes
+        return cls(spec) if p.product == p.rho == IEEE_FP32 else None
 
     def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (self._plane(np.ascontiguousarray(codes), self.spec.a_format),)
+        return (widened(np.ascontiguousarray(codes), self.spec.a_format),)
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (self._plane(in_panels(codes), self.spec.b_format),)
+        return (widened(in_panels(codes), self.spec.b_format),)
 
     def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        p, k = self.parameters, self.spec.k
-        if self.floats:
-            check_processor()
-            nan = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()]
-            run_floats(nan, a[0], b[0], d.view(np.float32), start * k, stop * k)
-            return
-        given = numbers(self.spec, p.product, p.rho)
-        run_stages(SOURCES, given, quiet_nan(p.rho.format), a[0], b[0], d, start * k, stop * k)
+        check_processor()
+        nan, k = np.array(quiet_nan(fp32), fp32.word).view(np.float32)[()], self.spec.k
+        run_floats(nan, a[0], b[0], d.view(np.float32), start * k, stop * k)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Muladd)
+        chain("muladd", spec, rows, p.rho, 1, quiet_nan(p.rho.format), p.product)

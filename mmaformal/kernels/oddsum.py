@@ -10,12 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.executable.blocks import Lane, ieee_add
+from mmaformal.encodings.oddsum import Oddsum
+from mmaformal.encodings.oddsum.executable import NAN, product
+from mmaformal.encodings.pfma.executable import without_subnormal
 from mmaformal.kernels.again import FlushedKernel
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, float_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
-from mmaformal.rounding import Rounding
+from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd
 
 
@@ -63,6 +68,26 @@ def run_pairs(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first
                 doubtful[i, begin + j] = lost[j] != 0
 
 
+@step_of("oddsum")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    x = product(of, rho, np.int64(a[0]), np.int64(b[0])).result
+    y = product(of, rho, np.int64(a[1]), np.int64(b[1])).result
+    group = without_subnormal(ieee_add(x, y, rho, NAN).result)
+    return without_subnormal(ieee_add(without_subnormal(code), group, rho, NAN).result)
+
+
 class OddsumKernel(FlushedKernel):
     """oddsum."""
 
@@ -78,3 +103,9 @@ class OddsumKernel(FlushedKernel):
         self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
     ) -> None:
         run_pairs(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Oddsum)
+        chain("oddsum", spec, rows, p.rho, 2)

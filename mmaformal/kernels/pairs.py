@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import Lane
+from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma.executable import add_codes, tiny_before
+from mmaformal.encodings.pfma.executable import fma as staged_fma
 from mmaformal.kernels.again import FlushedKernel
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
 from mmaformal.kernels.compiled import driver, fma, inlined, vectorised
 from mmaformal.kernels.ieee import bits_of, flush
 from mmaformal.kernels.kernel import Codes, Plane, Planes
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
 
 _MAGNITUDE, _LEAST = np.int32(0x7FFFFFFF), np.int32(0x00800000)
 
@@ -70,6 +77,27 @@ def run_step(a: Plane, b: Plane, d: Plane, after: Plane, doubtful: Plane, first:
                 doubtful[i, begin + j] = (least[j] != 0) | (result != result)
 
 
+@step_of("pfma")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    even, odd = np.int64(0), np.int64(0)
+    for k in range(a.size):
+        t = staged_fma(np.int64(a[k]), np.int64(b[k]), even, of, own[0] != 0).result
+        even, odd = odd, t  # sums take turns, and L is even
+    return add_codes(code, add_codes(even, odd)[1])[1]
+
+
 class PfmaKernel(FlushedKernel):
     """pfma."""
 
@@ -81,3 +109,9 @@ class PfmaKernel(FlushedKernel):
         self, a: Planes, b: Planes, d: Codes, after: Codes, doubtful: NDArray[np.bool_], first: int, last: int
     ) -> None:
         run_step(a[0], b[0], d.view(np.float32), after.view(np.float32), doubtful, first, last - first)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Pfma)
+        chain("pfma", spec, rows, None, p.L, tiny_before(spec))

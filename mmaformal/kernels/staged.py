@@ -1,16 +1,20 @@
-"""The kernel of sfma in fp16, and of one in fp32 whose NaNs are its operands': the executable's stages, compiled."""
+"""Rows of sfma: fused multiply-adds by the executable's stages; in fp64 on two limbs."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.executable.blocks import (
     Lane,
+    Operand,
+    Sum,
     add,
     classify_addend,
     classify_product,
     decode,
     encode,
+    is_zero,
     merge_special,
     multiply,
     quiet_nan,
@@ -23,60 +27,88 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.encodings.sfma import Sfma
-from mmaformal.kernels.compiled import driver, inlined
-from mmaformal.kernels.kernel import Codes, Kernel, Plane, Planes, in_panels
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.compiled import inlined
+from mmaformal.kernels.kernel import Plane
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 
 
 @inlined
-def fused(rho: Conversion, first: bool, a: Lane, b: Lane, c: Lane) -> Lane:
-    """`fma(a, b, c)` of three codes; if `first`, a NaN is the first one of them, made quiet."""
+def sum_in_a_lane(rho: Conversion, x: Operand, y: Operand, z: Operand) -> Sum:
+    """x·y + z."""
+    bits = rho.format.fraction_bits
+    product = with_zero_exponent(multiply(x, y), rho.format.min_exponent)
+    return add(product, 2 * bits, term(z), bits, 2 * bits + 3)
+
+
+@inlined
+def sum_in_limbs(rho: Conversion, x: Operand, y: Operand, z: Operand) -> Sum:
+    """x·y + z, where a lane does not hold it."""
+    bits = rho.format.fraction_bits
+    frame = 2 * bits + 3
+    significand = limbs.multiply(x.significand, y.significand, frame - 2 * bits).product
+    exponent = where(is_zero(x) | is_zero(y), rho.format.min_exponent, x.exponent + y.exponent)
+    product = limbs.WideTerm(x.sign ^ y.sign, exponent, significand)
+    return limbs.add_term(product, term(z), bits, frame).narrowed
+
+
+@inlined
+def rounded(
+    rho: Conversion, first: bool, a: Lane, b: Lane, c: Lane, x: Operand, y: Operand, z: Operand, total: Sum
+) -> Lane:
+    """The code of a sum of the operands of three codes; if `first`, a NaN is the first of them, made quiet."""
     fmt = rho.format
-    layout, bits, least = fmt.layout, fmt.fraction_bits, fmt.min_exponent
-    x, y, z = decode(a, layout), decode(b, layout), decode(c, layout)
     special = resolve_special(merge_special(classify_product(x, y), classify_addend(z)))
-    product = with_zero_exponent(multiply(x, y), least)
-    total = add(product, 2 * bits, term(z), bits, 2 * bits + 3)
-    number = encode(round_sum(total, product.sign & z.sign, rho), rho)
-    quiet = np.int64(1) << (bits - 1)
+    number = encode(round_sum(total, (x.sign ^ y.sign) & z.sign, rho), rho)
+    quiet = np.int64(1) << (fmt.fraction_bits - 1)
     invalid = np.int64(quiet_nan(fmt)) + where(first, np.int64(sign_word(fmt)), np.int64(0))
     nan = where(x.nan, a | quiet, where(y.nan, b | quiet, where(z.nan, c | quiet, invalid)))
-    nan = where(first | ((x.nan | y.nan | z.nan) ^ True), nan, np.int64(quiet_nan(fmt)))
-    return select_special(special, number, rho, nan)
+    return select_special(special, number, rho, where(first, nan, invalid))
 
 
-@driver
-def run_fused(rho: Conversion, first: bool, a: Plane, b: Plane, d: Plane, start: int, stop: int) -> None:
-    """d = fma(a_k, b_k, d) for k = start … stop - 1, on codes."""
-    m, n = d.shape
-    width = b.shape[2]
-    for i in range(m):
-        for j in range(n):
-            code = np.int64(d[i, j])
-            for k in range(start, stop):
-                code = fused(rho, first, np.int64(a[i, k]), np.int64(b[j // width, k, j % width]), code)
-            d[i, j] = code
+@step_of("sfma")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
+    x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
+    return rounded(rho, own[0] != 0, p, q, code, x, y, z, sum_in_a_lane(rho, x, y, z))
 
 
-class StagedKernel(Kernel):
-    """sfma, in fp16 or fp32, by its stages."""
+@step_of("sfma in limbs")
+def step_in_limbs(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    p, q, layout = np.int64(a[0]), np.int64(b[0]), rho.format.layout
+    x, y, z = decode(p, layout), decode(q, layout), decode(code, layout)
+    return rounded(rho, own[0] != 0, p, q, code, x, y, z, sum_in_limbs(rho, x, y, z))
 
-    bytes_per_element = 4
-    description = "sfma: the stages of the executable encoding, compiled"
 
-    def rows(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (np.ascontiguousarray(codes),)
-
-    def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
-        return (in_panels(codes),)
-
-    def run(self, a: Planes, b: Planes, d: Codes, start: int, stop: int) -> None:
-        p, k = self.spec.parameters, self.spec.k
-        assert isinstance(p, Sfma)
-        run_fused(p.rho, p.nan is NanRule.FIRST, a[0], b[0], d, start * k, stop * k)
-
-
-def staged_kernel(spec: DotAdd) -> StagedKernel | None:
-    """None where the sum of an fma does not fit in a lane."""
-    return StagedKernel(spec) if spec.d_format.storage_bits <= 32 else None
+def run_rows(spec: DotAdd, rows: Batch) -> None:
+    p = spec.parameters
+    assert isinstance(p, Sfma)
+    # Two terms below 2^(frame + 2) add up to a `Sum`, as in the executable.
+    holds = 2 * p.rho.format.fraction_bits + 3 + 3 <= 61
+    chain("sfma" if holds else "sfma in limbs", spec, rows, p.rho, 1, p.nan is NanRule.FIRST)

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.encodings.executable.blocks import convert_exactly
+from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format, bf16, fp16, fp32
+from mmaformal.kernels import staged
+from mmaformal.kernels.batch import Batch, converted
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
 from mmaformal.kernels.kernel import Codes, Planes, in_panels
 from mmaformal.rounding import Rounding
@@ -39,6 +42,15 @@ class WfmaKernel(SfmaKernel):
 
     def columns(self, codes: Codes, scales: Codes | None = None) -> Planes:
         return (widened(in_panels(codes), self.spec.b_format),)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        """Factors converted by tables, then sfma."""
+        p = spec.parameters
+        assert isinstance(p, Wfma)
+        target = p.rho.format
+        own = spec.replace(a_format=target, b_format=target, parameters=Sfma(p.rho))
+        staged.run_rows(own, converted(rows, spec, target, target))
 
 
 def widened(codes: Codes, fmt: Format) -> Codes:

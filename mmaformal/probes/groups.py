@@ -11,7 +11,7 @@ from itertools import combinations
 
 from mmaformal.probes.box import Box, Terms, power
 from mmaformal.probes.kept import BesideC, Kept, Seen, exponent_for, terms
-from mmaformal.probes.tree import Node
+from mmaformal.summation import Node
 
 #: roundings that leave nothing of a positive half
 _DROPS_HALVES = {"RZ", "RD", "RNE", "RNZ", "RND"}

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from mmaformal.display import ShortRepr
 from mmaformal.probes.box import Box, Row, code_of, factors_of, number_text, power
-from mmaformal.probes.tree import Node, Tree
+from mmaformal.probes.tree import Tree
+from mmaformal.summation import Node
 
 #: One for each (i, j, k): whether u at k is left when M is at i and −M at j.
 Left: TypeAlias = NDArray[np.bool_]

@@ -25,9 +25,10 @@ from mmaformal.probes.box import Box, Row
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.special import Behaviour
 from mmaformal.probes.sums import Sum
-from mmaformal.probes.tree import Node, Tree
+from mmaformal.probes.tree import Tree
 from mmaformal.probes.zeros import ZeroExponent
 from mmaformal.spaces.common import Types
+from mmaformal.summation import Node
 
 _MOODS: tuple[Mood, ...] = ("near", "edge", "numbers", "subnormal", "cancel", "equal")
 #: How many rows are drawn for each that is asked: some have no finite inputs, or leave d's range.

@@ -18,7 +18,7 @@ from itertools import combinations
 
 from mmaformal.probes.box import Box, Row, Terms, power
 from mmaformal.probes.kept import cancelling
-from mmaformal.probes.tree import Node
+from mmaformal.summation import Node
 
 _SHOWN = 4
 

@@ -10,7 +10,8 @@ from mmaformal.probes.groups import by_c, by_cancelling, with_groups
 from mmaformal.probes.kept import LEAVE_TRACES, BesideC, Kept, beside_c, cancelling, carried, normalised
 from mmaformal.probes.modes import WORDS
 from mmaformal.probes.rounding import Rounded, rounded
-from mmaformal.probes.tree import Node, Tree, flat
+from mmaformal.probes.tree import Tree, flat
+from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)

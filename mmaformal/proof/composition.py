@@ -6,7 +6,8 @@ is one too, so an error is a difference, and a bound a comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,7 +16,7 @@ import z3
 from mmaformal.encodings.smt.blocks import negate_if, resize
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.failure import place as place_of_argument
-from mmaformal.proof.interfaces import UNCUT, Ways
+from mmaformal.proof.interfaces import HINT, UNCUT, Ways
 from mmaformal.proof.kernel import (
     Inference,
     Lemma,
@@ -34,9 +35,12 @@ from mmaformal.solver.asking import Asker, Cut, cut_away
 from mmaformal.solver.portfolio import Outcome
 
 #: Seconds for each way to cut a claim, round after round; in the last they share what is left.
-_ROUNDS = (1.0, 5.0, 25.0, None)
-#: Seconds for the first way at once: most claims are proved that way, and some take long.
-_FIRST = 25.0
+_ROUNDS = (0.5, 2.0, 10.0, 30.0, None)
+#: Seconds at once for a hint; the way in which the last such claim was proved has so many times what that took.
+_FIRST, _AGAIN = 25.0, 4.0
+
+#: What tells claims of one argument apart in their names.
+_NUMBERS = re.compile(r"\d+")
 
 FIXED_POINT = Rule(
     "fixed point",
@@ -57,7 +61,8 @@ class Composing(Theorem):
         self.steps: dict[int, tuple[tuple[z3.BoolRef, ...], z3.BoolRef]] = {}  #: by the claim's id
         self.named: dict[str, z3.BoolRef] = {}  #: the last of each name, for whom puts stages together
         self._proved: dict[str, Obligation] = {}
-        self._worked: dict[str, int] = {}  #: by the place of a claim, the way in which it was proved last
+        #: of claims of a place and name, the way in which one was proved last, and the seconds
+        self._worked: dict[tuple[str, str], tuple[int, float]] = {}
 
     def _infer(
         self,
@@ -75,10 +80,14 @@ class Composing(Theorem):
         try:
             self._settle(lemmas)
         except NotProvedError:
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
             raise
         return lemmas
+
+    def _withdraw(self, before: Collection[tuple[int, str]]) -> None:
+        """Take back the lemmas that came after those of before: no inference was made of them."""
+        for key in self._lemmas.keys() - before:
+            del self._lemmas[key]
 
     def claim(
         self,
@@ -110,21 +119,22 @@ class Composing(Theorem):
         hint: Iterable[z3.ExprRef],
     ) -> None:
         """Ask one way after another, for longer each round, beginning with the one that was proved here before, or else
-        with the hint, or uncut: that one has longer than the others at once."""
-        argued, refuted, why = place_of_argument(), set[int](), "no time was left"
+        with the hint: these may have longer than the others at once."""
+        argued, refuted, why = (place_of_argument(), _NUMBERS.sub("", name)), set[int](), "no time was left"
         ways, shown = Ways([*using, claim], hint), None
+        (first, took), unsettled = self._worked.get(argued, (None, 0.0)), set[int]()
+        longer = {first: _AGAIN * took, HINT: _FIRST}
         for limit in _ROUNDS:
-            for n, (way, cut) in enumerate(ways.beginning_with(self._worked.get(argued))):
+            for way, cut in ways.beginning_with(first, unsettled):
                 if way in refuted or self.asker.left <= 0:
                     continue
-                seconds = (
-                    max(limit, _FIRST)
-                    if limit and n == 0
-                    else limit or self.asker.left / max(ways.count - len(refuted), 1)
-                )
+                if limit is None:
+                    seconds = self.asker.left / max(ways.count - len(refuted), 1)
+                else:
+                    seconds = max(limit, longer.get(way, 0.0))
                 lemma, outcome = self._attempt(name, statement, claim, using, cut, seconds)
                 if outcome.verdict == "unsat":
-                    self._worked[argued] = way
+                    self._worked[argued] = way, outcome.seconds
                     self._settle([lemma])
                     return
                 if outcome.verdict == "sat" and way == UNCUT:
@@ -134,9 +144,10 @@ class Composing(Theorem):
                     refuted.add(way)
                 else:
                     why = outcome.why
-        unsettled = Outcome("unknown", "", "", 0.0, why=why)
+                    unsettled.add(way)
+        unknown = Outcome("unknown", "", "", 0.0, why=why)
         lemma, _ = self._attempt(name, statement, claim, using, [], 0.0)
-        demand_proved(self.asker, self, lemma, unsettled, shown)
+        demand_proved(self.asker, self, lemma, unknown, shown)
 
     def _attempt(
         self,
@@ -153,8 +164,7 @@ class Composing(Theorem):
         (lemma,) = super()._infer(name, statement, links, given, cut)
         outcome = cache_of(self.asker).attempt(self.asker, lemma, seconds)
         if outcome.verdict != "unsat":
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
         return lemma, outcome
 
     def _settle(self, lemmas: Iterable[Lemma]) -> None:
@@ -173,8 +183,7 @@ class Composing(Theorem):
         try:
             self._settle(lemmas_of(self)[-1:])
         except NotProvedError:
-            for key in self.lemmas.keys() - before:
-                del self.lemmas[key]
+            self._withdraw(before)
             raise
 
     def conclude_all(self, given: z3.BoolRef) -> None:
@@ -241,26 +250,23 @@ def prove_scaled(
 ) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """x, y and d = x − y, each scaled by 2^amount; of these too, the last is the difference."""
     d, text = x - y, "a difference scaled is the difference of both scaled"
-    proving.claim("difference", "x = y + (x − y)", x == y + d, (), [x, y])
-    letters = [x, y]  # d is made of them
+    proving.claim("difference", "x = y + (x − y)", x == y + d)
     for i in range(amount.size()):
         known, chosen = x == y + d, z3.Extract(i, i, amount) == 1
         larger = [_doubled(v, 1 << i) for v in (x, y, d)]
         of_sum = _doubled(y + d, 1 << i) == larger[1] + larger[2]
-        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum, (), [y, d])
+        proving.claim(f"doubled sum {i}", "a sum doubled is the sum of both doubled", of_sum)
         of_x = larger[0] == larger[1] + larger[2]
-        proving.claim(f"doubled {i}", text, of_x, [known, of_sum], [x, y + d, larger[1], larger[2]])
+        proving.claim(f"doubled {i}", text, of_x, [known, of_sum])
         after = [z3.If(chosen, u, v) for u, v in zip(larger, (x, y, d), strict=True)]
         goal = after[0] == after[1] + after[2]
-        cut = [*larger, *letters, chosen]
         cases = [
-            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x], cut),
-            proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known], cut),
+            proving.claim(f"scaled {i}", text, z3.Implies(chosen, goal), [of_x]),
+            proving.claim(f"unscaled {i}", text, z3.Implies(z3.Not(chosen), goal), [known]),
         ]
-        proving.claim("scaled", text, goal, cases, [*after, chosen])
+        proving.claim("scaled", text, goal, cases)
         x, y, d = after
-        letters = after
-    proving.claim("scaled difference", text, x - y == d, [x == y + d], [x, y, d])
+    proving.claim("scaled difference", text, x - y == d, [x == y + d])
     return x, y, d
 
 
@@ -315,10 +321,9 @@ def prove_cut_error(
     """From error = before − exact, claimed: after − exact = error − lost, where lost = before − after."""
     text = "an error after a cut is that before it, less what was cut off"
     both = after - exact == (before - exact) - (before - after)
-    identity = proving.claim("identity", text, both, (), [after, exact, before])
+    identity = proving.claim("identity", text, both)
     claim = after - exact == error - (before - after)
-    inside = [after - exact, before - exact, before - after, error]
-    return proving.claim("error after a cut", text, claim, [identity, before - exact == error], inside)
+    return proving.claim("error after a cut", text, claim, [identity, before - exact == error])
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -330,7 +335,6 @@ def prove_error(
     most: int,
     when: z3.BoolRef,
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     why: str,
 ) -> z3.BoolRef:
     """Where `when` holds, alignment cuts at most `most` off the magnitude: |error| ≤ most, whatever the sign."""
@@ -341,19 +345,16 @@ def prove_error(
         f"{why}, what is cut off a term is at most {most} · 2^-{x.places} units",
         z3.Implies(when, z3.ULE(loss, most)),
         premises,
-        cut,
     )
     text = "a term's error is what is cut off its magnitude, with its sign or the other"
     small = z3.Implies(when, z3.And(within(loss, most), within(-loss, most)))
-    proving.claim("size of an error", text, small, [cut_off], [loss, when])
+    proving.claim("size of an error", text, small, [cut_off])
     signed = [
-        proving.claim(
-            f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same), (), [x.sign, exact, kept]
-        )
+        proving.claim(f"signed error {s}", text, z3.Implies(x.sign == s, x.error == same))
         for s, same in ((0, -loss), (1, loss))
     ]
     claim = z3.Implies(when, within(x.error, most))
-    return proving.claim("signed error", text, claim, [small, *signed], [x.sign, x.error, loss, when])
+    return proving.claim("signed error", text, claim, [small, *signed])
 
 
 def total_of(xs: Sequence[z3.BitVecRef]) -> z3.BitVecRef:
@@ -365,19 +366,16 @@ def prove_errors_add_up(
     terms: Sequence[Placed],
     facts: Sequence[Sequence[z3.BoolRef]],
     bound: Callable[[int, z3.BitVecRef], z3.BoolRef],
-    flags: Sequence[Sequence[z3.ExprRef]],
 ) -> z3.BoolRef:
-    """`bound(n, D)`, D the sum of all n errors, term by term.
+    """Proves `bound(n, D)`, D the sum of all n errors, term by term.
 
-    `facts` are claims of each term's error; `bound(i, D)` is about the first i terms.  `flags[i]` are the conditions
-    in the facts of the i-th, and in the bound of those before it: cut away.
+    `facts` are claims of each term's error; `bound(i, D)` is about the first i terms.
     """
     running = terms[0].error
-    known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0], [running, *flags[0]])
+    known = proving.claim("error of the first", _ADD_UP, bound(1, running), facts[0])
     for i, x in enumerate(terms[1:], 1):
-        after, error = running + x.error, x.error
-        cut = [running, error, *flags[i]]
-        known = proving.claim(f"errors of {i + 1}", _ADD_UP, bound(i + 1, after), [known, *facts[i]], cut)
+        after = running + x.error
+        known = proving.claim(f"errors of {i + 1}", _ADD_UP, bound(i + 1, after), [known, *facts[i]])
         running = after
     return known
 
@@ -400,9 +398,7 @@ def prove_accumulated(
     small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
     for x, bound, claim in zip(terms, bounds, small, strict=True):
         if bound == (1 << x.aligned.size()) - 1:
-            proving.claim(
-                f"{x.name} width", "a magnitude is no more than its bits hold", claim, (), [x.aligned]
-            )
+            proving.claim(f"{x.name} width", "a magnitude is no more than its bits hold", claim)
     parts = [negate_if(x.sign, resize(x.aligned, bits)) for x in terms]
     kept = [x.signed_kept for x in terms]
     running, target, reach = parts[0], kept[0], bounds[0]
@@ -412,16 +408,14 @@ def prove_accumulated(
         text,
         z3.And(placed(running) == target, within(running, reach)),
         [small[0]],
-        [terms[0].sign, terms[0].aligned],
     )
-    for k, x in enumerate(terms[1:], 1):
+    for k in range(1, len(terms)):
         after, reach_after = running + parts[k], reach + bounds[k]
         step = proving.claim(
             f"partial sum {k}",
             text,
             z3.And(placed(after) == placed(running) + kept[k], within(after, reach_after)),
             [within(running, reach), small[k]],
-            [running, x.sign, x.aligned],
         )
         same = z3.And(placed(after) == target + kept[k], within(after, reach_after))
         text_same = "so the accumulator is the sum of the aligned terms"
@@ -430,22 +424,18 @@ def prove_accumulated(
             text_same,
             same,
             [known, step],
-            [placed(after), placed(running), after, running, target, kept[k]],
         )
         running, target, reach = after, target + kept[k], reach_after
     order = running == total
     if not running.eq(total):
         text = "the accumulator's order of summation does not matter"
-        proving.claim("sum", text, order, (), [cut for x in terms for cut in (x.sign, x.aligned)])
+        proving.claim("sum", text, order)
     exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
     text = "the difference of two sums is the sum of the differences"
     difference = target - total_of(exact) == total_of(errors)
-    proving.claim("difference", text, difference, (), [*kept, *exact])
+    proving.claim("difference", text, difference)
     link = z3.And(placed(total) - total_of(exact) == total_of(errors), within(total, reach))
     given = [known, difference, *([] if running.eq(total) else [order])]
     text = "so the accumulator's error is the sum of the terms' errors"
-    cut = [running, total, target, total_of(exact), total_of(errors)]
-    if running.eq(total):
-        cut = [placed(total), *cut[1:]]
-    proving.claim("error of the sum", text, link, given, cut)
+    proving.claim("error of the sum", text, link, given)
     return link.arg(0), link.arg(1)

@@ -398,3 +398,38 @@ def add_long(
     total = [wide_number(executable.total, smt.total, signed=True), least_excluded(smt.total)]
     argument.derive("accumulate", "the sums of two limbs are equal", total, aligned)
     return [*total, e_max]
+
+
+def multiply_long(
+    argument: Argument,
+    operands: tuple[OperandLinks, OperandLinks],
+    long: limbs.LongProduct,
+    executable: limbs.WideTerm,
+    smt: smt_blocks.Term,
+    low: int,
+    shift: int,
+) -> TermLinks:
+    """A product whose significand is of two limbs, with `shift` places below, for a lane is too short."""
+    x, y = operands
+    significand = long_product(argument, (x.significand, y.significand), long, smt.significand, shift)
+    sign = number(executable.sign, smt.sign)
+    exponent = number(executable.exponent, smt.exponent, low=low)
+    given = [link for z in operands for link in (z.sign, z.exponent, z.significand)]
+    argument.derive("multiply", "signs and exponents of products are the same", [sign, exponent], given)
+    return TermLinks(sign, exponent, significand)
+
+
+def sticky_sum(
+    argument: Argument,
+    terms: tuple[TermLinks, TermLinks],
+    executable: tuple[executable_blocks.Sum, limbs.WideSum | None],
+    smt: smt_blocks.StickySum,
+    low: int,
+    frame: int,
+) -> list[Link]:
+    """The links of the sum of two terms, with a sticky last place, and of its exponent."""
+    (x, y), (total, wide) = terms, executable
+    if wide is not None:
+        return add_long(argument, x, y, executable=wide, signs=(x.sign.term, y.sign.term), smt=smt, low=low)
+    links = number(total.total, smt.total, signed=True), number(total.unit, smt.e_max, low=low - frame)
+    return [*argument.derive("align", "aligned terms have the same sum", links, [*x, *y])]

@@ -40,6 +40,7 @@ _PASSING_ON = (
     "kernel.py",
     "lemmas.py",
     "related_runs.py",
+    "related_stages.py",
     "failure.py",
     "composition.py",
     "proving.py",

@@ -38,7 +38,7 @@ def prove_largest(
             at_most = [z3.ULE(e, tree) for e in leaves]
             equal = [e == tree for e in leaves]
             text = f"{what}: the largest is one of {len(leaves)}, and none is above it"
-            proving.claim(f"{what} largest", text, z3.And(*at_most, z3.Or(equal)), hint=leaves)
+            proving.claim(f"{what} largest", text, z3.And(*at_most, z3.Or(equal)))
             return at_most, equal
         half = len(leaves) // 2
         parts = [(tree.arg(1), leaves[:half]), (tree.arg(2), leaves[half:])]
@@ -48,16 +48,12 @@ def prove_largest(
             f"{what} larger of two",
             text,
             z3.And(*(z3.ULE(side, tree) for side in sides), z3.Or([side == tree for side in sides])),
-            hint=[side for side in sides if not z3.is_bv_value(side)],
         )
         at_most, some = [], []
         for top, part in parts:
             below, equal = node(top, part)
-            cut = [tree, *sides, *part]
             at_most += [
-                proving.claim(
-                    f"{what} at most", f"{what}: ≤ is transitive", z3.ULE(e, tree), [b, bigger], cut
-                )
+                proving.claim(f"{what} at most", f"{what}: ≤ is transitive", z3.ULE(e, tree), [b, bigger])
                 for e, b in zip(part, below, strict=True)
             ]
             some.append((top, z3.Or(equal)))
@@ -67,7 +63,6 @@ def prove_largest(
             f"{what}: one of {len(leaves)} is the larger of the two largest",
             z3.Or(equal),
             [claim for _, claim in some] + [bigger],
-            [tree, *sides, *leaves],
         )
         return at_most, equal
 
@@ -101,20 +96,17 @@ def prove_alignment(
     """(A·u ≤ |term| < (A+1)·u; if no bit of it lies below u, A·u = |term|)."""
     e, u = last_places(x, e_max, F)
     significand, A = x.term.significand, x.aligned
-    cut = [x.term.exponent, e_max, significand]
     floor = proving.claim(
         f"{x.name} aligned",
         "an aligned magnitude is the exact one without its part below 2^(e_max − F)",
         z3.And(at_least(significand, e, A, u), z3.Not(at_least(significand, e, fit(A, A.size() + 1) + 1, u))),
         [below],
-        cut,
     )
     exact = proving.claim(
         f"{x.name} lossless",
         "a term that has no bit below 2^(e_max − F) is aligned exactly",
         z3.Implies(keeps(x, e_max, F), at_least(A, u, significand, e)),
         [below],
-        cut,
     )
     return floor, exact
 
@@ -194,7 +186,6 @@ def prove_sum(
     bits = total.size()
     parts = [negate_if(sign, resize(magnitude, bits)) for sign, magnitude in summands]
     running, reach = parts[0], bounds[0]
-    cuts = [magnitude for _, magnitude in summands]
     wide = max(bits, (2 * sum(bounds)).bit_length() + 2) + 1
 
     def signed(x: z3.BitVecRef) -> z3.BitVecRef:
@@ -209,22 +200,19 @@ def prove_sum(
 
     for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
         if bound == (1 << magnitude.size()) - 1:
-            proving.claim("width", "a magnitude is no more than its bits hold", claim, (), [magnitude])
+            proving.claim("width", "a magnitude is no more than its bits hold", claim)
     text = "no partial sum of the accumulator wraps"
     first = z3.And(signed(running) == value(0), within(running, reach))
-    proving.claim("first summand", text, first, [small[0]], [cuts[0], summands[0][0]])
+    proving.claim("first summand", text, first, [small[0]])
     for k in range(1, len(parts)):
         after, next_reach = running + parts[k], reach + bounds[k]
         claim = z3.And(signed(after) == signed(running) + value(k), within(after, next_reach))
-        cut = [running, cuts[k], summands[k][0]]
-        proving.claim(f"partial sum {k}", text, claim, [within(running, reach), small[k]], cut)
+        proving.claim(f"partial sum {k}", text, claim, [within(running, reach), small[k]])
         running, reach = after, next_reach
     given = [within(running, reach)]
     if not running.eq(total):
         text = "the accumulator is the sum of the aligned terms"
-        given.append(proving.claim("sum", text, running == total, (), cuts))
+        given.append(proving.claim("sum", text, running == total))
     ranged = z3.And(total <= reach, total >= -reach)
-    proving.claim(
-        "range of the sum", "so it is at most the sum of the bounds", ranged, given, [running, total]
-    )
+    proving.claim("range of the sum", "so it is at most the sum of the bounds", ranged, given)
     return ranged

@@ -7,14 +7,43 @@ made does not matter, mostly.  Where it does, one looks into it, as far as the n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 import z3
 
-from mmaformal.solver.terms import Node, expression, operands_first
+from mmaformal.solver.terms import (
+    Node,
+    app_decl,
+    ast_kind,
+    decl_kind,
+    expression,
+    main_context,
+    operands_first,
+)
 
-#: Ways in which a claim is cut, by number: as its hint says, the computed ones from 1 on, and not at all.
-HINT, UNCUT = 0, 1000
+#: Ways in which a claim is cut, by number: as its hint says, the computed ones from 1 on, these (or none) and what is
+#: hard besides, and not at all.
+HINT, HARD, UNCUT = 0, 500, 1000
+
+#: So many computed ways are tried after one that was not settled in time.
+_BEYOND = 3
+
+#: Operations of two terms that are hard unless the last is a constant.
+_HARD = {
+    z3.Z3_OP_BSHL,
+    z3.Z3_OP_BLSHR,
+    z3.Z3_OP_BASHR,
+    z3.Z3_OP_BUDIV,
+    z3.Z3_OP_BUREM,
+    z3.Z3_OP_BSDIV,
+    z3.Z3_OP_BSREM,
+    z3.Z3_OP_BSMOD,
+    z3.Z3_OP_BUDIV_I,
+    z3.Z3_OP_BUREM_I,
+    z3.Z3_OP_BSDIV_I,
+    z3.Z3_OP_BSREM_I,
+    z3.Z3_OP_BSMOD_I,
+}
 
 #: So often some interfaces are looked into, at most.
 _DEEPEST = 10
@@ -25,7 +54,7 @@ class Ways:
     for."""
 
     def __init__(self, formulas: Sequence[z3.BoolRef], hint: Iterable[z3.ExprRef] = ()) -> None:
-        self._hint = list(hint)
+        self._hint, self._formulas = list(hint), formulas
         self._levels: list[list[z3.ExprRef]] = []
         self._deeper = shared(formulas)
 
@@ -34,22 +63,34 @@ class Ways:
         """How many there are, as far as they are computed."""
         return bool(self._hint) + len(self._levels) + 1
 
-    def beginning_with(self, first: int | None) -> Iterator[tuple[int, list[z3.ExprRef]]]:
-        """Each way with its number: the `first`, if there is one, then the hint, uncut, and the computed ones."""
+    def beginning_with(
+        self, first: int | None, unsettled: Set[int] = frozenset()
+    ) -> Iterator[tuple[int, list[z3.ExprRef]]]:
+        """Each way with its number: the `first`, if there is one, then the hint, and the computed ones as far as the
+        first that is `unsettled`, which may grow meanwhile; then uncut, and a few more of the computed ones."""
         cut = self._cut(first)
         if first is not None and cut is not None:
             yield first, cut
-        yield from (each for each in self._all() if each[0] != first)
+        yield from (each for each in self._all(unsettled) if each[0] != first)
 
-    def _all(self) -> Iterator[tuple[int, list[z3.ExprRef]]]:
-        if self._hint:
-            yield HINT, self._hint
-        yield UNCUT, []
-        for number in range(HINT + 1, UNCUT):
+    def _all(self, unsettled: Set[int]) -> Iterator[tuple[int, list[z3.ExprRef]]]:
+        seen = set[frozenset[int]]()
+        for number in self._numbers(unsettled):
             cut = self._cut(number)
-            if cut is None:
+            if cut is not None and (terms := frozenset(each.get_id() for each in cut)) not in seen:
+                seen.add(terms)
+                yield number, cut
+
+    def _numbers(self, unsettled: Set[int]) -> Iterator[int]:
+        yield HINT
+        last = HINT
+        for last in range(HINT + 1, _DEEPEST + 1):
+            yield last
+            if last in unsettled:
+                yield HARD + last
                 break
-            yield number, cut
+        yield from (HARD, UNCUT)
+        yield from range(last + 1, min(last + _BEYOND, _DEEPEST) + 1)
 
     def _cut(self, number: int | None) -> list[z3.ExprRef] | None:
         """What is cut in one way; None if there is no such way."""
@@ -57,12 +98,42 @@ class Ways:
             return self._hint or None
         if number == UNCUT:
             return []
+        if number >= HARD:
+            return self._hard_too(number - HARD)
         while len(self._levels) < number:
             level = next(self._deeper, None)
             if level is None:
                 return None
             self._levels.append(level)
         return self._levels[number - 1]
+
+    def _hard_too(self, number: int) -> list[z3.ExprRef] | None:
+        """A computed way, or no cut, and what is hard besides; None if nothing is."""
+        cut = self._cut(number) if number else []
+        found = [] if cut is None else hard(self._formulas, cut)
+        return [*cut, *found] if cut is not None and found else None
+
+
+def hard(formulas: Sequence[z3.BoolRef], cut: Iterable[z3.ExprRef] = ()) -> list[z3.ExprRef]:
+    """The largest products, quotients and shifts of, or by, what is no constant, but for those in what is cut."""
+    nodes, _ = operands_first(formulas)
+    by_id = {each.id: each for each in nodes}
+    context, found = main_context(), []
+    left, seen = [formula.get_id() for formula in reversed(formulas)], {each.get_id() for each in cut}
+    while left:
+        node = by_id[left.pop()]
+        if node.id in seen or not node.operands:
+            continue
+        seen.add(node.id)
+        kind = decl_kind(context, app_decl(context, node.handle))
+        variable = sum(1 for each in node.operands if ast_kind(context, by_id[each].handle) == z3.Z3_APP_AST)
+        if (kind == z3.Z3_OP_BMUL and variable > 1) or (
+            kind in _HARD and ast_kind(context, by_id[node.operands[-1]].handle) == z3.Z3_APP_AST
+        ):
+            found.append(expression(node))
+        else:
+            left += reversed(node.operands)
+    return found
 
 
 def shared(formulas: Sequence[z3.BoolRef]) -> Iterator[list[z3.ExprRef]]:

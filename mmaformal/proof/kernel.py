@@ -18,9 +18,10 @@ that nothing gives, and a solver finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import partial
+from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 import z3
@@ -33,7 +34,7 @@ from mmaformal.solver.asking import conjunction as conjunction
 from mmaformal.solver.evidence import digest
 from mmaformal.solver.portfolio import Outcome, Portfolio
 from mmaformal.solver.script import smtlib
-from mmaformal.solver.terms import apart
+from mmaformal.solver.terms import apart, constants_of
 
 _KEY = made_by(__name__)
 
@@ -156,15 +157,34 @@ class Theorem:
     simplified = False
 
     def __init__(self) -> None:
-        #: by what is refuted; conclusions by what they say, too
-        self.lemmas: dict[tuple[int, str], Lemma] = {}
+        self._lemmas: dict[tuple[int, str], Lemma] = {}
         self._inferences: list[Inference] = []
-        self.composition: Lemma | None = None
-        self.conclusion: z3.BoolRef | None = None
+        self._concluded: tuple[Lemma, z3.BoolRef] | None = None
         self._given = z3.BoolVal(True)  #: what the conclusion is given under
         #: the interfaces that terms are, by name: asked for when a proof has failed
         self.interfaces: Callable[[], Iterable[tuple[str, z3.ExprRef]]] = tuple
-        self.rules: list[Rule] = []  #: those that the conclusion rests on
+        self._rules: list[Rule] = []
+
+    @property
+    def lemmas(self) -> Mapping[tuple[int, str], Lemma]:
+        """All of them, by what is refuted; conclusions by what they say, too.  Nothing can be taken out of it: an
+        inference counts as far as its lemmas are proved."""
+        return MappingProxyType(self._lemmas)
+
+    @property
+    def composition(self) -> Lemma | None:
+        """The lemma that the conclusion follows from all inferences; None as long as nothing is concluded."""
+        return self._concluded and self._concluded[0]
+
+    @property
+    def conclusion(self) -> z3.BoolRef | None:
+        """What is concluded, if anything is."""
+        return None if self._concluded is None else self._concluded[1]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those that the conclusion rests on."""
+        return tuple(self._rules)
 
     @property
     def inferences(self) -> tuple[Inference, ...]:
@@ -173,11 +193,11 @@ class Theorem:
 
     def rests_on(self, rule: Rule) -> None:
         """The proof will tell the rule."""
-        if rule not in self.rules:
-            self.rules.append(rule)
+        if rule not in self._rules:
+            self._rules.append(rule)
 
     def _add(self, lemma: Lemma, said: str = "") -> Lemma:
-        return self.lemmas.setdefault((lemma.refuted.get_id(), said), lemma)
+        return self._lemmas.setdefault((lemma.refuted.get_id(), said), lemma)
 
     def assume(self, what: str, link: Link) -> Link:
         """A condition under which the conclusion is claimed, `what` says which.  Raises ArgumentError for no words."""
@@ -306,7 +326,7 @@ class Theorem:
         given = [f"if {what}" for what in dict.fromkeys(each.assumed for each in self.inferences) if what]
         text = ", ".join(["from all of these", *given, statement])
         lemma = Lemma("composition", text, z3.Not(formula), place=place(), simplified=self.simplified)
-        self.composition, self.conclusion = self._add(lemma, text), claim
+        self._concluded = self._add(lemma, text), claim
         self._given = _about(conclusion.claim if isinstance(conclusion, Link) else conclusion)
 
     @property
@@ -383,15 +403,59 @@ def _says_nothing(claim: z3.BoolRef) -> bool:
 
 
 def _about(claim: z3.BoolRef) -> z3.BoolRef:
-    """When a claim says something: where what stands before its `implies` holds, in any part of a conjunction."""
+    """When a claim says something: where what stands before its `implies` holds, in any part of a conjunction.
+
+    *Not p or q* is the same as *p implies q*.  Where all parts are negated, *not p or not q*, each of p and q has to
+    be met, but not both at once, which the claim denies.
+    """
+    if z3.is_not(claim) and z3.is_not(claim.arg(0)):
+        return _about(claim.arg(0).arg(0))
     if z3.is_implies(claim):
         return conjunction([claim.arg(0), _about(claim.arg(1))])
-    if z3.is_and(claim):
-        parts = [_about(each) for each in claim.children()]
-        return z3.BoolVal(True) if any(map(z3.is_true, parts)) else z3.Or(parts)
-    if z3.is_or(claim) and not all(map(z3.is_not, claim.children())):  # not p or q
-        return conjunction(each.arg(0) if z3.is_not(each) else _about(each) for each in claim.children())
+    kind, parts = _as_clauses(claim)
+    if kind == z3.Z3_OP_AND:
+        about = [_about(each) for each in parts]
+        return z3.BoolVal(True) if any(map(z3.is_true, about)) else z3.Or(about)
+    if kind == z3.Z3_OP_OR:
+        denied = [each.arg(0) for each in parts if z3.is_not(each)]
+        others = [_about(each) for each in parts if not z3.is_not(each)]
+        if len(denied) > 1 and not others:
+            denied = [_renamed(each, n) for n, each in enumerate(denied)]
+        return conjunction([*denied, *others])
     return z3.BoolVal(True)
+
+
+def _as_clauses(claim: z3.BoolRef) -> tuple[int, list[z3.BoolRef]]:
+    """A claim as the conjunction, or disjunction, that it is equal to: which, and its parts; none of another claim."""
+    if z3.is_implies(claim):
+        return z3.Z3_OP_OR, [z3.Not(claim.arg(0)), *_disjuncts(claim.arg(1))]
+    if z3.is_not(claim):
+        kind, parts = _as_clauses(claim.arg(0))
+        return _DUAL.get(kind, kind), [_denial(each) for each in parts]
+    if z3.is_or(claim):
+        return z3.Z3_OP_OR, [part for each in claim.children() for part in _disjuncts(each)]
+    return (z3.Z3_OP_AND, claim.children()) if z3.is_and(claim) else (z3.Z3_OP_UNINTERPRETED, [])
+
+
+_DUAL = {z3.Z3_OP_AND: z3.Z3_OP_OR, z3.Z3_OP_OR: z3.Z3_OP_AND}
+
+
+def _disjuncts(claim: z3.BoolRef) -> list[z3.BoolRef]:
+    """The parts of a disjunction; what is negated is one of them, as a whole."""
+    if z3.is_not(claim) and not z3.is_not(claim.arg(0)):
+        return [claim]
+    kind, parts = _as_clauses(claim)
+    return parts if kind == z3.Z3_OP_OR else [claim]
+
+
+def _denial(claim: z3.BoolRef) -> z3.BoolRef:
+    return claim.arg(0) if z3.is_not(claim) else z3.Not(claim)
+
+
+def _renamed(claim: z3.BoolRef, n: int) -> z3.BoolRef:
+    """The claim about constants of its own."""
+    own = constants_of(claim)
+    return z3.substitute(claim, *((x, z3.Const(f"{x}!{n}", x.sort())) for x in own)) if own else claim
 
 
 def _lanes(links: Iterable[Link]) -> list[Lane]:

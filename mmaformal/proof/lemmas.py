@@ -86,7 +86,7 @@ class Argument(Theorem):
         super().__init__()
         if not tracer.strict:
             raise ArgumentError("a trace of operations that may wrap has no rules to prove")
-        self._tracer, self._rules = tracer, len(tracer.rules)
+        self._tracer, self._rules_before = tracer, len(tracer.rules)
         for rule in tracer.rules.values():
             text = f"{rule.where}: {rule.statement}"
             self._add(Lemma("64-bit lanes", text, z3.Not(rule.claim), rule.hard))
@@ -101,7 +101,7 @@ class Argument(Theorem):
     def conclude(
         self, statement: str, conclusion: Link | z3.BoolRef, whole: Sequence[z3.BoolRef] = ()
     ) -> None:
-        if len(self._tracer.rules) != self._rules:
+        if len(self._tracer.rules) != self._rules_before:
             raise ArgumentError("lanes were computed after the argument began: their rules are no lemmas")
         super().conclude(statement, conclusion, whole)
 

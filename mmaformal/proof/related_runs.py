@@ -23,6 +23,7 @@ from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
     Term,
+    Trace,
     all_of,
     negate_if,
     resize,
@@ -209,6 +210,10 @@ class Same:
     def operand(self, left: Operand, right: Operand) -> Link:
         return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
+    def decoded(self, left: Operand, right: Operand) -> Link:
+        """What decoding related codes gives."""
+        return self.operand(left, right)
+
     def term(self, left: Term, right: Term) -> Link:
         return together(*(same(x, y) for x, y in zip(left, right, strict=True)))
 
@@ -254,6 +259,14 @@ class Opposite:
         infinity = Link(z3.Implies(left.infinite, left.significand != 0), (left.infinite, left.significand))
         return together(self._sign(left, right), *links, infinity)
 
+    def decoded(self, left: Operand, right: Operand) -> Link:
+        """Opposite operands, or a NaN with whichever sign."""
+        links = [same(x, y) for x, y in zip(left[1:], right[1:], strict=True)]
+        claim = z3.Or(left.sign != right.sign, left.significand == 0, left.nan)
+        sign = Link(claim, (left.sign, right.sign, left.significand, left.nan))
+        infinity = Link(z3.Implies(left.infinite, left.significand != 0), (left.infinite, left.significand))
+        return together(sign, *links, infinity)
+
     def term(self, left: Term, right: Term) -> Link:
         return together(
             self._sign(left, right),
@@ -294,8 +307,8 @@ class Runs:
     kind: Kind
     left_spec: DotAdd
     right_spec: DotAdd
-    left: Sequence[AnyStep]
-    right: Sequence[AnyStep]
+    left: Trace[AnyStep]
+    right: Trace[AnyStep]
     match: Sequence[int]
     dropped: Mapping[int, Link] = field(
         default_factory=dict
@@ -337,69 +350,47 @@ def _magnitude_bits(summand: z3.BitVecRef) -> int:
 StepT = TypeVar("StepT", bound=AnyStep, covariant=True)
 
 
-@dataclass
-class Step(Generic[StepT]):
-    """One step of both runs, on the way from its c to its result."""
+class Relating:
+    """Links of single stages, whichever algorithm they are of."""
 
     argument: Pairing
-    runs: Runs
-    left: StepT
-    right: StepT
-    c: Link  #: of the codes
-    order: Sequence[int]  #: product j of the second run's step is this one of the first's
-    dropped: Mapping[int, Link] = field(
-        default_factory=dict
-    )  #: other products of the first's: that each is zero
-    no_nan: dict[int, Link] = field(default_factory=dict)  #: that a flag is not set, where that is told apart
 
     @property
     def kind(self) -> Kind:
-        return self.runs.kind
+        raise NotImplementedError
 
     def derive(
         self, stage: str, text: str, link: Link, given: Sequence[Link], inputs: Sequence[z3.ExprRef] = ()
     ) -> Link:
         return self.argument.derive(stage, text, [link], given, inputs)[0]
 
-    def number(self, x: Operand) -> list[Link]:
-        """That an operand is no NaN, where that is told apart."""
-        return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
+    # ---- products of the first run only, by their factors
 
-    # ---- products of the first run only
+    def zero_factors(self, x: Operand, y: Operand, zero: Link) -> Link:
+        """That the factors of a dropped product are finite and one is zero, from the claim about their codes."""
+        flags = [flag for each in (x, y) for flag in (each.nan, each.infinite)]
+        claim = all_of([*(z3.Not(f) for f in flags), z3.Or(x.significand == 0, y.significand == 0)])
+        link = Link(claim, (*flags, x.significand, y.significand))
+        text = "a dropped product has finite factors, one of them zero"
+        return self.derive("decode", text, link, [zero], operand_codes(x, y))
 
-    def zeros(self: Step[Decodes]) -> dict[int, Link]:
-        """For each dropped product, that its factors are finite and one is zero."""
-        found = {}
-        for i, zero in self.dropped.items():
-            x, y = self.left.a[i], self.left.b[i]
-            flags = [flag for each in (x, y) for flag in (each.nan, each.infinite)]
-            claim = all_of([*(z3.Not(f) for f in flags), z3.Or(x.significand == 0, y.significand == 0)])
-            link = Link(claim, (*flags, x.significand, y.significand))
-            text = "a dropped product has finite factors, one of them zero"
-            found[i] = self.derive("decode", text, link, [zero], operand_codes(x, y))
-        return found
-
-    def nothing(
-        self: Step[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
+    def adds_nothing(
+        self, x: Operand, y: Operand, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
     ) -> Link:
-        """That a dropped product adds nothing to a sum."""
-        x, y = self.left.a[i], self.left.b[i]
+        """That a dropped product adds nothing to a sum, from what is known of its factors."""
         inputs = [x.field, y.field, x.sign, y.sign, *([] if e_max is None else [e_max])]
-        link = Link(summand == 0, (), ((summand, z3.BitVecVal(0, summand.size())),))
-        return self.derive("align", "a dropped product adds nothing", link, [zero], inputs)
+        return self.derive_zero("align", "a dropped product adds nothing", summand, [zero], inputs)
 
-    def quiet(self: Step[Multiplies], i: int, zero: Link) -> Link:
-        """That a dropped product is no infinity by its size."""
-        x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
-        link = Link(
-            z3.And(product.significand == 0, product.exponent == 0), (product.exponent, product.significand)
-        )
-        text = "a dropped product is zero, with the least exponent"
-        return self.derive("multiply", text, link, [zero], [x.field, y.field])
+    def derive_zero(
+        self, stage: str, text: str, term: z3.BitVecRef, given: Sequence[Link], inputs: Sequence[z3.ExprRef]
+    ) -> Link:
+        link = Link(term == 0, (), ((term, z3.BitVecVal(0, term.size())),))
+        return self.derive(stage, text, link, given, inputs)
 
-    def not_largest(
-        self: Step[Decodes],
-        i: int,
+    def below_another(
+        self,
+        x: Operand,
+        y: Operand,
         product: Term,
         other: z3.BitVecRef,
         zero: Link,
@@ -408,37 +399,11 @@ class Step(Generic[StepT]):
     ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
         """That a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
-        x, y = self.left.a[i], self.left.b[i]
         link = at_most(product.exponent, other)
         self.derive("align", text, link, [zero, *given], [x.field, y.field, *_terms(*inputs)])
         return product.exponent, other, link
 
     # ---- stages
-
-    def operand_c(self: Step[AddsC]) -> Link:
-        text = "c is decoded to related operands"
-        return self.derive(
-            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self.number(self.left.c)]
-        )
-
-    def factors(self: Step[Decodes]) -> list[Link]:
-        """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
-        if isinstance(self.kind, Same):
-            return []
-        links = []
-        for j, i in enumerate(self.order):
-            mine, other = self.left.a[i], self.right.a[j]
-            link, codes = self.kind.operand(mine, other), operand_codes(mine, other)
-            text = "negated codes are decoded to related operands"
-            links.append(self.derive("decode", text, link, self.number(mine), codes))
-        return links
-
-    def special(self: Step[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
-        """Inputs are operands that are the same in both runs."""
-        text = "special values are related"
-        return self.derive(
-            "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
-        )
 
     def product(self, left: Term, right: Term, operands: Terms, given: Sequence[Link]) -> Link:
         if all(x.eq(y) for x, y in zip(left, right, strict=True)) and isinstance(self.kind, Same):
@@ -446,10 +411,6 @@ class Step(Generic[StepT]):
             return self.derive("identical", "a term is equal to itself", link, [], list(left))
         text = "products are related"
         return self.derive("multiply", text, self.kind.term(left, right), given, _terms(*operands))
-
-    def addend(self: Step[AddsC], c: Link) -> Link:
-        text = "c is a related term"
-        return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
 
     def sum_of(
         self,
@@ -525,6 +486,111 @@ class Step(Generic[StepT]):
         assert running is not None
         return running
 
+    def sizes(
+        self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link, whole: bool = False, bounded: bool = False
+    ) -> Link:
+        """For opposite sums, that their magnitudes are one term, which is what is rounded.
+
+        `whole`: all bits of it.  `bounded`: the sum is not the least number, so that it is zero if its magnitude is.
+        """
+        if isinstance(self.kind, Same):
+            return self._same_size(left, right, total) if left.size() != right.size() else total
+        (m, n), (other_m, other_n) = magnitude_and_sign(left, whole), magnitude_and_sign(right, whole)
+        zeros = [(x == 0, m == 0) for x in (left, right)] if bounded else []
+        claim = z3.And(m == other_m, z3.Or(n != other_n, m == 0), *(x == y for x, y in zeros))
+        link = Link(claim, (m, n, other_n), ((other_m, m), *zeros))
+        return self.derive("round", "opposite sums have the same magnitude", link, [total])
+
+    def _same_size(self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link) -> Link:
+        (m, n), (other_m, other_n) = magnitude_and_sign(left), magnitude_and_sign(right)
+        wide = z3.ZeroExt(left.size() - right.size(), other_m)
+        link = Link(z3.And(m == wide, n == other_n), (other_m, other_n), ((m, wide), (n, other_n)))
+        return self.derive("round", "the magnitudes are the same number", link, [total])
+
+
+@dataclass
+class Step(Relating, Generic[StepT]):
+    """One step of both runs, on the way from its c to its result."""
+
+    argument: Pairing
+    runs: Runs
+    left: StepT
+    right: StepT
+    c: Link  #: of the codes
+    order: Sequence[int]  #: product j of the second run's step is this one of the first's
+    dropped: Mapping[int, Link] = field(
+        default_factory=dict
+    )  #: other products of the first's: that each is zero
+    no_nan: dict[int, Link] = field(default_factory=dict)  #: that a flag is not set, where that is told apart
+
+    @property
+    def kind(self) -> Kind:
+        return self.runs.kind
+
+    def number(self, x: Operand) -> list[Link]:
+        """That an operand is no NaN, where that is told apart."""
+        return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
+
+    # ---- products of the first run only
+
+    def zeros(self: Step[Decodes]) -> dict[int, Link]:
+        """For each dropped product, that its factors are finite and one is zero."""
+        return {
+            i: self.zero_factors(self.left.a[i], self.left.b[i], zero) for i, zero in self.dropped.items()
+        }
+
+    def nothing(
+        self: Step[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
+    ) -> Link:
+        """That a dropped product adds nothing to a sum."""
+        return self.adds_nothing(self.left.a[i], self.left.b[i], summand, e_max, zero)
+
+    def quiet(self: Step[Multiplies], i: int, zero: Link) -> Link:
+        """That a dropped product is no infinity by its size."""
+        x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
+        link = Link(
+            z3.And(product.significand == 0, product.exponent == 0), (product.exponent, product.significand)
+        )
+        text = "a dropped product is zero, with the least exponent"
+        return self.derive("multiply", text, link, [zero], [x.field, y.field])
+
+    def not_largest(
+        self: Step[Decodes], i: int, product: Term, other: z3.BitVecRef, zero: Link
+    ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
+        """That a dropped product's exponent is at most another one of the first run's."""
+        return self.below_another(self.left.a[i], self.left.b[i], product, other, zero, [])
+
+    # ---- stages
+
+    def operand_c(self: Step[AddsC]) -> Link:
+        text = "c is decoded to related operands"
+        return self.derive(
+            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self.number(self.left.c)]
+        )
+
+    def factors(self: Step[Decodes]) -> list[Link]:
+        """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
+        if isinstance(self.kind, Same):
+            return []
+        links = []
+        for j, i in enumerate(self.order):
+            mine, other = self.left.a[i], self.right.a[j]
+            link, codes = self.kind.operand(mine, other), operand_codes(mine, other)
+            text = "negated codes are decoded to related operands"
+            links.append(self.derive("decode", text, link, self.number(mine), codes))
+        return links
+
+    def special(self: Step[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
+        """Inputs are operands that are the same in both runs."""
+        text = "special values are related"
+        return self.derive(
+            "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
+        )
+
+    def addend(self: Step[AddsC], c: Link) -> Link:
+        text = "c is a related term"
+        return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
+
     def bounded_groups(self: Step[gfdrda.Step], groups: Sequence[Link]) -> Link:
         """That the sum of two groups' sums, cut, is within the sum of their bounds."""
         right, bits = (
@@ -558,27 +624,6 @@ class Step(Generic[StepT]):
         if totals is not None:
             total = self.sizes(*totals, total)
         return self.derive("round", "related sums are rounded to related results", link, [total, *given])
-
-    def sizes(
-        self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link, whole: bool = False, bounded: bool = False
-    ) -> Link:
-        """For opposite sums, that their magnitudes are one term, which is what is rounded.
-
-        `whole`: all bits of it.  `bounded`: the sum is not the least number, so that it is zero if its magnitude is.
-        """
-        if isinstance(self.kind, Same):
-            return self._same_size(left, right, total) if left.size() != right.size() else total
-        (m, n), (other_m, other_n) = magnitude_and_sign(left, whole), magnitude_and_sign(right, whole)
-        zeros = [(x == 0, m == 0) for x in (left, right)] if bounded else []
-        claim = z3.And(m == other_m, z3.Or(n != other_n, m == 0), *(x == y for x, y in zeros))
-        link = Link(claim, (m, n, other_n), ((other_m, m), *zeros))
-        return self.derive("round", "opposite sums have the same magnitude", link, [total])
-
-    def _same_size(self, left: z3.BitVecRef, right: z3.BitVecRef, total: Link) -> Link:
-        (m, n), (other_m, other_n) = magnitude_and_sign(left), magnitude_and_sign(right)
-        wide = z3.ZeroExt(left.size() - right.size(), other_m)
-        link = Link(z3.And(m == wide, n == other_n), (other_m, other_n), ((m, wide), (n, other_n)))
-        return self.derive("round", "the magnitudes are the same number", link, [total])
 
 
 def magnitude_and_sign(total: z3.BitVecRef, whole: bool = False) -> tuple[z3.BitVecRef, z3.BitVecRef]:

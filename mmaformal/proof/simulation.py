@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
+    OperandLinks,
     TermLinks,
     add_codes,
     addends,
@@ -21,8 +22,10 @@ from mmaformal.proof.encoding_links import (
     inputs,
     least_excluded,
     multiply,
+    multiply_long,
     round_and_encode,
     same_code,
+    sticky_sum,
     summands,
 )
 from mmaformal.proof.kernel import ArgumentError, demand
@@ -98,6 +101,10 @@ def _classify(run: Simulation, mine: Stage, other: Stage) -> Link:
 
 def _multiply(run: Simulation, mine: Stage, other: Stage) -> TermLinks:
     operands = [run.of(x) for x in mine.inputs]
+    if (long := mine.given.get("long")) is not None:
+        x, y = operands
+        made = mine.output, other.output
+        return multiply_long(run.argument, (x, y), long, *made, other.given["low"], mine.given["shift"])
     return multiply(run.argument, operands, mine.output, other.output, other.given["low"])
 
 
@@ -184,10 +191,30 @@ def _round_product(run: Simulation, mine: Stage, other: Stage) -> Link:
     return _encoded(run, mine, other, [total, term.exponent, term.sign], special)
 
 
-def _encoded(run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], special: Link) -> Link:
+def _sticky_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
+    """The links of the exact sum, or of what is rounded alike, and of its exponent."""
+    x, y = (run.of(term) for term in mine.inputs)
+    sums, given = (mine.output, mine.given["wide"]), other.given
+    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"])
+
+
+def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
+    total, x, y, special, *nans = (run.of(each) for each in mine.inputs)
+    given = [each.nan if isinstance(each, OperandLinks) else each for each in nans]
+    return _encoded(run, mine, other, [*total, x.sign, y.sign], special, given)
+
+
+def _encoded(
+    run: Simulation,
+    mine: Stage,
+    other: Stage,
+    total: Sequence[Link],
+    special: Link,
+    given: Sequence[Link] = (),
+) -> Link:
     (_, rounded, lane), (_, other_rounded, code) = mine.output, other.output
     link = round_and_encode(
-        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code)
+        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code), given
     )
     run.add(lane, link)
     return link
@@ -213,6 +240,8 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "as_term": _as_term,
     "round": _round,
     "round_product": _round_product,
+    "sticky_sum": _sticky_sum,
+    "round_sum": _round_sum,
     "add": _add,
 }
 

@@ -45,7 +45,7 @@ def is_around(A: z3.BitVecRef, unit: z3.BitVecRef, m: z3.BitVecRef, t: z3.BitVec
     return z3.And(z3.Not(at_least(B - 1, unit, m, t)), z3.Not(at_least(m, t, B + 1, unit)))
 
 
-def prove_parity(proving: Composing, sum_: StickySum, signs: list[z3.BitVecRef]) -> z3.BoolRef:
+def prove_parity(proving: Composing, sum_: StickySum) -> z3.BoolRef:
     """That a sum does not wrap, and is odd if one of its two terms is; returns that it is not beyond its width."""
     total = sum_.total
     reach = 2 * ((1 << (total.size() - 2)) - 1)
@@ -55,8 +55,6 @@ def prove_parity(proving: Composing, sum_: StickySum, signs: list[z3.BitVecRef])
         "sum",
         "the sum does not wrap, and is odd if one of the two is",
         z3.And(small, z3.Extract(0, 0, total) == parities),
-        (),
-        [sum_.x, sum_.y, *signs],
     )
     return small
 
@@ -75,25 +73,23 @@ def prove_rounded(
     rho: Conversion,
     outcome: tuple[Special, z3.BitVecRef],
     premises: list[z3.BoolRef],
-    signs: list[z3.BitVecRef],
 ) -> None:
     """That d is ρ of a sum (total, e_max, frame), and of what is around it where it is odd and has room.
 
     `outcome` is what is special of the step, and the code of d.
     """
-    prove_rounded_sum(proving, sum_, exponents, rho, outcome, premises, signs)
+    prove_rounded_sum(proving, sum_, exponents, rho, outcome, premises)
     (total, e_max, frame), (special, code) = sum_, outcome
     unit = fit(e_max, wide_enough(exponents, frame, rho)) + (exponents.low - frame)
     room = has_room(total, e_max, exponents, frame, rho)
     negative, m = magnitude_of(total)
     none = z3.Not(z3.Or(*special))
-    inside = [total, e_max, *signs, *special]
     proving.claim(
         f"rounded by {rho} around",
         "and where the sum is odd and there is room, of all that is less than one unit off",
         z3.Implies(z3.And(none, is_odd(total), room), rounds_around(m, unit, code, rho, negative)),
         premises,
-        inside,
+        [total, e_max, *special],
     )
 
 
@@ -104,7 +100,6 @@ def prove_rounded_sum(
     rho: Conversion,
     outcome: tuple[Special, z3.BitVecRef],
     premises: list[z3.BoolRef],
-    signs: list[z3.BitVecRef],
 ) -> None:
     """That d is ρ of a sum, as `prove_rounded` has it, and of nothing else."""
     (total, e_max, frame), (special, code) = sum_, outcome
@@ -120,7 +115,7 @@ def prove_rounded_sum(
             z3.And(is_rounded(m, unit, code, rho, negative), z3.Or(zero, m == 0, sign == negative)),
         ),
         premises,
-        [total, e_max, *signs, *special],
+        [total, e_max, *special],
     )
 
 

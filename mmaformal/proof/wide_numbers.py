@@ -73,18 +73,13 @@ class WideNumbers:
     def compare(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That `at_least` is the order of two integers."""
         point, ((m, t), (n, q)) = self.point, self.in_order.numbers
-        narrow = [each for each in (*x, *y) if not z3.is_bv_value(each)]
         x_fit, y_fit = (Scaled(fit(each.m, point.size), each.t) for each in (x, y))
         own = list(zip((m, t, n, q), (*x_fit, *y_fit), strict=True))
         said = instance(self.theory, self.in_order.statement, own)
         mine, other = at_least(*x, *y), at_least(*x_fit, *y_fit)
-        same = self.theory.claim("at least", "widths do not matter", mine == other, (), narrow)
+        same = self.theory.claim("at least", "widths do not matter", mine == other)
         goal = mine == z3.UGE(self.value(x), self.value(y))
-        inside = [point.in_range(each.t) for each in (x, y)]
-        cut = [mine, other, self.value(x), self.value(y), *inside]
-        return self.theory.claim(
-            "integers", "that is the order of integers", goal, [said, same, *ranges], cut
-        )
+        return self.theory.claim("integers", "that is the order of integers", goal, [said, same, *ranges])
 
     def difference(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That `at_least` says that a difference is not negative."""
@@ -94,19 +89,15 @@ class WideNumbers:
         rooms = [self.roomy(each, point.in_range(each.t)) for each in (x, y)]
         is_larger = at_least(*x, *y)
         text = "the order is that of the difference"
-        cut = [is_larger, z3.UGE(v, w), v - w >= 0, point.has_room(v), point.has_room(w), v == 0, w == 0]
-        cut += [each.m for each in (x, y) if not z3.is_bv_value(each.m)]
-        cut += [point.in_range(each.t) for each in (x, y)]
         return self.theory.claim(
-            "difference", text, is_larger == (v - w >= 0), [order, said, *rooms, *ranges], cut
+            "difference", text, is_larger == (v - w >= 0), [order, said, *rooms, *ranges]
         )
 
     def equal(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Where `is_sharp` holds, both are one number."""
         order = [self.compare(x, y, ranges), self.compare(y, x, ranges)]
         goal = z3.Implies(is_sharp(*x, *y), self.value(x) == self.value(y))
-        cut = [at_least(*x, *y), at_least(*y, *x), self.value(x), self.value(y)]
-        return self.theory.claim("one number", "both are one number", goal, order, cut)
+        return self.theory.claim("one number", "both are one number", goal, order)
 
     def around(self, x: Scaled, y: Scaled, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """Where `is_around` holds and x.m is odd, the two are less than one unit 2^x.t apart."""
@@ -119,45 +110,44 @@ class WideNumbers:
             (low, a - p, self.one_more(x.m, below, x), low - v, a - v - p),
             (high, a + p, self.one_more(x.m, x, above), v - high, v - a - p),
         ):
-            claim, cut = z3.Implies(z3.Not(x.m == 0), end == at), [end, a, p, x.m == 0]
-            given.append(self.theory.claim("end", "an end is the next number", claim, [step], cut))
+            claim = z3.Implies(z3.Not(x.m == 0), end == at)
+            given.append(self.theory.claim("end", "an end is the next number", claim, [step]))
             claim = z3.Implies(end == at, (apart >= 0) == z3.Not(gap < 0))
             text = "the gap is the difference to that number"
-            given.append(self.theory.claim("gap", text, claim, (), [end, a, v, p]))
+            given.append(self.theory.claim("gap", text, claim))
         goal = z3.Implies(z3.And(is_odd(x.m), is_around(*x, *y)), near(a, v, p))
         return self.follows("less than one unit", "it is less than one unit off", goal, given)
 
     def odd(self, m: z3.BitVecRef) -> z3.BoolRef:
         claim = z3.Implies(is_odd(m), z3.Not(m == 0))
-        return self.theory.claim("odd", "an odd number is not zero", claim, (), [m])
+        return self.theory.claim("odd", "an odd number is not zero", claim)
 
     # ---- ranges
 
-    def in_range(self, t: z3.BitVecRef, known: Sequence[z3.BoolRef], cut: Sequence[z3.ExprRef]) -> z3.BoolRef:
+    def in_range(self, t: z3.BitVecRef, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
         text = "the exponent is in its range"
-        return self.theory.claim("exponent", text, self.point.in_range(t), known, cut)
+        return self.theory.claim("exponent", text, self.point.in_range(t), known)
 
     def roomy(self, x: Scaled, in_range: z3.BoolRef) -> z3.BoolRef:
         """That m · 2^t is far from the end of the fixed point, and zero if m is."""
         theory, point, m = self.theory, self.point, x.m
         integer, k, value = point.integer(m), point.shift(x.t), self.value(x)
         said = instance(theory, point.room, [(point.x, integer), (point.amount, k)])
-        small = theory.claim("integer", "an integer is small", point.small(integer), (), [m])
+        small = theory.claim("integer", "an integer is small", point.small(integer))
         claim = z3.Implies(point.in_range(x.t), z3.ULE(k, point.last))
-        inside = theory.claim("shift in range", "the shift is in its range", claim, (), [x.t])
-        zero = theory.claim("zero", "and zero as it is", (integer == 0) == (m == 0), (), [m])
+        inside = theory.claim("shift in range", "the shift is in its range", claim)
+        zero = theory.claim("zero", "and zero as it is", (integer == 0) == (m == 0))
         goal = z3.And(point.has_room(value), (value == 0) == (m == 0))
-        cut = [value, integer, k, m, point.in_range(x.t), point.small(integer)]
         text = "a number is far from the end of the fixed point"
-        return theory.claim("room of a number", text, goal, [said, small, inside, zero, in_range], cut)
+        return theory.claim("room of a number", text, goal, [said, small, inside, zero, in_range])
 
     def unit_room(self, t: z3.BitVecRef, in_range: z3.BoolRef) -> z3.BoolRef:
         """That 2^t is, too, and not zero."""
         point, one = self.point, Scaled(z3.BitVecVal(1, 1), t)
         roomy, unit = self.roomy(one, in_range), point.unit(t)
-        same = self.theory.claim("unit", "2^t is one, shifted", unit == self.value(one), (), [point.shift(t)])
+        same = self.theory.claim("unit", "2^t is one, shifted", unit == self.value(one))
         goal = z3.And(point.has_room(unit), unit != 0)
-        return self.theory.claim("room of a unit", "so is 2^t", goal, [roomy, same], [unit, self.value(one)])
+        return self.theory.claim("room of a unit", "so is 2^t", goal, [roomy, same])
 
     # ---- sums
 
@@ -167,13 +157,11 @@ class WideNumbers:
         one, k = z3.BitVecVal(1, point.bits), point.shift(t)
         x, y = point.integer(small.m), point.integer(large.m)
         more = z3.Implies(z3.Not(m == 0), y == x + one)
-        whole = theory.claim("one more", "one more", more, (), [m])
+        whole = theory.claim("one more", "one more", more)
         said = instance(theory, point.addition, [(point.x, x), (point.y, one), (point.amount, k)])
         alike = self.same_shift(y, x + one, k)
         goal = z3.Implies(z3.Not(m == 0), self.value(large) == self.value(small) + point.unit(t))
-        cut = [point.shifted(v, k) for v in (y, x + one, x)]
-        cut += [point.unit(t), y == x + one, m == 0]
-        return theory.claim("next number", "so is the number", goal, [whole, said, alike], cut)
+        return theory.claim("next number", "so is the number", goal, [whole, said, alike])
 
     def signed_sum(
         self, total: z3.BitVecRef, parts: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]], t: z3.BitVecRef
@@ -183,24 +171,21 @@ class WideNumbers:
         x, y = (negate_if(sign, point.integer(m)) for sign, m in parts)
         same = wide(total, point.bits) == x + y
         text = "the sum is that of its terms"
-        inner = theory.claim("sum of integers", text, same, (), [z for part in parts for z in part])
+        inner = theory.claim("sum of integers", text, same)
         said = instance(theory, point.addition, [(point.x, x), (point.y, y), (point.amount, k)])
         ends = [
-            self.signed_shift(
-                negate_if(sign, point.integer(m)), sign == 1, point.integer(m), k, [], [sign, m]
-            )
+            self.signed_shift(negate_if(sign, point.integer(m)), sign == 1, point.integer(m), k, [])
             for sign, m in parts
         ]
         alike = self.same_shift(wide(total, point.bits), x + y, k)
         numbers = [self.number(sign, Scaled(m, t)) for sign, m in parts]
         goal = point.signed(total, t) == numbers[0] + numbers[1]
-        cut = [point.signed(total, t), *(point.shifted(v, k) for v in (x + y, x, y)), *numbers, same]
         text = "so the sum is that of the numbers"
-        return theory.claim("sum of numbers", text, goal, [inner, said, alike, *ends], cut)
+        return theory.claim("sum of numbers", text, goal, [inner, said, alike, *ends])
 
     def same_shift(self, x: z3.BitVecRef, y: z3.BitVecRef, k: z3.BitVecRef) -> z3.BoolRef:
         claim = z3.Implies(x == y, self.point.shifted(x, k) == self.point.shifted(y, k))
-        return self.theory.claim("same shift", "equal integers are shifted alike", claim, (), [x, y, k])
+        return self.theory.claim("same shift", "equal integers are shifted alike", claim)
 
     def signed_shift(
         self,
@@ -209,7 +194,6 @@ class WideNumbers:
         x: z3.BitVecRef,
         k: z3.BitVecRef,
         known: Sequence[z3.BoolRef],
-        cut: Sequence[z3.ExprRef],
     ) -> z3.BoolRef:
         """That an integer, −x where it is `negative`, else x, is shifted as x is; that it is, is seen from `known`."""
         theory, point = self.theory, self.point
@@ -219,9 +203,8 @@ class WideNumbers:
         text = "an integer is shifted as its magnitude is"
         for where, y in ((negative, -x), (z3.Not(negative), x)):
             magnitude = "an integer is its magnitude with its sign"
-            same = theory.claim("magnitude", magnitude, z3.Implies(where, total == y), known, cut)
-            alike, shifted = self.same_shift(total, y, k), point.shifted(y, k)
-            inside = [whole, shifted, value, total == y, negative]
+            same = theory.claim("magnitude", magnitude, z3.Implies(where, total == y), known)
+            alike = self.same_shift(total, y, k)
             claim = z3.Implies(where, goal)
-            cases.append(theory.claim("signed, of a sign", text, claim, [same, said, alike], inside))
-        return theory.claim("signed", text, goal, cases, [goal, negative])
+            cases.append(theory.claim("signed, of a sign", text, claim, [same, said, alike]))
+        return theory.claim("signed", text, goal, cases)

@@ -1,4 +1,4 @@
-"""For each algorithm, the parameters that an unknown unit might have: functions of the module of its name.
+"""For each algorithm, the parameters that an unknown unit might have: functions of `space` in its folder.
 
 - `choices(types, k)`: parameters that differ on ordinary numbers; what concerns only zeros and special values has one
   value each.
@@ -11,14 +11,15 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import islice
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.encodings import part, with_part
 from mmaformal.spaces.common import Types, orders
 from mmaformal.spec import DotAdd, Parameters
 
@@ -26,10 +27,14 @@ from mmaformal.spec import DotAdd, Parameters
 DESIGNS = ("gfda", "muladd", "sticky")
 
 
+def _space(name: str) -> ModuleType:
+    """The space of an algorithm, or a design here; raises ModuleNotFoundError where it has none."""
+    return part(name, "space") or import_module(f"{__name__}.{name}")
+
+
 def algorithms() -> list[str]:
     """The algorithms that have a space and that units are known to have, by name."""
-    found = [each.name for each in pkgutil.iter_modules(__path__) if each.name != "common"]
-    return [name for name in found if name not in DESIGNS]
+    return [name for name in with_part("space") if name not in DESIGNS]
 
 
 def models(
@@ -39,7 +44,7 @@ def models(
 
     ordered: with other orders of the products too.
     """
-    module = import_module(f"{__name__}.{algorithm}")
+    module = _space(algorithm)
     taken: dict[int, list[tuple[int, ...]]] = {}  #: orders, by the products of a step
     for parameters in islice(module.choices(types, k), part, None, parts):
         yield from _specs(types, k, parameters, ())
@@ -57,7 +62,7 @@ def models(
 def details(spec: DotAdd) -> Iterator[DotAdd]:
     """The model with everything that it could do with zeros and special values; itself first."""
     yield spec
-    types, module = Types.of(spec), import_module(f"{__name__}.{spec.parameters.algorithm}")
+    types, module = Types.of(spec), _space(spec.parameters.algorithm)
     for parameters in module.details(spec.parameters, types) if hasattr(module, "details") else ():
         if parameters != spec.parameters:
             yield from _specs(types, spec.k, parameters, spec.product_order)
@@ -65,14 +70,14 @@ def details(spec: DotAdd) -> Iterator[DotAdd]:
 
 def sure(algorithm: str, products: NDArray[np.int64], c: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Of cases whose inputs are neither zero nor special, those on which details of an algorithm do not show."""
-    module = import_module(f"{__name__}.{algorithm}")
+    module = _space(algorithm)
     return np.asarray(module.sure(products, c) if hasattr(module, "sure") else np.ones(len(c), np.bool_))
 
 
 def variants(spec: DotAdd) -> Iterator[tuple[str, DotAdd]]:
     """The models that differ from one in a single parameter, named, or in the order of its products."""
     types, parameters = Types.of(spec), spec.parameters
-    module = import_module(f"{__name__}.{parameters.algorithm}")
+    module = _space(parameters.algorithm)
     near = [parameters, *module.choices(types, spec.k)]
     if hasattr(module, "details"):
         near += module.details(parameters, types)

@@ -87,18 +87,14 @@ class CodeNumbers:
         whole = self.prove_parts(k, term, operands)
         m, o = point.integer(term.significand), point.integer(n.significand)
         claim = z3.Implies(term.significand == n.significand, m == o)
-        cut = [term.significand, n.significand]
-        integers = w.theory.claim("integer of a number", "the integers are the same", claim, (), cut)
+        integers = w.theory.claim("integer of a number", "the integers are the same", claim)
         here, there = point.shifted(m, mine), point.shifted(o, other)
         claim = z3.Implies(z3.And(m == o, mine == other), here == there)
-        alike = w.theory.claim("same number", "so is the number", claim, (), [m, o, mine, other])
+        alike = w.theory.claim("same number", "so is the number", claim)
         goal = w.number(term.sign, Scaled(term.significand, place)) == integer_of(w, n)
-        cut = [here, there, m == o, mine == other, *cut, term.sign, n.sign]
-        if not z3.is_true(finite):
-            cut.append(finite)
         text = "a term is the number of its codes"
         given = [exponent, finite, whole, integers, alike]
-        return w.theory.claim("number of codes", text, goal, given, cut)
+        return w.theory.claim("number of codes", text, goal, given)
 
     def size(self, k: int) -> Scaled:
         """The k-th number's magnitude."""
@@ -117,15 +113,13 @@ class CodeNumbers:
         """
         w, n, other = self.w, self.numbers[k], self.size(k)
         given = known.arg(0)
-        in_other = w.in_range(other.t, [], [])
+        in_other = w.in_range(other.t, [])
         equal, zero = w.equal(size, other, [in_range, in_other]), w.roomy(size, in_range)
         mine, same = w.number(sign, size), integer_of(w, n)
         text = "a term is the number of its codes"
-        values = [w.value(size), w.value(other)]
-        cut = [is_sharp(*size, *other).arg(0), is_sharp(*size, *other).arg(1), *values, size.m, sign, n.sign]
         term = self.is_term(k, sign, size)
         claim = z3.Implies(term, mine == same)
-        number = w.theory.claim("number of a term", text, claim, [equal, zero], cut)
+        number = w.theory.claim("number of a term", text, claim, [equal, zero])
         return w.follows("number where it is", text, z3.Implies(given, mine == same), [known, number], term)
 
     def prove_parts(self, k: int, term: Term, operands: Sequence[Operand]) -> z3.BoolRef:
@@ -141,7 +135,5 @@ class CodeNumbers:
             theory.claim("factor", text, z3.And(x.sign == y.sign, x.significand == y.significand))
             for x, y in zip(operands, factors, strict=True)
         ]
-        cut = [part for x in operands for part in (x.sign, x.significand)]
-        cut += [part for y in factors for part in (y.sign, y.significand)]
         text = "the product is that of the numbers"
-        return theory.claim("product of numbers", text, goal, same, cut)
+        return theory.claim("product of numbers", text, goal, same)

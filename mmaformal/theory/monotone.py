@@ -28,7 +28,6 @@ from mmaformal.theory.code_numbers import integer_of, numbers_of, total_of, wide
 from mmaformal.theory.monotone_steps import (
     OneStep,
     any_special,
-    flags,
     links_of,
     prove_chain,
     prove_outcome,
@@ -146,30 +145,20 @@ class OrderedSums:
         none = z3.Not(z3.Or(special))
         finite, given = z3.Not(z3.Or(x.infinite, y.infinite)), at_most(x, y)
         # Of products nothing is known but what the premise says of them.
-        cut = [part for n in (x, y) for part in (n.significand, n.exponent)] if k < len(self.inputs.a) else []
         text = "where nothing is special, the numbers are finite and in order"
         claim = z3.Implies(z3.And(premise, none), z3.And(finite, given))
-        known = theory.claim("numbers", text, claim, (), cut)
+        known = theory.claim("numbers", text, claim)
         first, second = (step.result for step in steps)
         ends = order(first) <= order(second)
         claim = z3.Implies(z3.And(premise, none), ends)
-        letters = [
-            premise,
-            given,
-            finite,
-            integers.arg(1),
-            ends,
-            *(flag for step in steps for flag in flags(step)),
-        ]
-        ordered = theory.claim("results", "so are the results", claim, [known, integers, result], letters)
+        ordered = theory.claim("results", "so are the results", claim, [known, integers, result])
         (nan, plus, minus), (nan_y, plus_y, _) = (step.special for step in steps)
         ways = z3.Or(none, nan, nan_y, z3.And(minus, z3.Not(plus)), z3.And(plus_y, z3.Not(nan_y)))
         text = "where something is special, there is a NaN, or the first is −∞, or the second +∞"
-        ways = theory.claim("specials", text, z3.Implies(premise, ways), (), cut)
+        ways = theory.claim("specials", text, z3.Implies(premise, ways))
         outcomes = [prove_outcome(theory, step, fmt) for step in steps]
         mine = z3.Implies(premise, not_below((first, second), fmt))
-        letters = [first, second, *(flag for step in steps for flag in flags(step)), premise]
-        theory.claim("in order", "so the results are in order", mine, [ways, *outcomes, ordered], letters)
+        theory.claim("in order", "so the results are in order", mine, [ways, *outcomes, ordered])
         if not mine.eq(goal):
             raise NotProvedError("the results are in order", "unknown", "they are not those of the steps")
 
@@ -195,23 +184,16 @@ class OrderedSums:
         for (s, t), condition, difference in ways:
             where = z3.And(x.sign == s, y.sign == t)
             claim = z3.Implies(where, other - mine == difference)
-            signs = [u, v, x.sign, y.sign]
-            same = w.theory.claim("difference by sign", "with their signs", claim, (), signs)
+            same = w.theory.claim("difference by sign", "with their signs", claim)
             claim = z3.Implies(condition, difference >= 0)
-            cut = [u, v, x.significand, y.significand]
-            grows = w.theory.claim(f"difference, {s}, {t}", text, claim, rooms, cut)
+            grows = w.theory.claim(f"difference, {s}, {t}", text, claim, rooms)
             claim = z3.Implies(other - mine == difference, goal == (difference >= 0))
-            moved = w.theory.claim("equal differences", text, claim, (), [other - mine, u, v])
-            letters = [v - u >= 0, u - v >= 0, x.sign, y.sign, x.infinite, y.infinite, x.nan, y.nan]
-            letters += [part for claim in order for part in claim.children()[:1]]
-            letters += [x.significand, y.significand]
+            moved = w.theory.claim("equal differences", text, claim)
             claim = z3.Implies(z3.And(where, given), condition)
-            said = w.theory.claim("way", "by their signs", claim, order, letters)
-            claim, cut = z3.Implies(z3.And(where, given), goal), [other - mine == difference, goal]
-            cut += [difference >= 0, given, x.sign, y.sign, *([] if z3.is_true(condition) else [condition])]
-            cases.append(w.theory.claim("in order", text, claim, [same, grows, moved, said], cut))
-        cut = [goal, given, x.sign, y.sign]
-        return w.theory.claim("integers in order", text, z3.Implies(given, goal), cases, cut)
+            said = w.theory.claim("way", "by their signs", claim, order)
+            claim = z3.Implies(z3.And(where, given), goal)
+            cases.append(w.theory.claim("in order", text, claim, [same, grows, moved, said]))
+        return w.theory.claim("integers in order", text, z3.Implies(given, goal), cases)
 
     def _prove_magnitudes(self, x: Number, y: Number) -> list[z3.BoolRef]:
         """That `at_least` of two finite numbers, as it is in `at_most`, says that a difference is not negative."""
@@ -227,14 +209,10 @@ class OrderedSums:
             (m, t), (n, q) = ((z.significand, z.exponent) for z in ((x, y)[i], (x, y)[j]))
             old, new = at_least(m, t, n, q), at_least(*wider[i], *wider[j])
             text = "widths do not matter"
-            same = w.theory.claim("wider exponents", text, old == new, narrow, [m, n, t, q])
+            same = w.theory.claim("wider exponents", text, old == new, narrow)
             u, v = w.value(wider[i]), w.value(wider[j])
             known = [same, w.difference(wider[i], wider[j], ranges)]
-            claims.append(
-                w.theory.claim(
-                    "magnitudes", "that is the difference", old == (u - v >= 0), known, [old, new, u, v]
-                )
-            )
+            claims.append(w.theory.claim("magnitudes", "that is the difference", old == (u - v >= 0), known))
         return claims
 
     # ---- sums in order are rounded to results in order
@@ -252,18 +230,14 @@ class OrderedSums:
             values.append([integer_of(w, n) for n in numbers])
         x, y = (total_of(each) for each in values)
         gain = values[1][k] - values[0][k]
-        letters = [v for each in values for v in each]
         text = "the exact sums differ as the term does"
-        differ = w.theory.claim("difference of sums", text, y - x == gain, (), letters)
+        differ = w.theory.claim("difference of sums", text, y - x == gain)
         claim, text = z3.Implies(y - x == gain, (y - x >= 0) == (gain >= 0)), "so they are in order"
-        moved = w.theory.claim("sums in order", text, claim, (), [y - x, gain])
+        moved = w.theory.claim("sums in order", text, claim)
         first, second = (step.result for step in steps)
         d, e = grid.codes
         kept = instance(w.theory, grid.keeps_order, [(point.x, x), (point.y, y), (d, first), (e, second)])
         none = [z3.Not(any_special(step)) for step in steps]
         ends = order(first) <= order(second)
-        cut = [*kept.arg(0).children(), y - x == gain, ordered, ends, *none]
         claim = z3.Implies(z3.And(*none, ordered), ends)
-        return w.theory.claim(
-            "results in order", "so are the results", claim, [*said, differ, moved, kept], cut
-        )
+        return w.theory.claim("results in order", "so are the results", claim, [*said, differ, moved, kept])

@@ -134,7 +134,7 @@ class OneStep(Generic[RoundsT]):
         results = rule.at(x), rule.at(y)
         goal = z3.Implies(not_below(rule.codes, self.c_format), not_below(results, fmt))
         text = "of any two codes of c in order, infinities and NaNs among them, the results are in order"
-        theory.claim("any two codes", text, goal, [kept, *either], results)
+        theory.claim("any two codes", text, goal, [kept, *either])
         return theory.theorem("c ≤ c' ⇒ d ≤ d' in one step", goal)
 
     def _prove_neighbours(self, theory: Theory, pair: Neighbours[RoundsT]) -> None:
@@ -144,9 +144,8 @@ class OneStep(Generic[RoundsT]):
         theory.claim("special values of neighbours", text, same, [pair.finite])
         outcomes = [prove_outcome(theory, side, self.d_format) for side in (x, y)]
         claim = rule.in_turn(x.result, y.result)
-        cut = [x.result, y.result, *flags(x), *flags(y)]
         text = "so the results of neighbouring codes are in order, or NaNs both"
-        theory.claim("results of neighbours", text, claim, [same, *outcomes, pair.ordered], cut)
+        theory.claim("results of neighbours", text, claim, [same, *outcomes, pair.ordered])
         theory.theorem("d grows from each finite c to the next", rule.neighbours)
 
     def _prove_special(self, theory: Theory) -> z3.BoolRef:
@@ -171,7 +170,7 @@ class OneStep(Generic[RoundsT]):
             z3.Implies(z3.And(infinite, negative), z3.Or(d_nan, d == fmt.infinity | fmt.sign_mask)),
         )
         text = "a NaN gives a NaN, and an infinity itself or a NaN"
-        theory.claim("result of a special c", text, goal, [known, outcome], [d, *flags(step)])
+        theory.claim("result of a special c", text, goal, [known, outcome])
         return theory.theorem(text, goal)
 
 
@@ -188,8 +187,7 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
         z3.Implies(z3.Not(any_special(step)), z3.Not(is_nan(d, fmt))),
     )
     text = "d is the NaN or the infinity that the inputs decide, and a number where they decide nothing"
-    cut = [*flags(step), step.rounded.code, step.rounded.sign]
-    return proving.claim("special codes", text, claim, (), cut)
+    return proving.claim("special codes", text, claim)
 
 
 # ---- the chain ---------------------------------------------------------------------------------------------------
@@ -198,16 +196,31 @@ def prove_outcome(proving: Composing, step: Rounds, fmt: Format) -> z3.BoolRef:
 Link: TypeAlias = tuple[Sequence[tuple[z3.ExprRef, z3.ExprRef]], tuple[z3.BitVecRef, z3.BitVecRef]]
 
 
+def is_same(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    """Whether two codes are one."""
+    return x == y
+
+
+def is_same_number(x: z3.BitVecRef, y: z3.BitVecRef, fmt: Format) -> z3.BoolRef:
+    """Whether two codes are one, or both NaNs."""
+    return z3.And(is_nan(x, fmt) == is_nan(y, fmt), z3.Or(is_nan(x, fmt), x == y))
+
+
+#: Whether two results are the same, as far as it matters to their order.
+Same: TypeAlias = Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]
+
+
 def prove_chain(
     theory: Theory,
     step: OneStep[Rounds],
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
     links: Sequence[Link],
+    same: Same = is_same,
 ) -> None:
-    """From two c, in order, that what each step of a chain gives is.  Raises NotProvedError.
+    """Prove from two c, in order, that what each step of a chain gives is.  Raises NotProvedError.
 
-    `theorem` is what `step.prove` gave; a link's results are to be those of the step alone.
+    `theorem` is what `step.prove` gave; a link's results are to be the same as those of the step alone.
     """
     rule, given = step.rule, start
     text = "a step of the chain is a step of its own, whose c is the result before"
@@ -219,7 +232,7 @@ def prove_chain(
             said.eq(z3.Implies(not_below(given, step.c_format), not_below(alone, step.d_format))),
             "what is said of one step is not what is taken of it",
         )
-        same_results(theory, f"step {i}", text, results, alone, step.d_format)
+        same_results(theory, f"step {i}", text, results, alone, step.d_format, same)
         given = results
 
 
@@ -258,9 +271,10 @@ def conclude_steps(
     theorem: z3.BoolRef,
     start: tuple[z3.BitVecRef, z3.BitVecRef],
     links: Sequence[Link],
+    same: Same = is_same,
 ) -> None:
-    """`runs.statement`, where the first step takes `start` as its c."""
-    prove_chain(theory, step, theorem, start, links)
+    """Prove `runs.statement`, where the first step takes `start` as its c."""
+    prove_chain(theory, step, theorem, start, links, same)
     last: tuple[z3.BitVecRef, z3.BitVecRef] = runs.first.steps[-1].result, runs.second.steps[-1].result
     ends = runs.first.result, runs.second.result
     same_results(theory, "result", "the result is the last step's", ends, last, runs.spec.d_format)
@@ -274,10 +288,11 @@ def same_results(
     results: tuple[z3.BitVecRef, z3.BitVecRef],
     others: tuple[z3.BitVecRef, z3.BitVecRef],
     fmt: Format,
+    same: Same = is_same,
 ) -> None:
-    """That two results are two others, so that they are in order if those are."""
+    """Prove that two results are the same as two others, so that they are in order if those are."""
     pairs = list(zip(results, others, strict=True))
-    same = [theory.claim(name, text, mine == other, (), [mine]) for mine, other in pairs]
+    alike = [theory.claim(name, text, same(mine, other)) for mine, other in pairs]
     if not all(mine.eq(other) for mine, other in pairs):
         known, claim = not_below(others, fmt), not_below(results, fmt)
-        theory.claim(f"{name} in order", text, claim, [*same, known], [*results, *others])
+        theory.claim(f"{name} in order", text, claim, [*alike, known])

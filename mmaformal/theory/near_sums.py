@@ -57,12 +57,12 @@ class NearSum:
         """That it is its magnitude with its sign, where it does not wrap (`is_small`)."""
         least = self.prove_least(w)
         x, k = w.point.integer(self.magnitude.m), w.point.shift(self.u)
-        return w.signed_shift(wide(self.total, w.point.bits), self.negative, x, k, [least], [self.total])
+        return w.signed_shift(wide(self.total, w.point.bits), self.negative, x, k, [least])
 
     def prove_least(self, w: WideNumbers) -> z3.BoolRef:
         text = "a sum is not the least number of its width"
         least = z3.Or(z3.Not(self.negative), z3.Extract(self.total.size() - 2, 0, self.total) != 0)
-        return w.theory.claim("not the least", text, least, [is_small(self.total)], [self.total])
+        return w.theory.claim("not the least", text, least, [is_small(self.total)])
 
 
 def is_small(total: z3.BitVecRef) -> z3.BoolRef:
@@ -94,19 +94,19 @@ class Kept:
         kept, number = self.kept(part), self.number(part)
         text = "what is kept of a term is the number, or less than one unit off"
         exact = z3.Implies(part.sharp, kept == number)
-        exact = theory.claim("kept exactly", text, exact, [equal], [part.sharp, a, v, part.sign])
+        exact = theory.claim("kept exactly", text, exact, [equal])
         goal, cases = z3.Implies(z3.And(is_odd(part.kept.m), part.around), near(kept, number, p)), []
         for s, (b, y) in ((0, (a, v)), (1, (-a, -v))):
             both = z3.And(kept == b, number == y)
             signed = w.of_sums("sign", "with its sign", z3.Implies(part.sign == s, both))
             alike = w.of_sums("either sign", text, z3.Implies(near(a, v, p), near(b, y, p)))
             far = z3.Implies(both, near(b, y, p) == near(kept, number, p))
-            moved = theory.claim("equal numbers", text, far, (), [kept, number, b, y, p])
+            moved = theory.claim("equal numbers", text, far)
             given = [about, signed, alike, moved]
             claim = z3.Implies(part.sign == s, goal)
             cases.append(w.follows(f"kept, {s}", text, claim, given, part.around))
-        off = theory.claim("kept nearly", text, goal, cases, [goal, part.sign])
-        return theory.claim("kept", text, z3.And(exact, off), [exact, off], [exact, off])
+        off = theory.claim("kept nearly", text, goal, cases)
+        return theory.claim("kept", text, z3.And(exact, off), [exact, off])
 
     def sum_of_two(self, total: z3.BitVecRef, x: Part, y: Part) -> list[z3.BoolRef]:
         """That a sum of what is kept is one of those numbers, and odd if one of the two is."""
@@ -114,15 +114,14 @@ class Kept:
         added = self.w.signed_sum(total, parts, x.kept.t)
         odd = z3.Extract(0, 0, total) == z3.Extract(0, 0, x.kept.m) ^ z3.Extract(0, 0, y.kept.m)
         text = "a sum is odd if one of the two is"
-        parity = self.w.theory.claim("parity", text, odd, (), [x.kept.m, y.kept.m, x.sign, y.sign])
+        parity = self.w.theory.claim("parity", text, odd)
         a, b = x.kept.m, y.kept.m
         text = "that is, it is odd if one of them is and the other one is not"
         odds = z3.And(
             z3.Implies(z3.And(is_odd(a), z3.Not(is_odd(b))), is_odd(total)),
             z3.Implies(z3.And(is_odd(b), z3.Not(is_odd(a))), is_odd(total)),
         )
-        cut = [z3.Extract(0, 0, v) for v in (total, a, b)]
-        return [added, self.w.theory.claim("odd sum", text, odds, [parity], cut)]
+        return [added, self.w.theory.claim("odd sum", text, odds, [parity])]
 
     def off_by_one(
         self,
@@ -134,16 +133,14 @@ class Kept:
         (x, v), (y, w) = pairs
         claims, text = [], "the sum is off by what the one is that is not exact"
         exact = z3.Implies(z3.And(total == x + y, x == v, y == w), total == v + w)
-        claims.append(self.w.theory.claim("exact sum", text, exact, (), [total, x, y, v, w]))
+        claims.append(self.w.theory.claim("exact sum", text, exact))
         for (p, q), (r, s) in (pairs, pairs[::-1]):  # r is exact
             given, goal = z3.And(total == x + y, r == s), near(total, v + w, unit)
             with_both = near(p + r, q + r, unit)
             alike = z3.Implies(given, goal == with_both)
-            alike = self.w.theory.claim(
-                "equal sums", "equal sums are as near", alike, (), [total, x, y, v, w, unit]
-            )
+            alike = self.w.theory.claim("equal sums", "equal sums are as near", alike)
             without = with_both == near(p, q, unit)
-            without = self.w.theory.claim("both with another", text, without, (), [p, q, r, unit])
+            without = self.w.theory.claim("both with another", text, without)
             claim = z3.Implies(z3.And(given, near(p, q, unit)), goal)
             claims.append(self.w.follows("off by one", text, claim, [alike, without]))
         return claims

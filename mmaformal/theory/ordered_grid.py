@@ -163,20 +163,20 @@ class Grid:
         )
         inside = z3.And(z3.ULE(i, self.last), z3.ULE(j, self.last))
         text = "codes are in order, or one magnitude is larger, or the signs differ"
-        return self.numbers.theory.claim("codes", text, z3.Implies(inside, ways), (), [d, e])
+        return self.numbers.theory.claim("codes", text, z3.Implies(inside, ways))
 
     def _prove_midpoints(self, index: z3.BitVecRef) -> z3.BoolRef:
         """That a lower midpoint is positive, and none is near the ends."""
         w, point, (lower, upper) = self.numbers, self.numbers.point, self.midpoints(index)
         (lo, up), zero = self.ends(index), z3.BitVecVal(0, self.numbers.point.bits)
         text = "midpoints are in their range"
-        inside = w.theory.claim("midpoints", text, point.in_range(lower.t), (), [index])
+        inside = w.theory.claim("midpoints", text, point.in_range(lower.t))
         rooms = [w.roomy(each, inside) for each in (lower, upper)]
         text = "only zero has no lower midpoint"
-        some = w.theory.claim("lower midpoint", text, z3.Or(index == 0, lower.m != 0), (), [index])
+        some = w.theory.claim("lower midpoint", text, z3.Or(index == 0, lower.m != 0))
         text = "a lower midpoint is positive, and midpoints are far from the ends"
         claim = z3.And(z3.Or(index == 0, z3.Not(zero >= lo)), point.has_room(lo), point.has_room(up))
-        return w.theory.claim("midpoint", text, claim, [*rooms, some], [lo, up, index == 0, lower.m, upper.m])
+        return w.theory.claim("midpoint", text, claim, [*rooms, some])
 
     def _prove_apart(self, i: z3.BitVecRef, j: z3.BitVecRef) -> z3.BoolRef:
         """That of larger numbers midpoints are not smaller, and what is the midpoint of two is so of an even one."""
@@ -186,7 +186,7 @@ class Grid:
         above, equal = at_least(*lower, *upper), at_least(*upper, *lower)
         text = "of larger numbers midpoints are not smaller; of two, one is odd"
         claim = z3.Implies(self.apart(i, j), z3.And(above, z3.Implies(equal, parity)))
-        own = w.theory.claim("midpoints in order", text, claim, (), [i, j])
+        own = w.theory.claim("midpoints in order", text, claim)
         ranges = [w.point.in_range(each.t) for each in (lower, upper)]
         both = [w.difference(lower, upper, ranges), w.difference(upper, lower, ranges)]
         signs = [self._signed(lo, up), self._signed(up, lo), self._range_of_end(lo), self._range_of_end(up)]
@@ -201,7 +201,7 @@ class Grid:
         infinite, zero, even, along = self.infinite(index), index == 0, self.even(index), self.along(x, code)
         sign = self.sign(code) if negative else z3.Not(self.sign(code))
         same = z3.Implies(sign, along == z)
-        same = w.theory.claim("number with a sign", "a number with a sign", same, (), [x, self.sign(code)])
+        same = w.theory.claim("number with a sign", "a number with a sign", same)
         text = "equal numbers are alike between midpoints"
         claim = z3.Implies(along == z, self.between(along, index) == self.between(z, index))
         alike = w.theory.claim("alike between", text, claim, (), [along, z, lo, up, index])
@@ -218,9 +218,7 @@ class Grid:
         links = w.of_sums("differences", text, claim)
         text = "of two numbers one is not the smaller"
         totals = [
-            w.theory.claim("total", text, z3.Or(u >= v, v >= u), (), [u, v])
-            for u, v in pairs
-            if u.eq(up) or v.eq(z)
+            w.theory.claim("total", text, z3.Or(u >= v, v >= u)) for u, v in pairs if u.eq(up) or v.eq(z)
         ]
         claim = z3.And(
             z3.Or(infinite, z3.And(up >= z, z3.Or(even, z3.Not(z >= up)))),
@@ -235,7 +233,7 @@ class Grid:
 
     def _transitive(self, x: z3.BitVecRef, y: z3.BitVecRef, z: z3.BitVecRef) -> z3.BoolRef:
         claim = z3.Implies(z3.And(x >= y, y >= z), x >= z)
-        return self.numbers.theory.claim("transitive", "≥ is transitive", claim, (), [x, y, z])
+        return self.numbers.theory.claim("transitive", "≥ is transitive", claim)
 
     def _signed(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
         point = self.numbers.point

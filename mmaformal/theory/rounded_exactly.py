@@ -86,20 +86,18 @@ def conclude(
     shown: Shown,
     step: Rounds,
     zero: z3.BitVecRef,
-    inside: Sequence[z3.ExprRef],
     same: z3.BoolRef,
     total: z3.BitVecRef,
     given: z3.BoolRef | None = None,
 ) -> ExactSum:
     """The theorem of a step, from what was shown of its sum.  Raises NotProvedError.
 
-    `same`: that the exact sum is `total`, where nothing is special and `given` holds; `inside` is what d is made of,
-    beside the sum.
+    `same`: that the exact sum is `total`, where nothing is special and `given` holds.
     """
     theory, exact, code = grid.numbers.theory, shown.exact, step.result
     once = RoundedOnce(grid, shown.sum, exact, step.special, code)
     rounded = once.prove(shown.claim, shown.in_range, shown.far)
-    signs = SignOfSum(once, zero, inside)
+    signs = SignOfSum(once, zero)
     signed = signs.prove(shown.claim, shown.in_range, shown.far)
     alike = z3.And(
         grid.rounds(exact, code) == grid.rounds(total, code),
@@ -108,7 +106,7 @@ def conclude(
         (exact < 0) == (total < 0),
     )
     text = "equal numbers are rounded alike"
-    alike = theory.claim("rounded alike", text, z3.Implies(exact == total, alike), (), [exact, total, code])
+    alike = theory.claim("rounded alike", text, z3.Implies(exact == total, alike))
     none = once.nothing_special if given is None else z3.And(once.nothing_special, given)
     goal = z3.Implies(none, z3.And(grid.rounds(total, code), grid.is_far(total)))
     of_sign = z3.Implies(none, signs.signed(total == 0, total < 0))

@@ -71,7 +71,7 @@ class RoundedOnce:
         """
         w, grid, index = self.w, self.grid, self.index
         text = "midpoints are in their range"
-        in_q = w.theory.claim("midpoints", text, w.point.in_range(grid.midpoints(index)[0].t), (), [index])
+        in_q = w.theory.claim("midpoints", text, w.point.in_range(grid.midpoints(index)[0].t))
         distance = self.prove_distance(self.sum.prove_sign(w))
         ranges = [in_u, in_q]
         given = [*self._definition, known, distance, *self._prove_exactly(in_q)]
@@ -90,7 +90,7 @@ class RoundedOnce:
     def _prove_odd(self) -> list[z3.BoolRef]:
         total, m = self.sum.total, self.sum.magnitude.m
         claim = z3.Implies(is_odd(total), z3.Not(m == 0))
-        return [self.w.theory.claim("odd sum", "an odd sum is not zero", claim, (), [total])]
+        return [self.w.theory.claim("odd sum", "an odd sum is not zero", claim)]
 
     def prove_distance(self, by_sign: z3.BoolRef) -> z3.BoolRef:
         """That x is as far from the magnitude as the exact sum from the sum."""
@@ -102,17 +102,16 @@ class RoundedOnce:
             (z3.Not(self.sum.negative), exact, size),
         ):
             claim = z3.Implies(where, z3.And(x == y, signed == whole))
-            cut = [whole, size, exact, self.sum.negative]
-            both = w.theory.claim("sign of a sum", "a sum with its sign", claim, [by_sign], cut)
+            both = w.theory.claim("sign of a sum", "a sum with its sign", claim, [by_sign])
             claim = z3.Implies(
                 signed == whole,
                 z3.And((whole == exact) == (size == y), near(whole, exact, p) == near(size, y, p)),
             )
-            moved = w.theory.claim("sum with a sign", text, claim, (), [whole, exact, p, size])
+            moved = w.theory.claim("sum with a sign", text, claim)
             claim = z3.Implies(
                 x == y, z3.And((size == y) == (size == x), near(size, y, p) == near(size, x, p))
             )
-            back = w.theory.claim("sum with its sign", text, claim, (), [x, y, p, size])
+            back = w.theory.claim("sum with its sign", text, claim)
             cases.append(w.follows("distance", text, z3.Implies(where, goal), [both, moved, back]))
         return w.follows("distance with the sign", text, goal, cases)
 
@@ -126,13 +125,12 @@ class RoundedOnce:
             (lo - x < 0) == z3.Not(lo - size >= 0),
             (x - lo >= 0) == (size - lo >= 0),
         )
-        cut = [x, size, up, lo]
-        exactly = w.theory.claim("exactly", text, z3.Implies(size == x, same), (), cut)
+        exactly = w.theory.claim("exactly", text, z3.Implies(size == x, same))
         in_u = w.point.in_range(self.sum.u)
         rooms = [w.roomy(self.sum.magnitude, in_u), w.roomy(self.grid.midpoints(self.index)[1], in_q)]
         text = "and not below the other side"
         positive = z3.Implies(size == x, up + x >= 0)
-        above = w.theory.claim("other side", text, positive, [room.arg(0) for room in rooms], cut)
+        above = w.theory.claim("other side", text, positive, [room.arg(0) for room in rooms])
         return [exactly, above]
 
     def _comparisons(self, ranges: list[z3.BoolRef]) -> list[z3.BoolRef]:
@@ -157,9 +155,7 @@ class RoundedOnce:
         (lower, upper), (lo, up) = self.grid.midpoints(self.index), self.grid.ends(self.index)
         rooms = [w.roomy(m, in_u), w.roomy(upper, in_q), w.roomy(lower, in_q), w.unit_room(self.sum.u, in_u)]
         rooms = [room.arg(0) for room in rooms]
-        small = w.theory.claim(
-            "range of x", "with its sign, too", point.is_near(x, 4), [far], [self.exact, self.sum.negative]
-        )
+        small = w.theory.claim("range of x", "with its sign, too", point.is_near(x, 4), [far])
         given = []
         for off, gap in (
             (x - size - p, up - (size + p)),
@@ -168,16 +164,14 @@ class RoundedOnce:
         ):
             given.append(instance(w.theory, point.gain, [(point.x, off), (point.y, gap)]))
             claim, text = z3.And(point.is_near(off), point.is_near(gap)), "differences are far from the ends"
-            given.append(w.theory.claim("ranges", text, claim, [*rooms, small], [x, size, p, up, lo]))
-        inside = [part for claim in given[1::2] for part in claim.children()]
+            given.append(w.theory.claim("ranges", text, claim, [*rooms, small]))
         text = "if it is less than one unit off, the sum is between what all around the magnitude is between"
         ends = z3.And(
             z3.Implies(up - (size + p) >= 0, x - up < 0),
             z3.Implies((size - p) - lo >= 0, lo - x < 0),
             z3.Implies((size - p) + up >= 0, -x - up < 0),
         )
-        cut = [*inside, x, size, p, up, lo]
-        return w.theory.claim("off", text, z3.Implies(near(size, x, p), ends), given, cut)
+        return w.theory.claim("off", text, z3.Implies(near(size, x, p), ends), given)
 
     def _prove_next(self, ranges: list[z3.BoolRef]) -> list[z3.BoolRef]:
         """Of the values one unit from the magnitude, which the definition speaks of."""
@@ -187,9 +181,9 @@ class RoundedOnce:
         steps = [w.one_more(m.m, m, self._above), w.one_more(m.m, self._below, m)]
         higher = (up - above >= 0) == (up - (size + p) >= 0)
         lower = (below - lo >= 0) == ((size - p) - lo >= 0)
-        cut, text = [above, below, size, p, up, lo, m.m == 0], "one unit off is the next value"
+        text = "one unit off is the next value"
         claim = z3.Implies(nonzero, z3.And(higher, lower))
-        moved = w.theory.claim("next values", text, claim, steps, cut)
+        moved = w.theory.claim("next values", text, claim, steps)
         upper = self.grid.midpoints(self.index)[1]
         rooms = [w.roomy(self._below, in_u).arg(0), w.roomy(upper, in_q).arg(0)]
         claim, cut = z3.Implies(nonzero, (size - p) + up >= 0), [below, size, p, up, m.m == 0]
@@ -200,23 +194,22 @@ class RoundedOnce:
         """That x may be taken with the sign of d."""
         w, grid, x, exact, index, m = self.w, self.grid, self.x, self.exact, self.index, self.sum.magnitude
         along, sign, zero = grid.along(exact, self.code), grid.sign(self.code), index == 0
-        lo, up = grid.ends(index)
         cases = []
         for y in (x, -x):
             text = "equal numbers are alike between midpoints"
             claim = z3.Implies(along == y, grid.between(along, index) == grid.between(y, index))
-            cases.append(w.theory.claim("between alike", text, claim, (), [along, y, lo, up, index]))
+            cases.append(w.theory.claim("between alike", text, claim))
         text = "around zero either sign is"
         mirrored = z3.Implies(z3.And(grid.between(x, index), zero), grid.between(-x, index))
-        mirrored = w.theory.claim("between, mirrored", text, mirrored, (), [x, lo, up, index])
-        signs = [exact, sign, self.sum.negative]
+        mirrored = w.theory.claim("between, mirrored", text, mirrored)
         claim = z3.And(z3.Implies(sign == self.sum.negative, along == x), z3.Or(along == x, along == -x))
+        signs = [exact, sign, self.sum.negative]
         same = w.theory.claim("same sign", "with the sign of d", claim, (), signs)
         claim = z3.Implies(x == 0, along == x)
-        no_sum = w.theory.claim("no sum", "zero has any sign", claim, (), signs)
+        no_sum = w.theory.claim("no sum", "zero has any sign", claim)
         claim = z3.Implies(z3.And(m.m == 0, self.size == x), x == 0)
         text = "no magnitude is zero"
-        nothing = w.theory.claim("no magnitude", text, claim, [w.roomy(m, in_u)], [x, self.size, m.m])
+        nothing = w.theory.claim("no magnitude", text, claim, [w.roomy(m, in_u)])
         given = [*known, *self._definition, *cases, mirrored, same, no_sum, nothing, *self._prove_odd()]
         text = "d is the exact sum, rounded"
         return w.follows(

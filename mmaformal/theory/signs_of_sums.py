@@ -6,7 +6,6 @@ zero where the exact sum is, and else both have one sign.  So what d is by the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import z3
@@ -18,11 +17,10 @@ from mmaformal.theory.rounded_sums import RoundedOnce
 
 @dataclass(frozen=True)
 class SignOfSum:
-    """A step's last sum and d; `zero` is the sign of an exact zero, `inside` what d is made of."""
+    """A step's last sum and d; `zero` is the sign of an exact zero."""
 
     once: RoundedOnce
     zero: z3.BitVecRef
-    inside: Sequence[z3.ExprRef]
 
     @property
     def w(self) -> WideNumbers:
@@ -46,15 +44,14 @@ class SignOfSum:
         once, w, total = self.once, self.w, self.once.sum.total
         own = self.signed(total == 0, once.sum.negative)
         text = "d has the sign of the sum, and of a sum of zero the sign that zeros have"
-        cut = [total, *self.inside, *(flag for flag in once.special if not z3.is_false(flag))]
-        said = w.theory.claim("sign of d", text, z3.Implies(once.nothing_special, own), (), cut)
+        said = w.theory.claim("sign of d", text, z3.Implies(once.nothing_special, own))
         exact, negative, m = once.exact, once.sum.negative, once.sum.magnitude.m
         same = self._prove_same(known, in_u, far)
         none = z3.And((total == 0) == (exact == 0), z3.Or(exact == 0, negative == (exact < 0)))
         least = once.sum.prove_least(w)
         claim = z3.And((total == 0) == (m == 0), z3.Implies(m == 0, z3.Not(is_odd(total))))
         text = "a sum is zero as its magnitude is"
-        zero = w.theory.claim("zero sum", text, claim, [least], [total])
+        zero = w.theory.claim("zero sum", text, claim, [least])
         text = "the sum is zero where the exact one is, and has its sign"
         signs = w.follows("signs of both", text, none, [same, zero])
         goal, text = self.statement, "d has the sign of the exact sum"
@@ -69,34 +66,30 @@ class SignOfSum:
         rooms = [w.roomy(each, in_u) for each in (m, below)]
         next_ = w.one_more(m.m, below, m)
         text = "with its sign, too"
-        small = w.theory.claim(
-            "range with a sign", text, w.point.is_near(x, 4), [far], [exact, once.sum.negative]
-        )
+        small = w.theory.claim("range with a sign", text, w.point.is_near(x, 4), [far])
         off, some = z3.Or(size == x, near(size, x, p)), z3.Not(m.m == 0)
         under, value = w.value(below) - x < 0, w.value(below)
         claim = z3.Implies(size == value + p, (size - x - p < 0) == under)
         text = "one unit less is the number below"
-        moved = w.theory.claim("number below", text, claim, (), [size, x, p, value])
+        moved = w.theory.claim("number below", text, claim)
         text = "what is above a number that is not negative is positive"
         above = z3.Implies(under, x > 0)
-        above = w.theory.claim("above", text, above, [rooms[1].arg(0), small], [value, x])
+        above = w.theory.claim("above", text, above, [rooms[1].arg(0), small])
         itself = z3.Implies(z3.And(some, size == x), x > 0)
-        itself = w.theory.claim("positive", "so is a magnitude", itself, [rooms[0]], [size, x, m.m])
+        itself = w.theory.claim("positive", "so is a magnitude", itself, [rooms[0]])
         text = "what is less than one unit from a number of units that is not zero is on its side of zero"
         given = [next_, moved, above, itself]
         side = w.follows("side of zero", text, z3.Implies(z3.And(some, off), x > 0), given)
         text = "and zero is zero"
         nothing = z3.Implies(z3.And(z3.Not(some), size == x), x == 0)
-        nothing = w.theory.claim("no sum, no number", text, nothing, [rooms[0]], [size, x, m.m])
+        nothing = w.theory.claim("no sum, no number", text, nothing, [rooms[0]])
         claim = z3.And(
             z3.Implies(x > 0, z3.And(z3.Not(exact == 0), once.sum.negative == (exact < 0))),
             z3.Implies(x == 0, exact == 0),
         )
-        signs = w.theory.claim("sign", "with the sign of the sum", claim, [far], [exact, once.sum.negative])
+        signs = w.theory.claim("sign", "with the sign of the sum", claim, [far])
         total = once.sum.total
-        odd = w.theory.claim(
-            "odd magnitude", "an odd sum is not zero", z3.Implies(is_odd(total), some), (), [total]
-        )
+        odd = w.theory.claim("odd magnitude", "an odd sum is not zero", z3.Implies(is_odd(total), some))
         goal = z3.And(
             z3.Implies(some, z3.And(z3.Not(exact == 0), once.sum.negative == (exact < 0))),
             z3.Implies(z3.Not(some), exact == 0),

@@ -127,32 +127,31 @@ def test_both_loops_of_a_long_chain_are_followed(architecture: str, name: str, k
 
 #: changes of a loop, or of a step, that a chain of two steps does not show
 BROKEN = {
-    "a later step's c": ("c = steps[-1].result", "c = steps[-1].result if start < 3 else steps[0].result"),
-    "a later step's products": ("a[part], b[part], c", "a[part], b[part if start < 3 else slice(0, L)], c"),
-    "the last step": ("return Trace(tuple(steps), c, stages)", "return Trace(tuple(steps), c if spec.k < 99 else steps[-2].result)"),  # noqa: E501
-    "the number of steps": ("range(0, spec.k, parameters.L)", "range(0, min(spec.k, 99), parameters.L)"),
-    "the result": (", c, stages)", ", c if spec.k < 99 else c * 1, stages)"),
+    "a later step's c": ("chain", "c = steps[-1].result", "c = steps[-1].result if start < 3 else steps[0].result"),
+    "a later step's products": ("dot_add", "a[k], b[k], c", "a[k], b[k if k.start < 3 else slice(0, L)], c"),
+    "the last step": ("chain", "return Trace(tuple(steps), c, stages)", "return Trace(tuple(steps), c if spec.k < 99 else steps[-2].result)"),  # noqa: E501
+    "the number of steps": ("chain", "range(0, spec.k, size)", "range(0, min(spec.k, 99), size)"),
+    "the result": ("chain", ", c, stages)", ", c if spec.k < 99 else c * 1, stages)"),
 }  # fmt: skip
 
 
-def changed(module: Any, old: str, new: str) -> Any:
-    """A function of a module with a line of its text changed."""
-    text = inspect.getsource(module.dot_add)
+def changed(function: Any, old: str, new: str) -> Any:
+    """A function with a line of its text changed."""
+    text = inspect.getsource(function)
     assert old in text
-    names = module.__dict__ | {"L": ONE.parameters.step_products}
-    exec(
-        compile("from __future__ import annotations\n" + text.replace(old, new), module.__file__, "exec"),
-        names,
-    )
-    return FunctionType(names["dot_add"].__code__, names, "dot_add", names["dot_add"].__defaults__)
+    names = function.__globals__ | {"L": ONE.parameters.step_products}
+    file = inspect.getfile(function)
+    exec(compile("from __future__ import annotations\n" + text.replace(old, new), file, "exec"), names)
+    made = names[function.__name__]
+    return FunctionType(made.__code__, names, function.__name__, made.__defaults__)
 
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_loop_that_goes_another_way_later_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     long = ONE.spec.replace(k=128)
     assert chains.follow(long, both_encodings.proved_for(long))
-    old, new = BROKEN[what]
-    monkeypatch.setattr(fda, "dot_add", changed(fda, old, new))
+    name, old, new = BROKEN[what]
+    monkeypatch.setattr(fda, name, changed(getattr(fda, name), old, new))
     with pytest.raises(ArgumentError):
         chains.follow(long, both_encodings.proved_for(long))
 

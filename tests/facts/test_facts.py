@@ -17,8 +17,8 @@ from mmaformal.facts.registry import facts_of, found
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES, prove
 from mmaformal.queries.verify import verify
+from mmaformal.renderers import renderer_of
 from mmaformal.solver.answers import Fails, Holds, Unknown
-from mmaformal.tellers import teller_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,9 @@ def test_every_folder_is_found_and_every_algorithm_has_one() -> None:
 
 
 def test_every_encoding_is_found() -> None:
-    assert set(executable._ALGORITHMS) == set(smt._ALGORITHMS) == set(found())
+    for name in found():
+        assert executable._ALGORITHMS[name].__module__ == f"mmaformal.encodings.{name}.executable"
+        assert smt._ALGORITHMS[name].__module__ == f"mmaformal.encodings.{name}.smt"
 
 
 def test_facts_of_an_algorithm_without_a_folder_have_no_argument(unheard: Instruction) -> None:
@@ -97,5 +99,5 @@ def test_nothing_to_permute_is_unknown_too(unheard: Instruction) -> None:
 
 def test_it_is_told_by_its_results(unheard: Instruction) -> None:
     trace = executable.dot_add(unheard.spec, [0] * 4, [0] * 4, 0x3F800000)
-    (step,) = teller_of(unheard.spec)(unheard.spec, trace, 0x3F800000)
+    (step,) = renderer_of(unheard.spec)(unheard.spec, trace, 0x3F800000)
     assert [(row.label, row.text) for row in step.rows] == [("d", "0x3f800000  0x1p+0 = 1")]

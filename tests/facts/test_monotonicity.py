@@ -25,10 +25,10 @@ from mmaformal.encodings.fdrda.proofs import monotonicity as of_fdrda
 from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
 from mmaformal.encodings.gps import smt as gps
-from mmaformal.encodings.gps.proofs import monotonicity as of_gps
+from mmaformal.encodings.gps.proofs import FACTS as GPS
 from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs import monotonicity as of_pfma
+from mmaformal.encodings.pfma.proofs import FACTS as PFMA_FACTS
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages
@@ -642,7 +642,7 @@ def test_flushing_in_another_order_is_noticed(theory: Theory, monkeypatch: pytes
     monkeypatch.setattr(gps, "flush", lambda code, keep_sign: whole(code, keep_sign=keep_sign) ^ (1 << 31))
     monkeypatch.setattr(monotone_addition.LastAddition, "prove", lambda self, theory: z3.BoolVal(True))
     with pytest.raises(NotProvedError, match=r"flushing keeps the order.*does not hold"):
-        of_gps.prove_in_c(theory, CDNA2.spec)
+        GPS.monotone_in_c(CDNA2, theory)
 
 
 @pytest.mark.parametrize(
@@ -671,7 +671,7 @@ def test_a_broken_pfma_is_not(broken: str, theory: Theory, monkeypatch: pytest.M
             assert nan_or
             monkeypatch.setattr(pfma, "add", lambda x, y: add(y, x ^ (1 << 31)))
     with pytest.raises(NotProvedError, match="does not hold"):
-        of_pfma.prove_in_c(theory, PFMA.spec)
+        PFMA_FACTS.monotone_in_c(PFMA, theory)
 
 
 def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
@@ -685,7 +685,7 @@ def _assumed(last: Any, theory: Theory) -> z3.BoolRef:
 
 @pytest.mark.slow
 def test_pfma_is_monotone_in_c(theory: Theory) -> None:
-    of_pfma.prove_in_c(theory, PFMA.spec)
+    PFMA_FACTS.monotone_in_c(PFMA, theory)
     assert theory.proves(two_runs(PFMA.spec).statement)
 
 

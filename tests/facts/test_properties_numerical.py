@@ -25,7 +25,6 @@ from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.facts import exact_steps
-from mmaformal.facts.additions import prove_addition
 from mmaformal.formats import Format, bf16, e2m1, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -42,6 +41,7 @@ from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP16, RZ_E8M13, RZ_FP32
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
+from mmaformal.theory.additions import prove_addition
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from support.slow import slow
 from mmaformal import apple_amx
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.encodings.wfma import smt as wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
 from mmaformal.encodings.wfma.proofs.widened import prove_claims
@@ -70,15 +71,17 @@ def quieted(right: Convert) -> Convert:
 CONVERSIONS = (one_off, without_sign, flushed, quieted)
 
 
-def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> wfma.Step:
+def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> wfma.Step:
     """A step that squares a."""
-    return RIGHT_STEP(spec, a, a, c)
+    return RIGHT_STEP(spec, a, a, c, stages)
 
 
-def factors_as_they_are(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> wfma.Step:
+def factors_as_they_are(
+    spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
+) -> wfma.Step:
     """A step whose factors are the upper halves of fp32 codes."""
     x, y = (z3.Concat(code, z3.BitVecVal(0, 16)) for code in (a, b))
-    return wfma.Step(x, y, sfma.step(spec.parameters.last_rounding, x, y, c))
+    return wfma.Step(x, y, sfma.step(spec.parameters.last_rounding, x, y, c, stages=stages))
 
 
 RIGHT_STEP = wfma.step

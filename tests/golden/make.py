@@ -25,7 +25,7 @@ from compare_mmasim import SLIPS, Oracle, _equal, find_oracle  # noqa: E402
 from families import FAMILIES, Cases, generate  # noqa: E402
 
 from mmaformal import ARCHITECTURES, Instruction  # noqa: E402
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd  # noqa: E402
 
 SEED = 20261120
 PER_FAMILY = 34  # 510 cases over 15 families

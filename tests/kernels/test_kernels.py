@@ -33,8 +33,7 @@ from mmaformal.kernels import kernel_for
 from mmaformal.kernels.again import AgainKernel
 from mmaformal.kernels.fused import FdaKernel
 from mmaformal.kernels.ieee import SfmaKernel, has_fma
-from mmaformal.kernels.plain import PlainKernel
-from mmaformal.kernels.staged import StagedKernel
+from mmaformal.kernels.plain import PlainKernel, RowsKernel
 from mmaformal.kernels.widths import widths
 from mmaformal.limits import most_places
 from mmaformal.rounding import Conversion, Rounding
@@ -349,10 +348,8 @@ def test_a_kernel_of_the_processors_arithmetic_is_for_its_rounding_only() -> Non
         "RNA-FP32±0",
         Conversion("x", fp32, 22, Rounding.RNE, True),
     ):
-        assert isinstance(kernel_for(i.replace(rho=rho).spec), StagedKernel)
-    assert isinstance(
-        kernel_for(ampere["DMMA.884"].replace(nan="FIRST").spec), PlainKernel
-    )  # no lane holds its sums
+        assert isinstance(kernel_for(i.replace(rho=rho).spec), RowsKernel)
+    assert isinstance(kernel_for(ampere["DMMA.884"].replace(nan="FIRST").spec), RowsKernel)
     one = i.replace(k=1, rho="RZ-E8M13")
     codes = [np.array([[x]], np.uint32) for x in (0x3F000000, 0xBF000000, 0xCB800001)]
     assert run(one, *codes) == one.dot_add(*(x[0] for x in codes)) == 0xCB800000
@@ -455,15 +452,19 @@ def test_a_sum_rounded_to_odd_does_not_overflow_where_one_rounded_to_nearest_doe
     assert run(i, a, b, c).tolist() != [[0x7F7FFFFF, 0x7F800000]]
 
 
-def test_the_plain_executable_stands_in_where_a_kernel_cannot_hold_the_numbers() -> None:
+def test_rows_stand_in_where_a_kernel_cannot_hold_the_numbers() -> None:
     i = rtx_blackwell["QMMA.SF.16832.F32.E5M2.E3M2.E8"]
     wide = i.replace(L=32, k=32, scale_block=16)  # two scales within a step
-    assert isinstance(kernel_for(wide.spec), PlainKernel)
+    assert type(kernel_for(wide.spec)) is RowsKernel
     rng = np.random.default_rng(2)
     a, b = near_one(rng, i.a_format, (4, 64)), near_one(rng, i.b_format, (64, 7))
     s, t = near_one(rng, i.spec.scale_format, (4, 4)), near_one(rng, i.spec.scale_format, (4, 7))
     c = near_one(rng, fp32, (4, 7))
-    assert (run(wide, a, b, c, s, t, steps=2) == executable(wide, a, b, c, s, t, steps=2)).all()
+    expected = executable(wide, a, b, c, s, t, steps=2)
+    assert (run(wide, a, b, c, s, t, steps=2) == expected).all()
+    plain = PlainKernel(wide.spec)
+    plain.run(plain.rows(a, s), plain.columns(b, t), c, 0, 2)
+    assert (c == expected).all()
 
 
 # ---- widths ------------------------------------------------------------------------------------------------

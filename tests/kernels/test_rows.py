@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,11 @@ from support.recorded import padded, real_files
 from test_kernels import HYPOTHETICAL, MORE, SEEDS, WAYS, any_unit, label
 
 from mmaformal import Instruction, cdna3, hopper, recordings, rtx_blackwell, sapphire_rapids
-from mmaformal.encodings import executable
+from mmaformal.encodings import executable, folders, part
 from mmaformal.formats import Specials, bf16, fp32
-from mmaformal.kernels import rows
-from mmaformal.kernels.rows import given as given_numbers
+from mmaformal.kernels import choose, rows
+from mmaformal.kernels import given as given_numbers
+from mmaformal.kernels.fused import run_fda_rows
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
@@ -107,20 +106,19 @@ def test_rows_of_recordings(path: Path) -> None:
 
 
 def test_every_algorithm_has_compiled_rows() -> None:
-    names = [each.name for each in pkgutil.iter_modules(executable.__path__)]
-    modules = {name: import_module(f"{executable.__name__}.{name}") for name in names}
-    tabled = [name for name in names if hasattr(modules[name], "dot_add")]
-    assert rows.algorithms() == tabled
+    modules = {name: part(name, "executable") for name in folders()}
+    assert rows.algorithms() == [name for name in modules if hasattr(modules[name], "dot_add")]
 
 
 def test_no_parameters_are_compiled_anew() -> None:
     """One function for all formats of up to 32 bits."""
-    run = import_module("mmaformal.kernels.rows.fda").run_rows
     units = [hopper["HMMA.16816.F32"], hopper["QGMMA.64x8x32.F32.E4M3.E5M2"], SCALED]
     units += [any_unit(random.Random(f"fda {seed}"), "fda") for seed in range(20)]
+    assert_same(units[0], inputs(np.random.default_rng(1), units[0], 5, near_one))
+    compiled = len(run_fda_rows.signatures)
     for i in units:
         assert_same(i, inputs(np.random.default_rng(1), i, 5, near_one))
-    assert len(run.signatures) == 1
+    assert len(run_fda_rows.signatures) == compiled
 
 
 def test_products_in_an_order() -> None:
@@ -138,7 +136,7 @@ def test_an_algorithm_without_a_file_is_run_on_lanes(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(5)
     cases = [(i, inputs(rng, i, 50, near_one)) for i in (SCALED, hopper["mma.m16n8k32.f32.e4m3.e4m3.f32"])]
     expected = [rows.dot_add(i.spec, **given) for i, given in cases]
-    monkeypatch.setattr(rows, "algorithms", list)
+    monkeypatch.setattr(choose, "found", dict)
     rows._runner.cache_clear()
     found = [rows.dot_add(i.spec, **given) for i, given in cases]
     rows._runner.cache_clear()

@@ -35,8 +35,8 @@ from mmaformal.explain import (
     ulps_apart,
 )
 from mmaformal.formats import FORMATS, Format, bf16, e5m2, fp16, fp32, hex_float
-from mmaformal.tellers import teller_of
-from mmaformal.tellers.rows import Row
+from mmaformal.renderers import renderer_of
+from mmaformal.renderers.rows import Row
 
 KINDS = [
     volta["HMMA.884.F32.F16"],
@@ -94,7 +94,7 @@ def steps_of(i: Instruction, codes: list[list[int] | int]) -> list[list[Row]]:
     """The rows of each step that is not idle."""
     a, b, c, *scales = codes
     trace = executable.dot_add(i.spec, a, b, c, *scales)  # type: ignore[arg-type]
-    return [step.rows for step in teller_of(i.spec)(i.spec, trace, c) if not step.idle]  # type: ignore[arg-type]
+    return [step.rows for step in renderer_of(i.spec)(i.spec, trace, c) if not step.idle]  # type: ignore[arg-type]
 
 
 def exact_products(i: Instruction, codes: list[list[int] | int]) -> list[Fraction]:

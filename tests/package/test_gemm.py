@@ -11,7 +11,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mmaformal import Instruction, blackwell, cdna2, cdna3, hopper, matmul, rtx_blackwell, turing, volta
+from mmaformal import (
+    Instruction,
+    blackwell,
+    cdna1,
+    cdna2,
+    cdna3,
+    hopper,
+    matmul,
+    rtx_blackwell,
+    turing,
+    volta,
+)
 from mmaformal.formats import Format, Specials
 from mmaformal.rounding import Conversion, Rounding
 
@@ -325,6 +336,15 @@ def test_a_c_of_another_type_takes_no_second_instruction() -> None:
     for step in range(2):
         total = total + chain(i, A, B, np.zeros_like(C), step, step + 1).view(np.float32)
     assert (matmul(A, B, C, instruction=i, promote_every=1) == total.view(np.uint32)).all()
+
+
+@pytest.mark.parametrize(
+    ("i", "nan"), [(H, 0x7FFFFFFF), (cdna1["v_mfma_f32_16x16x16f16"], 0x7FC00000)], ids=str
+)
+def test_the_nan_of_a_promoted_sum_is_the_units(i: Instruction, nan: int) -> None:
+    A, B, C = problem(i, 3, 4, 2 * i.k)
+    C[0, 0] = 0x7F800001
+    assert int(matmul(A, B, C, instruction=i, promote_every=1)[0, 0]) == nan
 
 
 # ---- running -----------------------------------------------------------------------------------------------

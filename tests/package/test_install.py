@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -42,7 +43,9 @@ def setup_arguments(monkeypatch: pytest.MonkeyPatch) -> Any:
     return arguments
 
 
-@pytest.mark.parametrize("part", ["queries", "encodings/smt", "encodings/executable"])
+@pytest.mark.parametrize(
+    "part", ["queries", *(f"encodings/{each.name}" for each in (ROOT / "encodings").glob("*/"))]
+)
 def test_folders_beside_the_package_are_linked_into_it(part: str) -> None:
     assert (ROOT / "mmaformal" / part).samefile(ROOT / part)
 
@@ -53,9 +56,10 @@ def test_an_install_has_the_same_packages_with_and_without_symbolic_links(
     linked = setup_arguments(ROOT)
     for package in linked["packages"]:
         folder = tmp_path / package.replace(".", "/")
-        if not {"queries", "smt", "executable"} & set(folder.parts):
+        if package != "mmaformal.queries" and not package.startswith("mmaformal.encodings."):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "__init__.py").touch()
+    shutil.copytree(ROOT / "encodings", tmp_path / "encodings")
     (tmp_path / "mmaformal" / "queries").write_text("../queries")  # a link, where Git makes none
     mapped = setup_arguments(tmp_path)
     assert linked["packages"] == mapped["packages"]

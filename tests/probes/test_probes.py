@@ -28,13 +28,13 @@ from mmaformal.probes import Tree
 from mmaformal.probes.box import Box, code_of, factors_of, power
 from mmaformal.probes.masks import masked, tree_of
 from mmaformal.probes.modes import MODES, POINTS, agreeing
-from mmaformal.probes.tree import Node
 from mmaformal.recorder import RecorderError, program_of
 from mmaformal.recorder.rows import Layout
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spaces import algorithms, details, models
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
+from mmaformal.summation import Node
 
 UNSEEN_PRODUCT = {"a product that is subnormal in d": NOT_TOLD}
 #: One of each algorithm and kind of types, and what is not read back of it; all the rest is.

@@ -8,7 +8,7 @@ import pytest
 import z3
 
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.interfaces import HINT, UNCUT, Ways, shared
+from mmaformal.proof.interfaces import HARD, HINT, UNCUT, Ways, hard, shared
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Outcome, Portfolio
@@ -67,13 +67,33 @@ def test_a_premise_that_the_claim_has_is_one_proposition() -> None:
     assert {each.get_id() for each in level} == {p.get_id(), q.get_id()}
 
 
-def test_ways_are_the_hint_no_cut_and_the_computed_ones() -> None:
-    assert [number for number, _ in Ways(FORMULAS, [x]).beginning_with(None)] == [HINT, UNCUT, 1, 2]
-    assert [number for number, _ in Ways(FORMULAS).beginning_with(2)] == [2, UNCUT, 1]
-    assert [number for number, _ in Ways(FORMULAS).beginning_with(UNCUT)] == [UNCUT, 1, 2]
-    assert [number for number, _ in Ways(FORMULAS).beginning_with(9)] == [UNCUT, 1, 2]  # there is no ninth
+def test_ways_are_the_hint_the_computed_ones_and_no_cut() -> None:
+    assert [number for number, _ in Ways(FORMULAS, [x]).beginning_with(None)] == [HINT, 1, 2, HARD, UNCUT]
+    assert [number for number, _ in Ways(FORMULAS).beginning_with(2)] == [2, 1, HARD, UNCUT]
+    assert [number for number, _ in Ways(FORMULAS).beginning_with(UNCUT)] == [UNCUT, 1, 2, HARD]
+    assert [number for number, _ in Ways(FORMULAS).beginning_with(9)] == [
+        1,
+        2,
+        HARD,
+        UNCUT,
+    ]  # there is no ninth
     assert dict(Ways(FORMULAS, [x]).beginning_with(None))[HINT] == [x]
     assert dict(Ways(FORMULAS).beginning_with(None))[UNCUT] == []
+
+
+def test_uncut_comes_after_the_first_cut_that_is_not_settled() -> None:
+    unsettled = {HINT}
+    ways = Ways(FORMULAS, [x]).beginning_with(None, unsettled)
+    assert [next(ways)[0] for _ in range(2)] == [HINT, 1]
+    unsettled.add(1)
+    assert [number for number, _ in ways] == [HARD, UNCUT, 2]  # nothing is hard of what is left of the first
+
+
+def test_products_and_shifts_by_what_is_no_constant_are_hard() -> None:
+    sum_ = z3.ULE(ONE + 2 * y, z3.LShR(y, 3))
+    assert [str(each) for each in hard([sum_])] == [str(ONE)]
+    assert [str(each) for each in hard([sum_], [ONE])] == []
+    assert [str(each) for each in hard([z3.ULE(SHIFT, OTHER)])] == [str(SHIFT)]
 
 
 def test_a_claim_is_proved_of_any_values_of_what_it_shares() -> None:
@@ -110,7 +130,7 @@ def test_a_claim_that_is_refuted_only_where_it_is_cut_is_not_refuted() -> None:
     with Weak("bvmul") as portfolio, pytest.raises(NotProvedError, match="too hard") as error:
         Composing(Asker(portfolio, 20.0)).claim("less", "it is less", z3.ULE(ONE, OTHER + ONE))
     assert error.value.verdict == "unknown"
-    assert len(portfolio.asked) == 1  # cut: it does not hold, and is not asked again
+    assert len(portfolio.asked) == 2  # cut in two ways: it does not hold, and is not asked again
 
 
 def test_what_was_not_proved_is_not_asked_again(portfolio: Counting) -> None:

@@ -17,6 +17,7 @@ from support.in_process import OPEN, Forgetful, Here
 from support.proofs import NOTHING, answered
 
 import mmaformal
+from mmaformal.encodings import smt
 from mmaformal.facts.rounding_model import argue
 from mmaformal.formats import FORMATS
 from mmaformal.lanes import Lane, LaneError, Range, Tracer
@@ -649,6 +650,59 @@ def test_other_words_are_of_the_same_evidence() -> None:
     assert (again.script, again.solver, again.statement) == (NOTHING.script, "z3", "false is false")
 
 
+def test_no_lemma_of_a_theorem_is_taken_out_or_put_in_its_place() -> None:
+    """Its inference would count all the same: x + 1 = x was proved so."""
+    made = Theorem()
+    made.derive("step", "x + 1 is x", [Link(X + 1 == X)])
+    (key,) = made.lemmas
+    with pytest.raises(TypeError):
+        del made.lemmas[key]  # type: ignore[attr-defined]
+    for name in ("lemmas", "composition", "conclusion", "rules"):
+        with pytest.raises(AttributeError):
+            setattr(made, name, getattr(small_theorem(), name))
+
+
+def test_no_rule_of_a_trace_is_taken_out() -> None:
+    """The ranges of its lanes rest on all of them."""
+    tracer = Tracer()
+    _ = tracer.input(z3.BitVec("x", 8), np.arange(3)) + 1
+    assert tracer.rules
+    with pytest.raises(AttributeError):
+        tracer.rules.clear()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        tracer.rules = {}  # type: ignore[misc]
+
+
+NEVER = z3.And(z3.ULT(X, 3), z3.UGT(X, 5))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        z3.Implies(NEVER, z3.Not(Y == 0)),
+        z3.Or(z3.Not(NEVER), z3.Not(Y == 0)),
+        z3.Not(z3.And(NEVER, Y == 0)),
+        z3.Not(z3.Not(z3.Implies(NEVER, z3.Not(Y == 0)))),
+        z3.Or(z3.Implies(NEVER, Y == 0), Y == 1),
+    ],
+)
+def test_a_premise_that_nothing_meets_is_seen_however_it_is_written(claim: z3.BoolRef) -> None:
+    made = Theorem()
+    made.derive("step", "y is not 0", [Link(claim)])
+    made.conclude("where x is so, y is not 0", claim)
+    with Portfolio(["z3"]) as portfolio, pytest.raises(ArgumentError, match="about nothing"):
+        prove(Asker(portfolio, 20), made)
+
+
+def test_what_denies_two_things_that_occur_is_about_something() -> None:
+    for claim in (z3.Not(z3.And(X == 0, X == 1)), z3.Or(z3.Not(X == 0), z3.Not(X == 1)), z3.Not(X + 1 == X)):
+        made = Theorem()
+        made.derive("step", "not both", [Link(claim)])
+        made.conclude("not both", claim)
+        with Portfolio(["z3"]) as portfolio:
+            assert prove(Asker(portfolio, 20), made).obligations
+
+
 # ---- python -O -------------------------------------------------------------------------------------------------------
 
 PACKAGE = Path(mmaformal.__file__).parent
@@ -656,8 +710,9 @@ QUERIES = Path(importlib.import_module("mmaformal.queries").__file__ or "").pare
 PROVING = (
     *(
         PACKAGE / folder
-        for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "encodings", "hardware")
+        for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "hardware")
     ),
+    Path(smt.__file__).resolve().parents[1],
     PACKAGE / "lanes.py",
     PACKAGE / "campaign.py",
     QUERIES,

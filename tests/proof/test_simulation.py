@@ -1,8 +1,10 @@
-"""Both encodings of an algorithm that is made of known stages are proved equal without a word about it."""
+"""An algorithm that is made of known stages: both encodings are proved equal, two runs related, and a run is shown,
+without a word about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,14 @@ from mmaformal.encodings.smt.blocks import product_range
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import e4m3, fp32
 from mmaformal.lanes import Lane, Tracer
+from mmaformal.proof import related_stages
 from mmaformal.proof.encoding_links import same_code
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.proof.lemmas import Argument
+from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Same
 from mmaformal.proof.simulation import simulate
-from mmaformal.rounding import IEEE_FP32
+from mmaformal.renderers import stages as shown_stages
+from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 
@@ -126,4 +131,83 @@ def test_recorded_stages_are_in_order() -> None:
         "accumulate",
         "round",
         "add",
+    ]
+
+
+# ---- two runs on related inputs
+
+
+Codes = tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef], z3.BitVecRef]
+
+
+def exchanged(a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef) -> Codes:
+    """Both products in the other order, and their factors too."""
+    return b[::-1], a[::-1], c
+
+
+def negated(a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef) -> Codes:
+    return [x ^ e4m3.sign_mask for x in a], b, c ^ fp32.sign_mask
+
+
+def argue_related(
+    kind: Kind, image: Callable[..., Codes], other: Callable[..., smt.Trace[Any]] = pair_smt
+) -> Pairing:
+    """The argument that runs on inputs and on their image have related results."""
+    a, b = ([z3.BitVec(f"{side}{k}", 8) for k in (0, 1)] for side in "ab")
+    codes = a, b, z3.BitVec("c", 32)
+    x, y = pair_smt(*codes), other(*image(*codes))
+    pairing = Pairing()
+    c = kind.code(codes[2], image(*codes)[2], fp32)
+    pairing.derive("inputs", "both c are related", [c], inputs=[codes[2]])
+    related_stages.related(pairing, kind, (x.stages, y.stages), c, [])
+    pairing.conclude("the results are related", kind.code(x.result, y.result, fp32))
+    return pairing
+
+
+@pytest.mark.parametrize(("kind", "image"), [(Same(), exchanged), (Opposite(), negated)])
+def test_related_runs_of_a_new_algorithm(kind: Kind, image: Callable[..., Codes], asker: Asker) -> None:
+    assert prove(asker, argue_related(kind, image))
+
+
+def test_runs_of_which_one_loses_a_place(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_less(*given: Any) -> smt.Trace[Any]:
+        align = smt_stages.align
+        with monkeypatch.context() as broken:
+            broken.setattr(smt_stages, "align", lambda *x: align(*x) & ~1)
+            return pair_smt(*given)
+
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove(asker, argue_related(Same(), exchanged, one_less))
+
+
+def test_negated_inputs_where_sums_are_rounded_down(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "IEEE_FP32", replace(IEEE_FP32, rounding=Rounding.RD))
+    with pytest.raises(NotProvedError, match="does not hold"):
+        prove(asker, argue_related(Opposite(), negated))
+
+
+def test_products_of_other_sums(asker: Asker) -> None:
+    def with_others(a: Any, b: Any, c: Any) -> Codes:
+        return [a[0], z3.BitVec("other", 8)], b, c
+
+    with pytest.raises(ArgumentError, match="change from one step to another"):
+        argue_related(Same(), with_others)
+
+
+# ---- how a run is shown
+
+
+def test_a_new_algorithm_is_shown() -> None:
+    one, half, c = e4m3.code("1"), e4m3.code("0.5"), fp32.code("0x1p-30")
+    ((*rows,),) = (step.rows for step in shown_stages.steps(pair_executable([one, half], [one, half], c), c))
+    assert [(row.stage, row.label, row.text) for row in rows] == [
+        ("align", "largest exponent", "0"),
+        ("align", "a[0]·b[0]", "0x1p+0"),
+        ("align", "a[1]·b[1]", "0x1p-2"),
+        ("accumulate", "sum", "0x1.4p+0"),
+        ("round", "rounded away", "nothing"),
+        ("encode", "d", "0x3fa00000  0x1.4p+0 = 1.25"),
+        ("accumulate", "sum", "0x1.40000004p+0"),
+        ("round", "rounded away", "0x1p-30"),
+        ("encode", "d", "0x3fa00000  0x1.4p+0 = 1.25"),
     ]

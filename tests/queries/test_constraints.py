@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import z3
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mmaformal import Different, Equal, ampere, find_difference, hopper
+from mmaformal import Different, Equal, ampere, find_difference, hopper, rtx_blackwell
 from mmaformal.cases import codes as terms
+from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import FORMATS, Format, bf16, e2m1, e4m3, e4m3fnuz, e5m2, fp16, fp32, tf32
@@ -73,6 +75,9 @@ def test_what_is_said_of_a_code_is_what_the_format_says(fmt: Format) -> None:
         formula = term(x, fmt)
         for code in codes_of(fmt):
             assert holds(formula, x, code) == truth(code), f"{term.__name__} of {fmt} {code:#x}"
+        codes = codes_of(fmt)  # of an array, the same
+        said_of_all = term(np.array(codes, object if fmt.storage_bits == 64 else np.int64), fmt)
+        assert np.array_equal(said_of_all, [truth(code) for code in codes]), f"{term.__name__} of {fmt}"
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
@@ -368,3 +373,15 @@ def test_codes_of_a_model_are_those_of_its_terms() -> None:
     assert codes.b == (0x81, 0x78)
     assert codes.c == 0xFF800000
     assert isinstance(inputs, Inputs)
+    scaled = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].spec  # scales have no sign
+    inputs = symbolic_inputs(scaled, {}, bare=True)
+    codes = inputs.codes(scaled, {name: (1 << bits) - 1 for name, bits in inputs.constants().items()})
+    assert set(codes.scale_a + codes.scale_b) == {0x78}
+
+
+def test_cases_of_rows_are_all_of_them() -> None:
+    spec = spec_of(fp16, fp16, fp32)
+    rows = generate(spec, 5)
+    cases = rows.cases()
+    assert len(cases) == len(rows)
+    assert [case.c for case in cases] == [int(code) for code in rows.c]

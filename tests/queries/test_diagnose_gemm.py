@@ -30,7 +30,7 @@ from mmaformal import (
 )
 from mmaformal.architectures.datapaths import mul_add
 from mmaformal.encodings.pfma import smt as smt_pfma
-from mmaformal.encodings.pfma.proofs import last_addition
+from mmaformal.facts import last_addition
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.lemmas import Relay
@@ -240,7 +240,7 @@ def test_a_nan_is_any_nan() -> None:
 
 def settled() -> last_addition.LastAddition | None:
     with Relay() as portfolio:
-        return last_addition.prove_it(Asker(portfolio, 60), AMX.spec)
+        return last_addition.of_flushed_pairs(Asker(portfolio, 60), AMX.spec)
 
 
 def test_an_amx_instruction_adds_c_last() -> None:
@@ -389,3 +389,27 @@ def test_types_that_no_instruction_takes() -> None:
         diagnose_gemm(zeros, zeros, zeros, a_format="bf16", b_format="fp16", d_format="bf16")
     with pytest.raises(ValueError, match="no format 'float'"):
         diagnose_gemm(zeros, zeros, zeros, a_format="float", b_format="fp16", d_format="bf16")
+
+
+def added_last(instruction: Instruction) -> last_addition.LastAddition | None:
+    with Relay() as portfolio:
+        return last_addition.of_exact_products(Asker(portfolio, 200), instruction.spec.replace(k=1))
+
+
+def test_a_multiplier_and_an_adder_add_c_last() -> None:
+    found = added_last(mul_add(k=1, a="fp16"))
+    assert found is not None
+    assert found.proof.obligations
+
+
+def test_only_where_they_round_as_an_addition_in_fp32_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert added_last(mul_add(k=1, a="fp16", rho="RZ-FP32±0")) is None
+    monkeypatch.setattr(last_addition, "_is_ieee", lambda spec: True)
+    assert added_last(mul_add(k=1, a="fp16", rho="RZ-FP32±0")) is None  # and the proof sees it
+
+
+@pytest.mark.slow
+def test_an_fma_of_products_that_fp32_holds_adds_c_last() -> None:
+    """fp16's products are exact in fp32, so a chain of fma is blocks of one, added in order; fp32's are not."""
+    assert added_last(apple_amx["fma16.F32"]) is not None
+    assert added_last(apple_amx["fma32"]) is None

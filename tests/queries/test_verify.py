@@ -177,7 +177,8 @@ def test_a_wing_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.Mo
 
 def test_the_executable_wing_knows_what_kind_of_lane_it_has_in_one_place_only() -> None:
     """`blocks.where`; anything else that asks would be a path that is traced and not run, or run and not traced."""
-    for path in Path(blocks.__file__).parent.glob("*.py"):
+    shared = Path(blocks.__file__).resolve().parent
+    for path in (*shared.glob("*.py"), *shared.parent.glob("*/executable.py")):
         parts = [part for part in ast.parse(path.read_text()).body if getattr(part, "name", "") != "where"]
         for node in (node for part in parts for node in ast.walk(part)):
             if isinstance(node, ast.AugAssign):

@@ -1,24 +1,18 @@
-"""The mutation harness: that its changes can be made, that it tells a proof from a miss, and two mutants."""
+"""The mutation tool: what its operators make, what it calls a mutant, and mutants of each kind asked for."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import kernel_mutants
+import mutants
 import mutate
-import proof_mutants
 import pytest
-import search_mutants
-import tested
 import z3
 from hypothesis import given
 from hypothesis import strategies as st
-from mutants import MUTANTS
 
 from mmaformal import ARCHITECTURES
 from mmaformal.cases.evaluate import evaluate
@@ -26,57 +20,125 @@ from mmaformal.facts.registry import found
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
-def test_every_mutant_can_be_made(tmp_path: Path) -> None:
-    assert len({(m.file, m.old, m.new, m.instruction) for m in MUTANTS}) == len(MUTANTS)
-    texts = {m.file: (ROOT / "encodings" / m.file).read_text() for m in MUTANTS}
-    for mutant in MUTANTS:
-        assert texts[mutant.file].count(mutant.old) == 1, f"{mutant.file}: {mutant.what}"
-        mutated = texts[mutant.file].replace(mutant.old, mutant.new)
-        compile(mutated, mutant.file, "exec")
-        assert mutated != texts[mutant.file]
-    mutate.mutate(MUTANTS[0], tmp_path / "copy")
-    assert (tmp_path / "copy" / MUTANTS[0].file).read_text().count(MUTANTS[0].new) == 1
-
-
-def test_mutants_are_of_both_wings_and_of_every_algorithm() -> None:
-    assert len(MUTANTS) >= 60
-    wings = Counter(m.file.partition("/")[0] for m in MUTANTS)
-    assert min(wings["executable"], wings["smt"]) >= 30
-    instructions = [m.instruction.split(" ", 1) for m in MUTANTS]
-    asked = {ARCHITECTURES[arch][name].algorithm for arch, name in instructions}
-    listed = [*ARCHITECTURES.values(), *(ARCHITECTURES[x] for x in ("datapath", "emulation"))]
-    assert asked == {i.algorithm for arch in listed for i in arch}
-    assert set(found()) == asked
-
-
-def test_only_what_was_expected_is_no_miss() -> None:
-    change = next(m for m in MUTANTS if not m.same)
-    none = next(m for m in MUTANTS if m.same)
-    answers = ("fails", "holds", "unknown", "crash")
-    assert [mutate.verdict(change, {"answer": a}) for a in answers] == ["caught", *["MISSED"] * 3]
-    assert [mutate.verdict(none, {"answer": a}) for a in answers] == ["MISSED", "no change", *["MISSED"] * 2]
+#: Text of a function, and some of the changes that are made of it, by their operators.
+MADE = {
+    "return x - y": {"swap: y - x", "drop: x", "drop: y", "other: x + y", "off by one: x - y + 1", "name: y"},
+    "return x << 2": {"swap: 2 << x", "other: x >> 2", "drop: x", "constant: 3", "constant: 1"},
+    "return x.sign ^ y.sign": {"other: x.sign | y.sign", "drop: y.sign", "drop: x.sign"},
+    'if v == "sat":\n        return 1': {"compare: v != 'sat'", "settled: v != 'unsat'"},
+    "return x < 3": {"compare: x <= 3", "swap: 3 < x"},
+    "return z3.ULT(x, y)": {"name: z3.ULE", "swap: z3.ULT(y, x)"},
+    "return z3.And(x, y)": {"name: z3.Or", "drop: z3.And(x)", "drop: z3.And(y)"},
+    "return x and not y": {"other: x or not y", "drop: x", "drop: not y", "negate: y"},
+    "return where(x, y, z)": {"branches: where(x, z, y)", "branch: y", "branch: z"},
+    "return y if x else z": {"branches: z if x else y", "branch: y", "branch: z"},
+    "return flush(x)": {"unwrap: x"},
+    "return x.fraction_bits": {"width: x.fraction_bits + 1", "width: x.fraction_bits - 1"},
+    "return Rounding.RNE": {"name: Rounding.RZ"},
+    "return [x, *y]": {"drop: [x]", "drop: [*y]"},
+    "return f(x, k=True)": {"drop: f(x)", "negate: False"},
+    "return x[1:n]": {"slice: x", "slice: x[1 + 1:n]", "slice: x[1:n - 1]"},
+    "return [z for z in x if z]": {"drop: z in x", "iterate: list(x)[1:]", "iterate: list(x)[:-1]"},
+    "if x:\n        y = 0\n    return y": {"negate: not x", "guard: False", "guard: True"},
+    "f(x)\n    y += x\n    y = g(y)": {"statement: pass"},
+}
 
 
-def test_two_mutants_and_then_none_again(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "--results", str(tmp_path / "r.jsonl")]
-    command += ["--evidence", str(tmp_path / "e.db"), "--write", str(tmp_path / "table.md")]
-    for words in ("ties are rounded to odd", "c is added last"):
-        command += ["--only", words]
+@pytest.mark.parametrize("body", MADE)
+def test_operators_make_what_they_are_named_for(body: str) -> None:
+    source = f'def function(x, y, z):\n    """Text."""\n    assert x > 1, y\n    {body}\n'
+    made = mutate.of_source("file.py", source.encode())
+    said = [
+        f"{m.operator}: {m.new.removeprefix('(').removesuffix(')') if m.new[0] == '(' else m.new}"
+        for m in made
+    ]
+    assert set(said) >= MADE[body]
+    assert len({m.id for m in made}) == len(made)
+    for mutant in made:
+        compile(mutant.text, "file.py", "exec")
+        assert mutant.text != source
+        assert mutant.text.startswith(source[: source.index(body)])
+
+
+def test_every_file_and_every_change_by_hand_is_there() -> None:
+    for targets in mutants.SUBJECTS.values():
+        for target in targets:
+            assert mutate.path_of(target.file).exists()
+            for mutant in mutate.extra(target):
+                compile(mutant.text, target.file, "exec")
+            for test in target.asked:
+                assert (
+                    target.proved
+                    or (ROOT / test.partition("::")[0]).exists()
+                    or not test.startswith("tests/")
+                )
+    files = {target.file for targets in mutants.SUBJECTS.values() for target in targets}
+    by_hand = {line.split(": ")[0] for line in mutants.EXTRA.splitlines() if line[0] not in "-+"}
+    assert by_hand <= files
+    made = sum(len(mutate.extra(t)) for targets in mutants.SUBJECTS.values() for t in targets)
+    assert made == sum(line[0] not in "-+" for line in mutants.EXTRA.splitlines())
+    for file, old, _, why in mutants.EQUAL:
+        assert old in mutate.path_of(file).read_text(encoding="utf-8"), f"{file}: {why}"
+
+
+def test_every_algorithm_is_asked_in_both_encodings() -> None:
+    asked = [t for t in mutants.SUBJECTS["encodings"] if t.proved]
+    labels = [each.split(" ", 1) for target in asked for each in target.asked]
+    algorithms = {ARCHITECTURES[arch][name].algorithm for arch, name in labels}
+    assert set(found()) == algorithms
+    wings = [t.file.split("/")[1] for t in asked]
+    assert wings.count("smt") == wings.count("executable")
+
+
+def test_a_sample_is_drawn_by_its_seed() -> None:
+    target = next(t for t in mutants.SUBJECTS["encodings"] if t.file == "encodings/fda/executable.py")
+    drawn = [m.id for m in mutate.sample(target, 1, 2)]
+    assert drawn == [m.id for m in mutate.sample(target, 1, 2)]
+    assert drawn != [m.id for m in mutate.sample(target, 2, 2)]
+    every = mutate.sample(target, 1, 0)
+    assert len(every) == len(mutate.of_target(target)) > 100
+    functions = {m.function for m in every}
+    assert all(sum(f":{each}:" in name for name in drawn) <= 2 for each in functions)
+
+
+def test_what_passes_is_equal_only_if_it_is_proved_or_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    proved, tested = mutants.SUBJECTS["encodings"][0], mutants.SUBJECTS["proofs"][0]
+    mutant = mutate.of_target(tested)[0]
+    statuses = ("fails", "stopped", "passes")
+    assert [mutate.verdict(proved, mutant, s) for s in statuses] == ["caught", "stopped", "equal"]
+    assert [mutate.verdict(tested, mutant, s) for s in statuses] == ["caught", "stopped", "survived"]
+    monkeypatch.setattr(mutate, "EQUAL", ((mutant.file, mutant.old, mutant.new, "because"),))
+    assert mutate.verdict(tested, mutant, "passes") == "equal"
+
+
+def test_one_mutant_of_an_encoding_and_then_none_again(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools" / "mutate.py"), "encodings", "--limit", "0"]
+    command += ["--results", str(tmp_path / "r.jsonl"), "--write", str(tmp_path / "table.md")]
+    command += ["--only", "executable/blocks.py:classify_product:drop:6"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.splitlines()[-1] == "1 caught, 1 no change, 0 MISSED"
-    kept = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
-    assert [entry["answer"] for entry in kept] == ["holds", "fails"]
-    witness = kept[1]["witness"]
-    in_executable, in_smt = (each["d"] for each in witness["runs"])
-    assert in_executable != in_smt or "wraps" in witness["notes"][0]
-    table = (tmp_path / "table.md").read_text()
-    assert table.count("| caught |") == 1
-    assert table.count("| no change |") == 1
+    assert run.stdout.splitlines()[-1] == "1 caught, 0 stopped, 0 equal, 0 survived"
+    assert [json.loads(line)["status"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == [
+        "fails"
+    ]
+    assert "| drop | 1 | 1 | 0 | 0 | 0 |" in (tmp_path / "table.md").read_text()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.stdout == run.stdout
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_mutant_is_tested_on_a_copy(tmp_path: Path) -> None:
+    target = mutants.Target(
+        "witness.py", ("tests/package/test_witness.py", "-k", "case_size or zero_product")
+    )
+    mutant = next(
+        m for m in mutate.of_file("witness.py") if m.function == "_product_is_zero" and m.operator == "other"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_ADDOPTS", raising=False)
+        assert mutate.ask(target, mutant, 300)[0] == "fails"
+        assert mutate.ask(target, None, 300) == ("passes", "")
 
 
 # ---- trying cases by the thousand
@@ -110,66 +172,3 @@ def test_terms_on_many_values_are_what_z3_makes_of_each(choices: list[int], valu
 def test_what_is_no_bit_vector_is_not_evaluated() -> None:
     with pytest.raises(ValueError, match="bit-vectors"):
         evaluate(z3.Int("n") + 1, {"n": 3})
-
-
-# ---- mutants that tests are to see
-
-
-@pytest.mark.parametrize(
-    ("module", "least"), [(kernel_mutants, 50), (search_mutants, 100), (proof_mutants, 40)]
-)
-def test_every_mutant_that_tests_see_can_be_made(module: Any, least: int) -> None:
-    assert len({(m.file, m.old, m.new) for m in module.MUTANTS}) == len(module.MUTANTS) >= least
-    for mutant in module.MUTANTS:
-        text = (ROOT / mutant.file).read_text()
-        assert text.count(mutant.old) == 1, f"{mutant.file}: {mutant.what}"
-        compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
-        for test in mutant.tests:
-            assert (
-                test.startswith("-")
-                or " or " in test
-                or "::" in test
-                or (ROOT / test).exists()
-                or test.isalpha()
-            )
-
-
-def test_a_mutant_is_in_the_copy(tmp_path: Path) -> None:
-    tested.layout(tmp_path, kernel_mutants.MUTANTS[0])
-    assert kernel_mutants.MUTANTS[0].new in (tmp_path / "mmaformal" / "kernels" / "fused.py").read_text()
-
-
-def test_a_mutant_is_missed_unless_it_is_what_was_expected() -> None:
-    change = next(m for m in kernel_mutants.MUTANTS if not m.same)
-    none = next(m for m in kernel_mutants.MUTANTS if m.same)
-    statuses = ("fails", "passes", "broken", "time limit")
-    assert [tested.verdict(change, s) for s in statuses] == ["caught", *["MISSED"] * 3]
-    assert [tested.verdict(none, s) for s in statuses] == ["MISSED", "no change", *["MISSED"] * 2]
-
-
-def test_tests_of_one_file_are_tried_together() -> None:
-    every = [
-        ("tests/a.py::x",),
-        ("tests/a.py::y", "tests/a.py::x"),
-        ("tests/b.py::z",),
-        ("tests/a.py", "-k", "w"),
-    ]
-    assert tested.same_file(every[0], every) == ("tests/a.py::x", "tests/a.py::y")
-    assert tested.same_file(every[2], every) == every[2]
-    assert tested.same_file(every[3], every) == every[3]
-
-
-@pytest.mark.slow
-def test_a_mutant_is_tested_on_a_copy(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        str(ROOT / "tools" / "tested.py"),
-        "kernel_mutants",
-        "--only",
-        "for any rounding",
-    ]
-    command += ["--results", str(tmp_path / "r.jsonl"), "--write", str(tmp_path / "table.md")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.splitlines()[-1] == "1 caught, 0 no change, 0 MISSED"
-    assert (tmp_path / "table.md").read_text().count("| caught |") == 1

@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from itertools import groupby
 from pathlib import Path
 
@@ -22,32 +21,17 @@ from property_table import distinct
 
 from mmaformal.cli.running import REFUTED, SETTLED, execute
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.acc_e9s12 import AccE9s12
-from mmaformal.encodings.dpa_e9s12 import DpaE9s12
-from mmaformal.encodings.dpa_e9s12.executable import BIAS
-from mmaformal.encodings.efda import Efda
-from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fdrda import Fdrda
-from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.gdfs import Gdfs
-from mmaformal.encodings.gfda import Gfda
-from mmaformal.encodings.gfdrda import Gfdrda
-from mmaformal.encodings.gps import Gps
-from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.muladd import Muladd
-from mmaformal.encodings.oddsum import Oddsum
-from mmaformal.encodings.pfma import Pfma
-from mmaformal.encodings.sfma import Sfma
-from mmaformal.encodings.wfma import Wfma
 from mmaformal.instruction import Instruction
 from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import Kept
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.sums import Sum
-from mmaformal.probes.tree import Node, Tree, flat
-from mmaformal.rounding import Conversion, NanRule, Rounding
-from mmaformal.spec import DotAdd, Parameters
+from mmaformal.probes.tree import Tree, flat
+from mmaformal.rounding import Conversion, Rounding
+from mmaformal.spec import DotAdd, LossModel
+from mmaformal.summation import Node
 
 READ, BOUNDED, NOT_TOLD, WRONG = "read", "bounded", "not told", "WRONG"
 
@@ -76,102 +60,12 @@ def compare(spec: DotAdd, found: Probed) -> list[Line]:
 def tree_of(spec: DotAdd) -> Tree:
     """The order in which a model sums."""
     p = spec.parameters
-    taken = p.taken(spec.k) if isinstance(p, Lowered) else spec.taken
-    add = _STEPS[type(p)]
-    exact = isinstance(p, (DpaE9s12, AccE9s12)) and _is_exact(spec, p)
-    if exact or (isinstance(p, DpaE9s12) and p.N == 1):
-        add = _in_one_sum  # nothing is lost of the products before c meets them
+    taken = spec.taken if spec.product_order else p.taken(spec.k)
     root: Node | int = spec.k
     for start in range(0, spec.k, p.step_products):
-        root = add(p, root, taken[start : start + p.step_products])
+        root = p.sum_tree(spec, root, taken[start : start + p.step_products])
     assert isinstance(root, Node)
     return Tree(root, spec.k)
-
-
-def _is_exact(spec: DotAdd, p: DpaE9s12 | AccE9s12) -> bool:
-    """Whether the accumulator holds every sum of products: from the largest exponent to the last place of the least."""
-    low = spec.a_format.min_exponent - spec.a_format.fraction_bits
-    return p.L - 3 - p.carries(spec) >= 2 * (spec.a_format.max_exponent - low)
-
-
-def _in_one_sum(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    return Node((before, *places))
-
-
-def _grouped(groups: list[list[int]]) -> list[Node | int]:
-    return [Node(tuple(g), rounded=False) if len(g) > 1 else g[0] for g in groups]
-
-
-def _gdfs(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    assert isinstance(p, (Gdfs, Gfda))
-    groups = [places[i : i + p.G] for i in range(0, len(places), p.G)]
-    return Node((before, *(places if len(groups) == 1 else _grouped(groups))))
-
-
-def _fdrda(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    return Node((before, *_grouped([places])))
-
-
-def _gfdrda(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    return Node((before, Node(tuple(_grouped([places[0::2], places[1::2]])), rounded=False)))
-
-
-def _gps(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    parts: list[Node | int] = list(places)
-    while len(parts) > 1:
-        parts = [Node((parts[i], parts[i + 1])) for i in range(0, len(parts), 2)]
-    return Node((before, parts[0]))
-
-
-def _pfma(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    even, odd = (reduce(lambda total, x: Node((total, x)), half[1:], half[0]) for half in _halves(places))
-    return Node((before, Node((even, odd))))
-
-
-def _halves(places: list[int]) -> tuple[list[Node | int], list[Node | int]]:
-    return [*places[0::2]], [*places[1::2]]
-
-
-def _oddsum(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    return Node((before, Node(tuple(places))))
-
-
-def _lowered(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    assert isinstance(p, Lowered)
-    inner: Node | int | None = None
-    for start in range(0, len(places), p.L):
-        part = places[start : start + p.L]
-        inner = (
-            part[0]
-            if inner is None and len(part) == 1
-            else Node((*([] if inner is None else [inner]), *part))
-        )
-    assert inner is not None
-    return Node((before, inner))
-
-
-def _looped(p: Parameters, before: Node | int, places: list[int]) -> Node:
-    """Passes, c in the first; nothing is rounded between them."""
-    assert isinstance(p, AccE9s12)
-    for start in range(0, len(places), p.N):
-        before = Node((before, *places[start : start + p.N]))
-    assert isinstance(before, Node)
-    return before
-
-
-_STEPS: dict[type[Parameters], Callable[[Parameters, Node | int, list[int]], Node]] = {
-    **dict.fromkeys((Sfma, Wfma, Ffma, Muladd, Fda, Efda), _in_one_sum),
-    Gdfs: _gdfs,
-    Gfda: _gdfs,
-    Fdrda: _fdrda,
-    AccE9s12: _looped,
-    DpaE9s12: _oddsum,
-    Gfdrda: _gfdrda,
-    Gps: _gps,
-    Pfma: _pfma,
-    Oddsum: _oddsum,
-    Lowered: _lowered,
-}
 
 
 def _order(spec: DotAdd, found: Probed) -> Line:
@@ -214,24 +108,30 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
     """Places that the model keeps, and what was read."""
     p, fused = spec.parameters, [each for each in found.sums if each.fused]
     best = max(fused, key=lambda each: each.terms, default=None)
-    if isinstance(p, Fdrda):
-        yield from _of_fdrda(p, best, _c_itself(found))
-    elif isinstance(p, (Fda, Lowered)):
-        cut = found.sums[0].rounded.cut_at if found.sums and isinstance(p, Fda) else None
-        alone = Kept(cut, False, (), 0, ()) if cut is not None else None
-        each = [x.product if isinstance(p, Lowered) else x.kept for x in fused]
-        wrong = next((kept for kept in each if _verdict(p.F, kept)[1] == WRONG), None)
-        first = best.product if best and isinstance(p, Lowered) else best.kept if best else alone
-        yield "F", p.F, wrong or first
-    elif isinstance(p, Gdfs):
-        yield "F", p.F, best.beside_c.kept if best and best.beside_c else None
-    elif isinstance(p, (DpaE9s12, AccE9s12)):
-        exact = isinstance(p, DpaE9s12) and _is_exact(spec, p)
-        F = MOST_EXACT if exact else p.L - 3 - p.carries(spec)
-        yield "F", F, best.kept if best else None
-    elif isinstance(p, Efda) and best is not None:
-        kept = best.kept
-        yield "places kept", MOST_EXACT, kept
+    match p.loss:
+        case LossModel.ROUND_DOWN:
+            assert isinstance(p, Fdrda)
+            yield from _of_fdrda(p, best, _c_itself(found))
+        case LossModel.TERMS | LossModel.INNER:
+            yield "F", p.kept_places(spec), _of_terms(spec, found, fused, best)
+        case LossModel.GROUPS:
+            yield "F", p.kept_places(spec), best.beside_c.kept if best and best.beside_c else None
+        case LossModel.HALVES | LossModel.PASSES:
+            exact = p.loss is LossModel.HALVES and p.loses_no_product(spec)
+            yield "F", MOST_EXACT if exact else p.kept_places(spec), best.kept if best else None
+        case LossModel.NOTHING if best is not None:
+            yield "places kept", MOST_EXACT, best.kept
+
+
+def _of_terms(spec: DotAdd, found: Probed, fused: list[Sum], best: Sum | None) -> Kept | None:
+    """Return what was read of terms that are cut; of inner steps, whose c is theirs, of the products alone."""
+    p, inner = spec.parameters, spec.parameters.made_of(spec) is not None
+    cut = found.sums[0].rounded.cut_at if found.sums and not inner else None
+    alone = Kept(cut, False, (), 0, ()) if cut is not None else None
+    each = [x.product if inner else x.kept for x in fused]
+    wrong = next((kept for kept in each if _verdict(p.kept_places(spec), kept)[1] == WRONG), None)
+    first = best.product if best and inner else best.kept if best else alone
+    return wrong or first
 
 
 #: stands for "all places" of a sum that is exact
@@ -245,7 +145,7 @@ def _c_itself(found: Probed) -> Kept | None:
 
 def _of_fdrda(p: Fdrda, best: Sum | None, c: Kept | None) -> Iterator[tuple[str, int, Kept | None]]:
     yield "F (products)", p.F, best.product if best else None
-    reach = min(p.F, p.c_reach) if isinstance(p, Gfdrda) else p.F
+    reach = p.F if p.reach is None else min(p.F, p.reach)
     yield "F (c)", reach, c
     beside = best.beside_c.kept if best and best.beside_c else None
     in_dot = (
@@ -257,8 +157,8 @@ def _of_fdrda(p: Fdrda, best: Sum | None, c: Kept | None) -> Iterator[tuple[str,
         yield "sum_bits", p.sum_bits or MOST_EXACT, Kept(cut, False, (), 0, ())
         places, more = best.beside_c.aligned or (0, True)
         yield "dot_bits", p.dot_bits, Kept(places, more, (), 0, ())
-    if isinstance(p, Gfdrda) and c is not None and c.reach is not None:
-        yield "c_reach", p.c_reach, Kept(c.reach, False, (), 0, ())
+    if p.reach is not None and c is not None and c.reach is not None:
+        yield "c_reach", p.reach, Kept(c.reach, False, (), 0, ())
 
 
 def _verdict(model: int, kept: Kept | None) -> tuple[str, str]:
@@ -275,14 +175,16 @@ def _verdict(model: int, kept: Kept | None) -> tuple[str, str]:
 def _roundings(spec: DotAdd, found: Probed) -> Iterator[Line]:
     p = spec.parameters
     yield _rounding("ρ", p.last_rounding, found.sums[:1])
-    if isinstance(p, Lowered):
+    if (steps := p.made_of(spec)) is not None:
         inner = [each for each in found.sums if each.fused and spec.k not in each.node.places]
-        yield _rounding("ρ of the steps", p.rho, inner[:1])
+        yield _rounding("ρ of the steps", steps.parameters.last_rounding, inner[:1])
     if p.aligns:
         yield _cut("cut of products", Rounding.RZ, [each.product for each in found.sums])
-        dropped = isinstance(p, Gfdrda) and p.c_reach <= p.F  # before it would be cut
-        c = [] if dropped else [_c_itself(found)]
-        yield _cut("cut of c", p.cut if isinstance(p, Fdrda) else Rounding.RZ, c)
+        cut, dropped = Rounding.RZ, False
+        if p.loss is LossModel.ROUND_DOWN:
+            assert isinstance(p, Fdrda)
+            cut, dropped = p.cut, p.reach is not None and p.reach <= p.F  # before it would be cut
+        yield _cut("cut of c", cut, [] if dropped else [_c_itself(found)])
 
 
 def _cut(name: str, model: Rounding, found: list[Kept | None]) -> Line:
@@ -326,23 +228,23 @@ def _among(name: str, names: tuple[str, ...]) -> str:
 
 def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
     p = spec.parameters
-    if found.zero_exponent is not None and not isinstance(p, Efda):
+    if found.zero_exponent is not None and p.zero_exponent(spec) is not None:
         yield _zero_exponent(spec, found)
-        if isinstance(p, Fdrda):
+        if p.loss is LossModel.ROUND_DOWN:
+            assert isinstance(p, Fdrda)
             fields = found.zero_exponent.fields
             told = "–" if fields is None else "they count" if fields else "they do not"
             model = "they do not" if p.skip_zero_products else "they count"
             yield Line(
                 "zero products", model, told, NOT_TOLD if fields is None else READ if told == model else WRONG
             )
-    flushes = isinstance(p, (Gps, Ffma, Pfma, Oddsum))
     for each in found.subnormals:
-        model = "flushed to zero" if flushes else "kept"
+        model = "flushed to zero" if p.flushing else "kept"
         verdict = NOT_TOLD if each.does is None else READ if each.does == model else WRONG
         yield Line(each.case, model, each.does or "–", verdict)
     zero = next((z.sign for z in found.zeros if z.case == "all terms −0"), None)
     if zero is not None:
-        keeps = p.last_rounding.signed_zero and isinstance(p, (Sfma, Wfma, Ffma, Oddsum, DpaE9s12))
+        keeps = p.last_rounding.signed_zero and p.adds_minus_zeros
         model = "−0" if keeps else "+0"
         yield Line("all terms −0", model, zero, READ if zero == model else WRONG)
     yield _nan(spec, found)
@@ -350,15 +252,10 @@ def _behaviour(spec: DotAdd, found: Probed) -> Iterator[Line]:
 
 def _zero_exponent(spec: DotAdd, found: Probed) -> Line:
     p, each = spec.parameters, found.zero_exponent
+    exponent = p.zero_exponent(spec)
     assert each is not None
-    least = spec.a_format.min_exponent + spec.b_format.min_exponent
-    c = spec.d_format.min_exponent if isinstance(p, Lowered) else spec.c_format.min_exponent
-    named = p["e_zero"] if "e_zero" in p.keys() else None  # noqa: SIM118
-    skips = isinstance(p, Fdrda) and p.skip_zero_products
-    exponent = named if isinstance(named, int) else c if skips else max(least, c)
-    if isinstance(p, AccE9s12) or (isinstance(p, DpaE9s12) and p.detects_zeros):
-        exponent = -2 * BIAS
-    name = "e_zero" if "e_zero" in p.keys() else "exponent of zero"  # noqa: SIM118
+    assert exponent is not None
+    name = "e_zero" if "e_zero" in p else "exponent of zero"
     if each.exponent is not None:
         return Line(name, str(exponent), str(each.exponent), READ if each.exponent == exponent else WRONG)
     if each.at_most is None:
@@ -371,12 +268,7 @@ def _nan(spec: DotAdd, found: Probed) -> Line:
     text = (rule or "–").removeprefix("NaN: ")
     if rule is None or not spec.nan_is_canonical:
         return Line("NaN", "not known" if not spec.nan_is_canonical else "canonical", text, NOT_TOLD)
-    if isinstance(p, Pfma):
-        model = "the first of c, a, b, made quiet"
-    elif isinstance(p, Ffma) or (isinstance(p, Sfma) and p.nan is NanRule.FIRST):
-        model = "the first of a, b, c, made quiet"
-    else:
-        model = "always 0x"
+    model = f"the first of {p.first_nan}, made quiet" if p.first_nan else "always 0x"
     return Line("NaN", model.replace("0x", "the same"), text, READ if text.startswith(model) else WRONG)
 
 

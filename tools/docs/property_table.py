@@ -50,7 +50,8 @@ def sources() -> str:
     """A digest of the SMT wing, which every proof is about."""
     digest = hashlib.sha256()
     assert mmaformal.encodings.smt.__file__ is not None
-    for path in sorted(Path(mmaformal.encodings.smt.__file__).parent.glob("*.py")):
+    shared = Path(mmaformal.encodings.smt.__file__).resolve().parent
+    for path in (*sorted(shared.glob("*.py")), *sorted(shared.parent.glob("*/smt.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -29,12 +29,10 @@ from mmaformal.cli import options
 from mmaformal.cli.running import REFUTED, SETTLED, answered, execute
 from mmaformal.cli.terminal import Status
 from mmaformal.display import ShortRepr
-from mmaformal.encodings.fda import Fda
-from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs import reaching as reaching_down
-from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
+from mmaformal.spec import LossModel
 from mmaformal.statistics import sample
 
 
@@ -112,9 +110,9 @@ def _compare(unit: Unit, made: Operands, scales: dict[str, NDArray[np.unsignedin
 def _nearest_made(unit: Unit) -> float | None:
     i = unit.instruction
     witnesses = []
-    if isinstance(i.spec.parameters, (Fda, Gdfs)):
+    if i.parameters.loss in (LossModel.TERMS, LossModel.GROUPS):
         witnesses = [reach(i)]
-    elif isinstance(i.spec.parameters, Fdrda):
+    elif i.parameters.loss is LossModel.ROUND_DOWN:
         witnesses = [reaching_down.reach(i, above=above) for above in (True, False)]
     ratios = [_of_codes(unit, each.instruction, each.codes) for each in witnesses if each is not None]
     return max(ratios, default=None)

@@ -58,8 +58,8 @@ def prove_leading(proving: Composing, x: Operand, fmt: Format) -> z3.BoolRef:
 def prove_halves(proving: Composing, x: Operand, halves: Sequence[smt_dpa.E9S12], fmt: Format) -> z3.BoolRef:
     """That an operand is the sum of its E9S12 numbers."""
     text = "an operand is the sum of its E9S12 numbers, whose zeros are told"
-    normal, cut = prove_leading(proving, x, fmt), [x.sign, x.field, x.significand]
-    return proving.claim("halves", text, is_sum_of(x, halves, fmt), [normal], cut)
+    normal = prove_leading(proving, x, fmt)
+    return proving.claim("halves", text, is_sum_of(x, halves, fmt), [normal])
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,8 @@ class Summation:
             product.significand == exact,
             z3.If(zero, product.exponent == 0, exponent),
         )
-        cut = [u.sign, v.sign, u.exponent, v.exponent, u.significand, v.significand, u.zero, v.zero]
         text = "an E9S12 product is that of its factors; one found zero has the exponent 0"
-        self.proving.claim("E9S12 product", text, claim, (), cut)
+        self.proving.claim("E9S12 product", text, claim)
 
     # ---- the sum of products
 
@@ -147,16 +146,15 @@ class Summation:
             return z3.And(signed(x) < bound, signed(x) > -bound)
 
         small = []
-        for product, placed in zip(step.products, step.placed, strict=True):
-            cut = [product.sign, product.exponent, product.significand, step.e_max]
+        for placed in step.placed:
             text = "a placed product is less than four of the largest exponent"
-            small.append(self.proving.claim("size", text, within(placed, most), (), cut))
+            small.append(self.proving.claim("size", text, within(placed, most)))
         inside = small[0]
         for k, (before, after) in enumerate(zip(step.partials[:-1], step.partials[1:], strict=True), start=1):
             whole = signed(after) == signed(before) + signed(step.placed[k])
             claim = z3.And(whole, within(after, most * (k + 1)))
             text, given = "no partial sum wraps", [inside, small[k]]
-            self.proving.claim(f"partial sum {k}", text, claim, given, [before, step.placed[k]])
+            self.proving.claim(f"partial sum {k}", text, claim, given)
             inside = claim.arg(1)
         return inside
 
@@ -165,8 +163,7 @@ class Summation:
         its exponent, its significand and the largest exponent."""
         product, placed, e_max = self.step.products[k], self.step.placed[k], self.step.e_max
         claim = is_placed(product, placed, e_max, self.F)
-        cut = [product.sign, product.exponent, product.significand, e_max]
-        return self.proving.claim("placed", "a product is placed without a loss", claim, known, cut)
+        return self.proving.claim("placed", "a product is placed without a loss", claim, known)
 
     # ---- the sum with c, rounded
 
@@ -186,7 +183,7 @@ class Summation:
             z3.Or(x.significand != 0, x.exponent == least),
             z3.ULE(x.exponent, exponents.constant(exponents.high)),
         )
-        term = self.proving.claim("term", text, claim, [inside], [S, step.e_max])
+        term = self.proving.claim("term", text, claim, [inside])
         finite = z3.Not(z3.Or(step.c.infinite, step.c.nan))
         bounds = z3.And(
             z3.UGE(y.exponent, least),
@@ -196,7 +193,7 @@ class Summation:
         text = "c's exponent is in its range, and c has its leading bit or the least exponent"
         self.proving.claim("c's exponent", text, z3.Implies(finite, bounds))
         prove_addend(self.proving, y, step.c, c.bias, exponents)
-        prove_sum(self.proving, "sum", step.sum, (x.sign, y.sign), [x.sign, y.sign])
+        prove_sum(self.proving, "sum", step.sum, (x.sign, y.sign))
         sticky = Sticky(
             x,
             p.L - 1,
@@ -250,11 +247,6 @@ def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     high = 2 * (fmt.max_exponent + smt_dpa.BIAS)
     some = z3.Or([x.step.e_max == product.exponent for product in x.step.products])
     numbers = [z3.Not(_special(x, k)) for k in range(len(ranges))]
-    cut = [
-        x.step.e_max,
-        *(part for product in x.step.products for part in (product.exponent, product.significand)),
-    ]
-    cut += [_special(x, k) for k in range(len(ranges))]
     top = z3.ULE(x.step.e_max, high)
     some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
     proving.claim(
@@ -262,7 +254,6 @@ def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
         "no exponent is above that of the largest product",
         top,
         [some, *ranges, *numbers],
-        cut,
     )
     for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
         x.prove_placed(k, [known.arg(1), below, top])

@@ -29,7 +29,7 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 from mmaformal.spec import DotAdd
-from mmaformal.theory.code_numbers import CodeNumbers, integer_of, total_of
+from mmaformal.theory.code_numbers import CodeNumbers, total_of
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
 
@@ -91,7 +91,7 @@ class Numbers:
 
     @cached_property
     def in_u(self) -> z3.BoolRef:
-        return self.w.in_range(self.u, [], [self.x.step.e_max])
+        return self.w.in_range(self.u, [])
 
     def signed(self, m: z3.BitVecRef) -> z3.BitVecRef:
         """m · 2^u, m in two's complement."""
@@ -105,67 +105,54 @@ class Numbers:
         """That m · 2^u is its magnitude with its sign, if m is not the least number, as is `known`."""
         point, (negative, size) = self.w.point, magnitude_of(m)
         k = point.shift(self.u)
-        return self.w.signed_shift(wide(m, point.bits), negative, point.integer(size), k, [known], [m])
+        return self.w.signed_shift(wide(m, point.bits), negative, point.integer(size), k, [known])
 
     def prove_first(self) -> z3.BoolRef:
         """That the term that c is added to is S · 2^u."""
         w, S, term, at = self.w, self.x.S, self.x.step.term, self.sums.first.t
         said, size = self.sums.said["term"], self.size(S)
         text = "S is not the least number of its width"
-        known = self.theory.claim("S", text, is_not_least(S), [said.arg(0)], [S])
+        known = self.theory.claim("S", text, is_not_least(S), [said.arg(0)])
         signed = self.prove_signed(S, known)
         text = "the term has the place of S, or is zero"
-        place = self.theory.claim(
-            "place of S", text, z3.Or(size.m == 0, at == self.u), [said.arg(1)], [S, self.x.step.e_max]
-        )
+        place = self.theory.claim("place of S", text, z3.Or(size.m == 0, at == self.u), [said.arg(1)])
         text = "the term's magnitude is that of S"
-        same = self.theory.claim("magnitude of S", text, term.significand == size.m, (), [S])
+        same = self.theory.claim("magnitude of S", text, term.significand == size.m)
         mine, other = w.value(self.sums.first), w.value(size)
         moved = self.theory.claim(
             "place of zero",
             "zero has any place",
             z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other),
-            (),
-            [size.m, at, self.u],
         )
         alike = self.theory.claim(
             "same place",
             "equal places give the same",
             z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other),
-            (),
-            [size.m, at, self.u],
         )
         equal = self.theory.claim(
             "same magnitude",
             "so do equal magnitudes",
             z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at))),
-            (),
-            [term.significand, size.m, at],
         )
         goal = w.number(term.sign, self.sums.first) == self.signed(S)
-        cut = [mine, other, w.value(Scaled(size.m, at)), self.signed(S), size.m, at == self.u, term.sign]
-        cut.append(term.significand == size.m)
         text = "the term that c is added to is the sum of products"
-        return self.theory.claim("first", text, goal, [signed, place, same, moved, alike, equal], cut)
+        return self.theory.claim("first", text, goal, [signed, place, same, moved, alike, equal])
 
     def conclude(
         self, products: z3.BoolRef, integers: list[z3.BitVecRef], given: z3.BoolRef | None = None
     ) -> ExactSum:
         """The theorem, from: S · 2^u is the sum of the products' integers, if nothing is special and `given` holds."""
-        x, w, step = self.x, self.w, self.x.step
+        step = self.x.step
         shown, first = self.sums.prove(), self.prove_first()
         k = len(integers)
         c = self.codes.prove_term(k, step.addend, self.sums.addend.t, [step.c], z3.BoolVal(True))
         premise = products.arg(0)
         exact, total = self.sums.exact, self.codes.total
-        cut = [w.number(step.term.sign, self.sums.first), w.number(step.addend.sign, self.sums.addend)]
-        cut += [self.signed(x.S), *integers, integer_of(w, self.codes.numbers[k]), premise]
         text = "the sum is that of the codes' numbers"
         same = self.theory.claim(
-            "sum of codes", text, z3.Implies(premise, exact == total), [products, first, c], cut
+            "sum of codes", text, z3.Implies(premise, exact == total), [products, first, c]
         )
-        inside = [step.sum.e_max, step.zero_sign]
-        return conclude(self.grid, shown, step, step.zero_sign, inside, same=same, total=total, given=given)
+        return conclude(self.grid, shown, step, step.zero_sign, same=same, total=total, given=given)
 
 
 def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
@@ -215,8 +202,7 @@ class ShortNumbers(Numbers):
         known = self._prove_sum()
         goal = z3.Implies(self.none, self.signed(self.x.S) == total_of(integers))
         text = "S is the sum of the products of codes"
-        cut = [self.signed(self.x.S), *map(self.signed, placed), *integers, self.none]
-        return self.theory.claim("sum of products", text, goal, [known, *each], cut)
+        return self.theory.claim("sum of products", text, goal, [known, *each])
 
     def _prove_sum(self) -> z3.BoolRef:
         """That S · 2^u is the sum of the placed products, each times 2^u."""
@@ -227,16 +213,12 @@ class ShortNumbers(Numbers):
             x, y, z = (wide(each, point.bits) for each in (before, part, after))
             said = self.sums.said[f"partial sum {i}"].arg(0)
             text = "a partial sum is the sum"
-            inner = self.theory.claim(
-                f"partial sum of integers {i}", text, z == x + y, [said], [before, part, after]
-            )
+            inner = self.theory.claim(f"partial sum of integers {i}", text, z == x + y, [said])
             shifted = instance(self.theory, point.addition, [(point.x, x), (point.y, y), (point.amount, k)])
             total = running + self.signed(part)
-            cut = [self.signed(before), self.signed(part), self.signed(after), running]
-            cut += [point.shifted(x + y, k), z == x + y]
             given = [inner, shifted, self.w.same_shift(z, x + y, k), *([] if known is None else [known])]
             text = "a sum is shifted as its summands are"
-            known = self.theory.claim("sum of placed", text, self.signed(after) == total, given, cut)
+            known = self.theory.claim("sum of placed", text, self.signed(after) == total, given)
             running = total
         assert known is not None
         return known
@@ -248,32 +230,27 @@ class ShortNumbers(Numbers):
     def _prove_exact(self, k: int, finite: z3.BoolRef) -> z3.BoolRef:
         """That the k-th product is placed without a loss, where nothing is special."""
         known, text = self._is_placed(k), "where nothing is special, a product is placed without a loss"
-        cut = [known, self.none, finite.arg(0)]
-        return self.theory.claim("placed", text, z3.Implies(self.none, known), [known, finite], cut)
+        return self.theory.claim("placed", text, z3.Implies(self.none, known), [known, finite])
 
     def _prove_number(self, k: int, j: int, premise: z3.BoolRef, exact: z3.BoolRef) -> z3.BoolRef:
         """That the k-th product, placed, is the j-th number of the codes, from: it is `exact` where the premise is."""
-        x, w, product, placed = self.x, self.w, self.x.step.products[k], self.x.step.placed[k]
+        placed = self.x.step.placed[k]
         known, size = self._is_placed(k), self.size(placed)
         top = placed.size() - 1
         sign = z3.Extract(top, top, placed)
         term = self.codes.is_term(j, sign, size)
-        n, parts = self.codes.numbers[j], self._prove_parts(k, j)
-        cut = [placed, x.step.e_max, product.exponent, product.significand, product.sign]
-        cut += [n.significand, n.exponent, n.sign]
+        parts = self._prove_parts(k, j)
         text = "a placed product is the number of its codes, in comparisons"
-        moved = self.theory.claim("placed term", text, z3.Implies(known, term), parts, cut)
+        moved = self.theory.claim("placed term", text, z3.Implies(known, term), parts)
         given = self.w.follows("term", text, z3.Implies(premise, term), [exact, moved], known, term)
         value = self.codes.prove_number(j, sign, size, given, self.in_u)
         text = "a placed product is not the least number of its width"
-        inside = [product.sign, product.exponent, product.significand, x.step.e_max]
-        least = self.theory.claim("placed product", text, is_not_least(placed), (), inside)
+        least = self.theory.claim("placed product", text, is_not_least(placed))
         signed = self.prove_signed(placed, least)
-        mine, other = w.number(sign, size), self.codes.integers[j]
+        other = self.codes.integers[j]
         goal = z3.Implies(premise, self.signed(placed) == other)
         text = "a placed product is the number of its codes"
-        cut = [mine, self.signed(placed), other, premise]
-        return self.theory.claim("placed number", text, goal, [value, signed], cut)
+        return self.theory.claim("placed number", text, goal, [value, signed])
 
     def _prove_parts(self, k: int, j: int) -> list[z3.BoolRef]:
         """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
@@ -287,21 +264,18 @@ class ShortNumbers(Numbers):
             self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
             for u, v in zip(factors, codes, strict=True)
         ]
-        cut = [part for u in (*factors, *codes) for part in (u.sign, u.significand)]
-        cut += [u.field for u in factors]
         same_bits = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, below))
         text = "a product is that of the numbers, with zeros below"
-        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same, cut)
+        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same)
         zeros = z3.Or([u.significand == 0 for u in codes])
         place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
         text = "the exponent is that of the numbers, if none is zero"
         exponent = self.theory.claim("exponent of a product", text, z3.Or(zeros, place == n.exponent))
         text = "a product with zero is zero"
         nothing = z3.Implies(zeros, n.significand == 0)
-        zero = self.theory.claim("nothing", text, nothing, (), [u.significand for u in codes])
+        zero = self.theory.claim("nothing", text, nothing)
         claim = z3.Or(n.significand == 0, place == n.exponent)
-        cut = [zeros, n.significand, place, n.exponent]
-        own = self.theory.claim("place of a product", text, claim, [exponent, zero], cut)
+        own = self.theory.claim("place of a product", text, claim, [exponent, zero])
         return [whole, own]
 
 
@@ -359,7 +333,7 @@ class OneNumber(Numbers):
 
     def prove_product(self) -> z3.BoolRef:
         """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
-        x, S, w = self.x, self.x.S, self.w
+        x, S = self.x, self.x.S
         size = self.size(S)
         sign = z3.Extract(S.size() - 1, S.size() - 1, S)
         none = z3.Not(z3.Or(*x.step.special))
@@ -368,17 +342,16 @@ class OneNumber(Numbers):
         known = self._prove_term(premise, term)
         value = self.codes.prove_number(0, sign, size, known, self.in_u)
         text = "S is not the least number of its width"
-        least = self.theory.claim("S", text, is_not_least(S), [self.sums.said["term"].arg(0)], [S])
+        least = self.theory.claim("S", text, is_not_least(S), [self.sums.said["term"].arg(0)])
         signed = self.prove_signed(S, least)
-        mine, other = w.number(sign, size), self.codes.integers[0]
+        other = self.codes.integers[0]
         goal = z3.Implies(premise, self.signed(S) == other)
         text = "S is the product of the codes"
-        cut = [mine, self.signed(S), other, premise]
-        return self.theory.claim("sum of products", text, goal, [value, signed], cut)
+        return self.theory.claim("sum of products", text, goal, [value, signed])
 
     def _prove_term(self, premise: z3.BoolRef, term: z3.BoolRef) -> z3.BoolRef:
         """That S is the number of the one product's codes, in comparisons."""
-        x, one, theory, S = self.x, self.one, self.theory, self.x.S
+        x, one, theory = self.x, self.one, self.theory
         finite = prove_finite(theory, x.step, [*x.step.a, *x.step.b, x.step.c])
         idle = [claim for k in one.others for claim in one.prove_idle(k)]
         halves = one.prove_active()
@@ -386,17 +359,15 @@ class OneNumber(Numbers):
         sums = one.prove_sums(halves, idle, one.prove_whole())
         places = prove_place(one, sums)
         exact, nothing = places[0].arg(1), sums[-1].arg(1)
-        own = [S, x.step.e_max, one.top, one.product, one.sign]
         text = "no sum is no product"
-        zero = theory.claim("zero as a product", text, z3.Implies(nothing, exact), (), own)
+        zero = theory.claim("zero as a product", text, z3.Implies(nothing, exact))
         n = self.codes.numbers[0]
         parts = self._prove_parts()
         place = fit(one.top, self.w.exponent_bits) - (4 * HALF - 2 + BIAS)
         text = "the exponent is that of the codes"
-        exponent = theory.claim("exponent of the product", text, place == n.exponent, (), ())
+        exponent = theory.claim("exponent of the product", text, place == n.exponent)
         text = "the sum of products is the number of the codes"
-        cut = [S, x.step.e_max, one.top, one.product, one.sign, n.significand, n.exponent, n.sign]
-        moved = theory.claim("exact product", text, z3.Implies(exact, term), [parts, exponent], cut)
+        moved = theory.claim("exact product", text, z3.Implies(exact, term), [parts, exponent])
         given = [finite, largest, *sums, *places, zero, moved]
         return self.w.follows("term", text, z3.Implies(premise, term), given, exact, term)
 
@@ -409,7 +380,6 @@ class OneNumber(Numbers):
             self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
             for u, v in zip(one.factors, codes, strict=True)
         ]
-        cut = [part for u in (*one.factors, *codes) for part in (u.sign, u.significand)]
         text = "the product is that of the numbers"
         claim = z3.And(one.product == n.significand, one.sign == n.sign)
-        return self.theory.claim("product of numbers", text, claim, same, cut)
+        return self.theory.claim("product of numbers", text, claim, same)

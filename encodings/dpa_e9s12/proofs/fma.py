@@ -87,23 +87,20 @@ class OneProduct:
 
     def prove_idle(self, k: int) -> list[z3.BoolRef]:
         """That the E9S12 products of the k-th one are zero, and have the exponent 0, where it is."""
-        step, claims, zeros, atoms = self.x.step, [], [], []
+        step, claims, zeros = self.x.step, [], []
         for operand, halves in ((step.a[k], step.x[k]), (step.b[k], step.y[k])):
             told = [z3.And(u.zero, u.significand == 0) for u in halves]
             claim = z3.Implies(operand.significand == 0, z3.And(told))
             text = "the halves of zero are zero"
-            zeros.append(self.proving.claim("halves of zero", text, claim, (), [operand.significand]))
-            atoms += [operand.significand == 0, *(u.significand == 0 for u in halves)]
+            zeros.append(self.proving.claim("halves of zero", text, claim))
         pairs = [(u, v) for u in step.x[k] for v in step.y[k]]
         for (u, v), product in zip(pairs, self.products(k), strict=True):
             nothing = z3.And(product.exponent == 0, product.significand == 0)
             zero = z3.Or([z3.And(half.zero, half.significand == 0) for half in (u, v)])
-            cut = [u.significand, v.significand, u.exponent, v.exponent]
             text = "a product that is found zero is zero, and has the exponent 0"
-            known = self.proving.claim("zero product", text, z3.Implies(zero, nothing), (), cut)
+            known = self.proving.claim("zero product", text, z3.Implies(zero, nothing))
             claim, given = z3.Implies(self.idle(k), nothing), [known, *zeros]
-            inside = [*atoms, product.exponent == 0, product.significand == 0]
-            claims.append(self.proving.claim("idle", text, claim, given, inside))
+            claims.append(self.proving.claim("idle", text, claim, given))
         return claims
 
     # ---- the one that need not be
@@ -124,20 +121,19 @@ class OneProduct:
         for x in (u, v):
             claim = z3.Or(z3.UGE(x.significand, 1 << fp32.fraction_bits), x.field == 1)
             normal.append(self.proving.claim("leading", text, claim))
-        cut = [u.field, v.field, u.significand, v.significand]
         claims = []
         for product, offset in zip(self.products(self.active), OFFSETS, strict=True):
             own = z3.And(product.exponent == self.top - offset, product.significand != 0)
             zero = z3.And(product.exponent == 0, product.significand == 0)
             text = "a product of halves has the exponents of both, or is zero with the exponent 0"
             given = [*normal, *(each.arg(0) for each in fields)]
-            either = self.proving.claim("product of halves", text, z3.Or(own, zero), given, cut)
+            either = self.proving.claim("product of halves", text, z3.Or(own, zero), given)
             claims.append(either)
         text = "the exponent of the product of both upper halves is 26 or more"
         known = z3.And(z3.UGE(self.top, 2 * HALF + 2), z3.ULE(self.top, HIGHEST))
         flags = [z3.Or(x.infinite, x.nan) for x in (u, v)]
         claim = z3.Or(*flags, known)
-        self.proving.claim("A", text, claim, fields, [u.field, v.field, *flags])
+        self.proving.claim("A", text, claim, fields)
         return claims
 
     def prove_largest(self, active: Sequence[z3.BoolRef], idle: Sequence[z3.BoolRef]) -> z3.BoolRef:
@@ -153,14 +149,12 @@ class OneProduct:
             for o in SHIFTS
         ]
         none = z3.And(e_max == 0, *zero)
-        cut = [e_max, self.top, *(p.exponent for p in products)]
-        cut += [p.significand for p in products]
         flags = [self.idle(k) for k in self.others]
         low, high = z3.UGE(self.top, 2 * HALF + 2), z3.ULE(self.top, HIGHEST)
         text = "the largest exponent is that of a product of the one product's halves"
         claim = z3.Implies(z3.And(*flags), z3.Or(*places, none))
         using = [some, *at_most, *active, *idle, low, high]
-        return self.proving.claim("which is largest", text, claim, using, [*cut, *flags])
+        return self.proving.claim("which is largest", text, claim, using)
 
     # ---- the sum
 
@@ -173,36 +167,30 @@ class OneProduct:
         parts = []
         for whole, (high, low) in zip((u, v), halves, strict=True):
             text = "a significand is its halves, the upper one in its place"
-            (operand,) = whole.children()
-            parts.append(self.proving.claim("cut in halves", text, whole == high * base + low, (), [operand]))
+            parts.append(self.proving.claim("cut in halves", text, whole == high * base + low))
         (a, b), (c, d) = halves
         expanded = a * c * (base * base) + (a * d + b * c) * base + b * d
         text = "the product of two sums is the sum of the products"
         identity = (a * base + b) * (c * base + d) == expanded
-        known = self.proving.claim("polynomials", text, identity, (), [a, b, c, d])
+        known = self.proving.claim("polynomials", text, identity)
         whole = u * v == expanded
         text = "so the product of two significands is that of their halves"
-        inside = [u, v, a * base + b, c * base + d, expanded]
-        joined = self.proving.claim("whole product", text, whole, [*parts, known], inside)
+        joined = self.proving.claim("whole product", text, whole, [*parts, known])
         return self._prove_parts(joined, [a * c, a * d, b * c, b * d])
 
     def _prove_parts(self, joined: z3.BoolRef, exact: Sequence[z3.BitVecRef]) -> z3.BoolRef:
         """The same of the significands of the products."""
         bits, base, same = 4 * HALF, z3.BitVecVal(1 << HALF, 4 * HALF), []
-        step, k = self.x.step, self.active
-        pairs = [(x, y) for x in step.x[k] for y in step.y[k]]
-        for (x, y), product, value in zip(pairs, self.products(k), exact, strict=True):
+        k = self.active
+        for product, value in zip(self.products(k), exact, strict=True):
             text = "a product of halves has the bits that it needs"
             claim = fit(product.significand, bits) == value
-            same.append(
-                self.proving.claim("halves' product", text, claim, (), [x.significand, y.significand])
-            )
+            same.append(self.proving.claim("halves' product", text, claim))
         p = [fit(product.significand, bits) for product in self.products(k)]
         total = p[0] * (base * base) + (p[1] + p[2]) * base + p[3]
         text = "so it is the sum of the products of halves, in their places"
         claim = self.product == total
-        cut = [self.product, *p, *exact]
-        return self.proving.claim("sum of parts", text, claim, [joined, *same], cut)
+        return self.proving.claim("sum of parts", text, claim, [joined, *same])
 
     def prove_sums(
         self, active: Sequence[z3.BoolRef], idle: Sequence[z3.BoolRef], parts: z3.BoolRef
@@ -213,14 +201,10 @@ class OneProduct:
         small = []
         for product, placed in zip(mine, self._placed, strict=True):
             text = "a product of halves is at most the largest, and as zero placed as zero"
-            (a, b) = product.significand.children()
             claim = z3.ULE(product.significand, LARGEST)
-            small.append(
-                self.proving.claim("largest half", text, claim, (), [y.children()[0] for y in (a, b)])
-            )
+            small.append(self.proving.claim("largest half", text, claim))
             claim = z3.Implies(product.significand == 0, placed == 0)
-            cut = [product.exponent, product.significand, product.sign, step.e_max]
-            nothing.append(self.proving.claim("nothing", text, claim, (), cut))
+            nothing.append(self.proving.claim("nothing", text, claim))
         zero = [p.significand == 0 for p in mine]
         flags = [self.idle(k) for k in self.others]
         cut = [*step.placed, *(p.significand for p in mine), self.product, self.sign, *flags]
@@ -234,10 +218,10 @@ class OneProduct:
             claim = z3.Implies(given, z3.And(negate_if(self.sign, shifted) == x.S, limit))
             text = "the sum is the product, in its place"
             using = [*places, *nothing, *small, parts]
-            found.append(self.proving.claim(f"sum {o}", text, claim, using, [*cut, at]))
+            found.append(self.proving.claim(f"sum {o}", text, claim, using, cut))
         claim = z3.Implies(z3.And(*flags, *zero), z3.And(x.S == 0, self.product == 0))
         found.append(
-            self.proving.claim("no sum", "or it is zero, as the product is", claim, [*nothing, parts], cut)
+            self.proving.claim("no sum", "or it is zero, as the product is", claim, [*nothing, parts])
         )
         return found
 
@@ -253,13 +237,11 @@ class OneProduct:
     def _prove_nothing(self, place: int, known: z3.BoolRef) -> z3.BoolRef:
         """That an idle product is placed as zero."""
         product, placed = self.x.step.products[place], self.x.step.placed[place]
-        cut = [product.exponent, product.significand, product.sign, self.x.step.e_max]
         text = "a product of zero is placed as zero"
         claim = z3.Implies(product.significand == 0, placed == 0)
-        zero = self.proving.claim("placed zero", text, claim, (), cut)
+        zero = self.proving.claim("placed zero", text, claim)
         claim = z3.Implies(known.arg(0), placed == 0)
-        inside = [known.arg(0), product.exponent == 0, product.significand == 0, placed]
-        return self.proving.claim("idle place", text, claim, [zero, known], inside)
+        return self.proving.claim("idle place", text, claim, [zero, known])
 
     def _prove_at(self, i: int, o: int, at: z3.BoolRef, known: z3.BoolRef) -> z3.BoolRef:
         """Where the i-th product of halves is placed if E = A − o, and it is not above."""
@@ -268,9 +250,8 @@ class OneProduct:
             return known
         exact = negate_if(product.sign, fit(product.significand, placed.size()))
         claim = z3.Implies(at, placed == exact << (F - smt_dpa.PLACES - OFFSETS[i] + o))
-        cut = [product.exponent, product.significand, product.sign, self.x.step.e_max, self.top]
         text = "a product of halves is placed without a loss"
-        return self.proving.claim("placed half", text, claim, [known], cut)
+        return self.proving.claim("placed half", text, claim, [known])
 
     # ---- the rounding
 
@@ -293,25 +274,22 @@ def prove_place(one: OneProduct, sums: Sequence[z3.BoolRef]) -> list[z3.BoolRef]
         claim = z3.Implies(z3.And(at, known.arg(1)), exact)
         text = "the sum of products is U·V"
         low = z3.UGE(one.top, 2 * HALF + 2)
-        cut = [S, e_max, one.top, one.product, one.sign]
-        claims.append(one.proving.claim(f"place {o}", text, claim, [low, high], cut))
+        claims.append(one.proving.claim(f"place {o}", text, claim, [low, high]))
     return claims
 
 
 def prove_zero(one: OneProduct) -> None:
     """That the sign of an exact zero is that of all products and c."""
     step = one.x.step
-    signs = [y.sign for y in (*step.a, *step.b, step.c)]
     text = "an exact zero is −0 where c and all products are"
     every = [x.sign ^ y.sign for x, y in zip(step.a, step.b, strict=True)]
     claim = step.zero_sign == reduce(lambda x, y: x & y, every, step.c.sign)
-    one.proving.claim("signs", text, claim, (), signs)
+    one.proving.claim("signs", text, claim)
     zero = z3.And(z3.Not(z3.Or(*step.special)), step.sum.total == 0)
     bits = fp32.storage_bits - 1
     claim = z3.Implies(zero, step.result == z3.Concat(step.zero_sign, z3.BitVecVal(0, bits)))
     text = "a sum of exactly zero has that sign"
-    small = [step.sum.total, step.sum.e_max, step.zero_sign, *step.special]
-    one.proving.claim("exact zero", text, claim, (), small)
+    one.proving.claim("exact zero", text, claim)
 
 
 def prove_fma(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:

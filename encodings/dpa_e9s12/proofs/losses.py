@@ -172,25 +172,22 @@ class Losses:
         x = self.x
         claim = z3.ULE(x.step.e_max, self.places.high)
         numbers = [z3.Not(self._special(k)) for k in range(len(ranges))]
-        cut = [x.step.e_max, *(part for p in x.step.products for part in (p.exponent, p.significand))]
-        cut += [self._special(k) for k in range(len(ranges))]
         text = "the largest exponent is no larger than any of numbers"
-        return self.proving.claim("largest of all", text, claim, [some, *ranges, *numbers], cut)
+        return self.proving.claim("largest of all", text, claim, [some, *ranges, *numbers])
 
     def _prove_error(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
         x, P = self.x, self.places
         product, error = x.step.products[k], self.error(k)
         most = P.losses[k % len(P.losses)]
         claim = z3.And(error >= 0, error <= most)
-        cut = [product.sign, product.exponent, product.significand, x.step.e_max]
         text = "a product loses less than one unit, by no less than its last place"
-        lost = self.proving.claim("loss", text, claim, known, cut)
+        lost = self.proving.claim("loss", text, claim, known)
         claim = z3.Implies(no_bit_below(self.exact(k), P.below), error == 0)
         text = "and nothing, if it has no bit below the unit"
-        self.proving.claim("no loss", text, claim, known, cut)
+        self.proving.claim("no loss", text, claim, known)
         claim = z3.Implies(z3.ULE(x.step.e_max - product.exponent, self._near), error == 0)
         text = "nor if its exponent is near the largest"
-        self.proving.claim("near the largest", text, claim, known, cut)
+        self.proving.claim("near the largest", text, claim, known)
         return lost
 
     @property
@@ -207,12 +204,10 @@ class Losses:
             )
             claim = kept[k] == kept[k - 1] + self.kept(k)
             text = "what is kept of a sum is the sum of what is kept"
-            cut = [partials[k], partials[k - 1], placed[k]]
-            whole = self.proving.claim("kept sum", text, claim, [after == before + term], cut)
+            whole = self.proving.claim("kept sum", text, claim, [after == before + term])
             claim = exact[k] - kept[k] == (exact[k - 1] - kept[k - 1]) + self.error(k)
             text = "so a sum loses what its summands lose"
-            cut = [exact[k - 1], kept[k], kept[k - 1], self.exact(k), self.kept(k)]
-            claims.append(self.proving.claim("lost in a sum", text, claim, [whole], cut))
+            claims.append(self.proving.claim("lost in a sum", text, claim, [whole]))
         return claims
 
     def _prove_sum(
@@ -240,19 +235,17 @@ class Losses:
                 z3.Implies(flags[pair], difference <= P.of_pair * pair),
             )
             given = [errors[k], nothing[pair], *([bound, differences[k - 1]] if k else [])]
-            cut = [difference, self.error(k), *flags[: pair + 1], *([lost[k - 1]] if k else [])]
             text = "a sum loses no more than its summands, less a pair's if that loses nothing"
-            bound = self.proving.claim("loss of a sum", text, claim, given, cut)
+            bound = self.proving.claim("loss of a sum", text, claim, given)
         assert bound is not None
         claim = z3.Or(flags)
         text = "some pair has the largest exponent"
-        exponents = [product.exponent for product in self.x.step.products]
-        of_some = self.proving.claim("one pair", text, claim, [some], [self.x.step.e_max, *exponents])
+        of_some = self.proving.claim("one pair", text, claim, [some])
         goal = z3.And(lost[-1] >= 0, lost[-1] <= (count - 1) * P.of_pair)
         text = (
             "so the sum of products, as it is kept, is below the exact one by what all pairs but one can lose"
         )
-        self.proving.claim("loss of all", text, goal, [bound, of_some], [lost[-1], *flags])
+        self.proving.claim("loss of all", text, goal, [bound, of_some])
 
     def _prove_pair(self, pair: int, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That a pair one of whose products has the largest exponent loses nothing."""
@@ -262,9 +255,8 @@ class Losses:
         whole = z3.And([self.error(k) == 0 for k in places])
         near = [self._is_near(pair, k, top, at_most) for k in places]
         text = "a pair that has the largest exponent loses nothing"
-        cut = [top, *(self.error(k) for k in places), *(claim.arg(1) for claim in near)]
         exact = [self._near_is_exact(k) for k in places]
-        return self.proving.claim("pair", text, z3.Implies(top, whole), [*near, *exact], cut)
+        return self.proving.claim("pair", text, z3.Implies(top, whole), [*near, *exact])
 
     def _is_near(self, pair: int, k: int, top: z3.BoolRef, at_most: Sequence[z3.BoolRef]) -> z3.BoolRef:
         """That the products of a pair are near each other, or zero."""
@@ -272,26 +264,21 @@ class Losses:
         product, e_max = x.step.products[k], x.step.e_max
         near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, self._near))
         text = "products of one pair have exponents near each other, or are zero"
-        four = x.step.products[each * pair : each * (pair + 1)]
-        cut = [e_max, *(part for p in four for part in (p.exponent, p.significand))]
         given = list(at_most[each * pair : each * (pair + 1)])
         if each > 1:
             one = OneProduct(x, pair)
             given += [*one.prove_active(), z3.UGE(one.top, 2 * HALF + 2), z3.ULE(one.top, 2 * (254 + HALF))]
-            cut.append(one.top)
-        return self.proving.claim("near", text, z3.Implies(top, near), given, cut)
+        return self.proving.claim("near", text, z3.Implies(top, near), given)
 
     def _near_is_exact(self, k: int) -> z3.BoolRef:
         product, e_max = self.x.step.products[k], self.x.step.e_max
         near = z3.Or(product.significand == 0, z3.ULE(e_max - product.exponent, self._near))
         claim = z3.Implies(near, self.error(k) == 0)
         zero = z3.Implies(product.significand == 0, self.error(k) == 0)
-        cut = [product.sign, product.exponent, product.significand, e_max]
-        zero = self.proving.claim("loss of zero", "zero loses nothing", zero, (), cut)
+        zero = self.proving.claim("loss of zero", "zero loses nothing", zero)
         known = z3.Implies(z3.ULE(e_max - product.exponent, self._near), self.error(k) == 0)
-        inside = [product.significand == 0, z3.ULE(e_max - product.exponent, self._near), self.error(k) == 0]
         text = "so a product near the largest, or zero, loses nothing"
-        return self.proving.claim("near or zero", text, claim, [zero, known], inside)
+        return self.proving.claim("near or zero", text, claim, [zero, known])
 
     def _prove_whole(self, count: int, differences: Sequence[z3.BoolRef]) -> None:
         """That the sum is the exact one where no product has a bit below the unit."""
@@ -303,9 +290,8 @@ class Losses:
             claim = z3.Implies(z3.And(whole[: k + 1]), difference == 0)
             known = z3.Implies(whole[k], self.error(k) == 0)
             given = [known, *([same, differences[k - 1]] if same is not None else [])]
-            cut = [difference, self.error(k), *whole[: k + 1], *([lost[k - 1]] if k else [])]
             text = "a sum of products without a bit below the unit loses nothing"
-            same = self.proving.claim("whole", text, claim, given, cut)
+            same = self.proving.claim("whole", text, claim, given)
 
 
 def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:

@@ -10,16 +10,14 @@ import z3
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.efda import smt as smt_efda
-from mmaformal.encodings.efda.proofs import equal, ranges, related, scaled, sums
+from mmaformal.encodings.efda.proofs import equal, related, scaled, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
-from mmaformal.facts.sums import (
-    Sum,
-)
+from mmaformal.facts.sums import Sum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
@@ -48,7 +46,7 @@ class EfdaFacts(RoundedSum[Step]):
         last = steps[-1]
         if isinstance(last, smt_efda.SortedStep):
             return not_minus_zero(pairing, spec, last)
-        given = [ranges.places_of(pairing, spec, last)]
+        given = [sums.places_of(pairing, spec, last)]
         return not_minus_zero(pairing, spec, last, given, last.special)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:

@@ -34,7 +34,7 @@ class Signed:
         known, cut = [], [self.negative, value]
         if self.by_sign is not None:
             known, cut = [self.by_sign], [self.number, *cut]
-        return w.theory.claim("with this sign", "the number has this sign", claim, known, cut)
+        return w.theory.claim("with this sign", "the number has this sign", claim, known)
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,11 @@ class Covering:
             u_x, u_y = w.value(x), w.value(y)
             ends = u_x == sums[0], u_y == sums[1]
             for end, step in zip(ends, steps, strict=True):
-                claim, cut = z3.Implies(self.nonzero, end), [u_x, u_y, a, p, p1, p2, A == 0, P == 0]
-                given.append(w.theory.claim("end", "an end is the next number", claim, [step], cut))
+                claim = z3.Implies(self.nonzero, end)
+                given.append(w.theory.claim("end", "an end is the next number", claim, [step]))
             claim = z3.Implies(z3.And(ends), (gap >= 0) == (u_x - u_y >= 0))
-            cut = [u_x, u_y, a, p, p1, p2]
             text = "the gap between ends is the difference of those numbers"
-            given.append(w.theory.claim("gap", text, claim, (), cut))
+            given.append(w.theory.claim("gap", text, claim))
             given.append(w.difference(x, y, [self.coarse.in_range, self.fine.in_range]))
         text = "the ends of the coarser one are around those of the finer one"
         return w.follows("ends of both", text, goal, given)
@@ -120,7 +119,7 @@ class Covering:
         equal = []
         for x, y, unit in ((self.fine.number, p, p1), (self.coarse.number, a, p2)):
             claim = z3.Implies(x == y, near(x, exact, unit) == near(y, exact, unit))
-            equal.append(w.theory.claim("same number", text, claim, (), [x, y, exact, unit]))
+            equal.append(w.theory.claim("same number", text, claim))
         signs = [each.prove_sign(w, negative) for each in (self.fine, self.coarse)]
         both = [x.negative if negative else z3.Not(x.negative) for x in (self.coarse, self.fine)]
         text = "so what is near the finer one is near the coarser one, with one sign"
@@ -135,14 +134,12 @@ class Covering:
             for x in (self.coarse, self.fine)
             for room in (w.roomy(x.size, x.in_range), w.unit_room(x.size.t, x.in_range))
         ]
-        (low, high), inside, given = self.gaps, [], []
-        letters = [w.value(self.coarse.size), w.value(self.fine.size), p1, p2, exact]
+        (low, high), given = self.gaps, []
         ends = (high, low) if not negative else (low, high)
         for off, gap in zip((exact - p - p1, p - exact - p1), ends, strict=True):
             given.append(instance(w.theory, point.gain, [(point.x, off), (point.y, gap)]))
             claim, text = z3.And(point.is_near(off), point.is_near(gap)), "differences are far from the ends"
-            given.append(w.theory.claim("ranges", text, claim, [*rooms, self.far], letters))
-            inside += claim.children()
+            given.append(w.theory.claim("ranges", text, claim, [*rooms, self.far]))
         text = "what is between the finer ends is between the coarser ones"
         claim = z3.Implies(z3.And(low >= 0, high >= 0, near(p, exact, p1)), near(a, exact, p2))
-        return w.theory.claim("covered without a sign", text, claim, given, [*inside, *letters])
+        return w.theory.claim("covered without a sign", text, claim, given)

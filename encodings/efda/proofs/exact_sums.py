@@ -94,7 +94,7 @@ class EfdaSum:
         sums = SortedSum(grid.numbers, at, said)
         shown = JammedSum(grid.numbers, at, said, sums.prove()).prove()
         same = SortedTerms(sums, codes).prove()
-        return conclude(grid, shown, step, self.zero, [step.jammed.e_max], same, codes.total)
+        return conclude(grid, shown, step, self.zero, same, codes.total)
 
     def _prove_fixed(self, grid: Grid, step: efda.FixedStep) -> ExactSum:
         theory, codes = grid.numbers.theory, CodeNumbers(grid.numbers, self.spec)
@@ -103,7 +103,7 @@ class EfdaSum:
         sums = FixedSum(grid.numbers, terms, dict(theory.named), step, codes)
         shown, same = sums.prove(), sums.prove_codes()
         prove_finite(theory, step, [*step.a, *step.b, step.c])
-        return conclude(grid, shown, step, self.zero, [step.sum.e_max], same, codes.total)
+        return conclude(grid, shown, step, self.zero, same, codes.total)
 
 
 def prove_exact_sum(theory: Theory, spec: DotAdd) -> ExactSum:

@@ -57,18 +57,16 @@ class FixedSum(TwoTerms):
             same.append(codes.prove_term(k, term, place, [step.a[k], step.b[k]], yes))
             numbers.append(w.number(term.sign, self.product(k)))
         same.append(codes.prove_term(len(step.products), step.addend, self.addend.t, [step.c], yes))
-        cut = [*self.exact.children(), *numbers, *codes.integers]
         text = "the sum is that of the codes' numbers"
-        return w.theory.claim("sum of codes", text, self.exact == codes.total, same, cut)
+        return w.theory.claim("sum of codes", text, self.exact == codes.total, same)
 
     def _prove_products(self) -> z3.BoolRef:
         """That the first term is the sum of the products."""
         w, point, step, k = self.w, self.w.point, self.step, self._place
         parts = [negate_if(t.sign, point.integer(q)) for t, q in zip(step.products, step.placed, strict=True)]
         total, dot = total_of(parts), wide(step.dot, point.bits)
-        cut = [part for t, q in zip(step.products, step.placed, strict=True) for part in (t.sign, q)]
         small = [z3.ULE(q, self._largest << self._highest) for q in step.placed]
-        inner = w.theory.claim("integers of products", "the sum does not wrap", dot == total, small, cut)
+        inner = w.theory.claim("integers of products", "the sum does not wrap", dot == total, small)
         values = [w.number(t.sign, self.product(i)) for i, t in enumerate(step.products)]
         running, known = parts[0], self._prove_placed(0)
         for i, part in enumerate(parts[1:], start=1):
@@ -76,19 +74,17 @@ class FixedSum(TwoTerms):
             said = instance(
                 w.theory, point.addition, [(point.x, running), (point.y, part), (point.amount, k)]
             )
-            cut = [*(point.shifted(v, k) for v in (after, running, part)), so_far, values[i]]
             claim, text = (
                 point.shifted(after, k) == so_far + values[i],
                 "a sum is shifted as its summands are",
             )
             given = [said, known, self._prove_placed(i)]
-            known = w.theory.claim("sum of placed", text, claim, given, cut)
+            known = w.theory.claim("sum of placed", text, claim, given)
             running = after
         first, sum_ = w.number(self.terms.x.sign, self.first), total_of(values)
         given = [self._prove_first(), inner, w.same_shift(dot, total, k), known]
-        cut = [first, point.shifted(dot, k), point.shifted(total, k), sum_, dot == total]
         text = "so the first term is the sum of the products"
-        return w.theory.claim("sum of products as a number", text, first == sum_, given, cut)
+        return w.theory.claim("sum of products as a number", text, first == sum_, given)
 
     @property
     def _largest(self) -> int:
@@ -112,28 +108,26 @@ class FixedSum(TwoTerms):
             point.shift(self.first.t),
         )
         known = [self.said["range of the sum"]]
-        signed = w.signed_shift(wide(dot, point.bits), term.sign == 1, x, k, known, [dot])
+        signed = w.signed_shift(wide(dot, point.bits), term.sign == 1, x, k, known)
         claim, text = z3.Or(m == 0, own == k), "the sum has the place of the products, or is zero"
-        at = w.theory.claim("place of the sum", text, claim, [self.terms.invariants[0]], [term.exponent, m])
+        at = w.theory.claim("place of the sum", text, claim, [self.terms.invariants[0]])
         here, there = point.shifted(x, own), point.shifted(x, k)
         claim = z3.Implies(m == 0, here == there)
-        zero = w.theory.claim("zero shifted", "zero is zero", claim, (), [m, own])
+        zero = w.theory.claim("zero shifted", "zero is zero", claim)
         claim = z3.Implies(own == k, here == there)
-        same = w.theory.claim("same place", "equal shifts give the same", claim, (), [x, own])
+        same = w.theory.claim("same place", "equal shifts give the same", claim)
         whole, first = point.shifted(wide(dot, point.bits), k), w.number(term.sign, self.first)
-        cut = [here, there, whole, term.sign, own == k, m == 0]
         text = "the first term is the sum of products"
-        return w.theory.claim("sum as a term", text, first == whole, [signed, at, zero, same], cut)
+        return w.theory.claim("sum as a term", text, first == whole, [signed, at, zero, same])
 
     def _prove_placed(self, i: int) -> z3.BoolRef:
         """That a product in its place, with its sign, is the number."""
         w, point, term, q, k = self.w, self.w.point, self.step.products[i], self.step.placed[i], self._place
         inside, x = z3.ULE(term.exponent, self._highest), point.integer(q)
         value, placed = w.value(self.product(i)), point.shifted(x, k)
-        claim, cut = z3.Implies(inside, placed == value), [term.significand, term.exponent]
-        one = w.theory.claim("placed", "a product in its place is the number", claim, (), cut)
+        claim = z3.Implies(inside, placed == value)
+        one = w.theory.claim("placed", "a product in its place is the number", claim)
         signed = negate_if(term.sign, x)
-        sign = w.signed_shift(signed, term.sign == 1, x, k, [], [term.sign, x])
+        sign = w.signed_shift(signed, term.sign == 1, x, k, [])
         goal = point.shifted(signed, k) == w.number(term.sign, self.product(i))
-        cut = [point.shifted(signed, k), placed, value, term.sign, term.exponent]
-        return w.theory.claim("placed number", "with its sign, too", goal, [one, sign, inside], cut)
+        return w.theory.claim("placed number", "with its sign, too", goal, [one, sign, inside])

@@ -38,7 +38,7 @@ class JammedSum:
 
     @property
     def in_range(self) -> z3.BoolRef:
-        return self.w.in_range(self.after.u, [self.said["jammed range"]], [*self.at.step.jammed])
+        return self.w.in_range(self.after.u, [self.said["jammed range"]])
 
     @property
     def integers(self) -> tuple[z3.BitVecRef, z3.BitVecRef]:
@@ -59,7 +59,7 @@ class JammedSum:
         high = self.w.follows("jammed, high", text, high, [*given, *self._prove_stays()])
         low = z3.Implies(z3.Not(self.stays), goal)
         low = self.w.follows("jammed, low", text, low, [*given, *self._prove_moved()])
-        claim = self.w.theory.claim("jammed sum", text, goal, [high, low], [self.stays, goal])
+        claim = self.w.theory.claim("jammed sum", text, goal, [high, low])
         return Shown(self.after, self.before.exact, claim, self.in_range, self.before.far)
 
     def _prove_stays(self) -> list[z3.BoolRef]:
@@ -68,15 +68,14 @@ class JammedSum:
         (s, t), (p2, p3), (e_max, total) = self.integers, self.units, self.at.step.jammed
         same, equal = total == before.total, after.u == before.u
         unit = z3.Implies(e_max == self.at.e2, equal)
-        unit = w.theory.claim("same unit", "so does its unit", unit, (), [self.at.e2, e_max])
+        unit = w.theory.claim("same unit", "so does its unit", unit)
         alike = z3.Implies(z3.And(equal, same), z3.And(s == t, p2 == p3))
-        cut = [before.u, after.u, total, before.total]
-        alike = w.theory.claim("same sum", "and the number", alike, (), cut)
+        alike = w.theory.claim("same sum", "and the number", alike)
         both = z3.And((s == exact) == (t == exact), near(s, exact, p2) == near(t, exact, p3))
         moved = z3.Implies(z3.And(s == t, p2 == p3), both)
-        moved = w.theory.claim("same distance", "and what it is off", moved, (), [s, t, p2, p3, exact])
+        moved = w.theory.claim("same distance", "and what it is off", moved)
         odd = z3.Implies(same, is_odd(total) == is_odd(before.total))
-        odd = w.theory.claim("same parity", "and its parity", odd, (), [total, before.total])
+        odd = w.theory.claim("same parity", "and its parity", odd)
         return [unit, alike, moved, odd]
 
     def _prove_moved(self) -> list[z3.BoolRef]:
@@ -90,18 +89,17 @@ class JammedSum:
         top = total.size() - 1
         sign_bits = [z3.Extract(top, top, each) for each in (before.total, total)]
         claim = z3.Implies(z3.Or(y.m == 0, sign_bits[1] == sign_bits[0]), alike)
-        sign = w.theory.claim("same sign", "the sign stays", claim, (), [before.total, total])
+        sign = w.theory.claim("same sign", "the sign stays", claim)
         claim = z3.Implies(z3.And(sharp, alike), s == t)
         zeros = [w.roomy(each, in_range).arg(1) for each, in_range in zip((x, y), ranges, strict=True)]
-        cut = [sharp, t, s, w.value(x), w.value(y), before.negative, after.negative, y.m, x.m]
         given = [w.equal(y, x, ranges), *signs, *zeros]
-        same = w.theory.claim("jammed exactly", "then it is the same number", claim, given, cut)
+        same = w.theory.claim("jammed exactly", "then it is the same number", claim, given)
         claim = z3.Implies(s == t, (s == exact) == (t == exact))
-        exactly = w.theory.claim("same number", "and is off by the same", claim, (), [s, t, exact])
+        exactly = w.theory.claim("same number", "and is off by the same", claim)
         claim = z3.Implies(s == exact, near(s, exact, self.units[0]))
         room = w.unit_room(before.u, self.before.in_range)
         text = "a number is less than one unit from itself"
-        itself = w.theory.claim("near itself", text, claim, [room], [s, self.units[0], exact])
+        itself = w.theory.claim("near itself", text, claim, [room])
         coarse = Signed(y, after.negative, t, self.in_range, signs[1])
         fine = Signed(x, before.negative, s, self.before.in_range, signs[0])
         covered = Covering(w, coarse, fine, exact, self.before.far).prove()
@@ -111,12 +109,11 @@ class JammedSum:
         """That a jammed sum that is odd is not zero, nor was the sum."""
         w, before, after = self.w, self.before.sum, self.after
         claim = z3.Implies(before.total == 0, after.total == 0)
-        cut = [self.at.e2, before.total]
-        zero = w.theory.claim("zero jammed", "zero stays zero", claim, (), cut)
+        zero = w.theory.claim("zero jammed", "zero stays zero", claim)
         claim = z3.Implies(
             is_odd(after.total),
             z3.And(z3.Not(before.magnitude.m == 0), z3.Not(after.magnitude.m == 0)),
         )
         text = "an odd sum is not zero, nor was it before"
-        given, cut = [zero, before.prove_least(w), after.prove_least(w)], [before.total, after.total]
-        return [w.theory.claim("odd jammed", text, claim, given, cut)]
+        given = [zero, before.prove_least(w), after.prove_least(w)]
+        return [w.theory.claim("odd jammed", text, claim, given)]

@@ -69,19 +69,19 @@ class SortedSum:
         high = at.ex.constant(at.ex.high - 1)
         low = z3.And([z3.ULE(x.exponent, high) for x in at.step.sorted])
         text = "exponents are in their range"
-        return self.w.theory.claim("exponents", text, low, [self.said["order"]], at.parts)
+        return self.w.theory.claim("exponents", text, low, [self.said["order"]])
 
     def range_of(self, x: Term) -> z3.BoolRef:
-        return self.w.in_range(self.size(x).t, [self.bound], self.at.parts)
+        return self.w.in_range(self.size(x).t, [self.bound])
 
     @property
     def range_of_two(self) -> z3.BoolRef:
         known = [self.bound, self.said["exponent of two"]]
-        return self.w.in_range(self.at.u1, known, [self.at.e1, *self.at.parts])
+        return self.w.in_range(self.at.u1, known)
 
     @property
     def range_of_sum(self) -> z3.BoolRef:
-        return self.w.in_range(self.at.u2, [self.said["range of e_max"]], [self.at.e2])
+        return self.w.in_range(self.at.u2, [self.said["range of e_max"]])
 
     # ---- proof
 
@@ -94,9 +94,8 @@ class SortedSum:
         sum_ = NearSum(at.step.sum.total, at.u2, at.has_room(at.step.sum.total, at.e2))
         claim = self._prove_three(sum_, [two, *self._prove_near(two), far, *normal])
         rooms = [w.roomy(self.size(at.rest), self.range_of(at.rest)).arg(0), far]
-        cut = [self.of_two, w.value(self.size(at.rest)), at.rest.sign]
         text = "the sum is far from the ends"
-        small = w.theory.claim("range of the sum", text, w.point.is_near(self.exact, 5), rooms, cut)
+        small = w.theory.claim("range of the sum", text, w.point.is_near(self.exact, 5), rooms)
         return Shown(sum_, self.exact, claim, self.range_of_sum, small)
 
     def _prove_two(self) -> z3.BoolRef:
@@ -116,11 +115,11 @@ class SortedSum:
 
     def _prove_near(self, two: z3.BoolRef) -> list[z3.BoolRef]:
         """That it is less than one unit off, exact or not."""
-        w, unit = self.w, self.w.point.unit(self.at.u1)
+        w = self.w
         text = "a number is less than one unit from itself"
         claim = z3.Implies(self.sum_of_two == self.of_two, self.is_near_two)
         room = w.unit_room(self.at.u1, self.range_of_two)
-        itself = w.theory.claim("near itself", text, claim, [room], [self.sum_of_two, unit, self.of_two])
+        itself = w.theory.claim("near itself", text, claim, [room])
         return [w.follows("near the two", "so it is less than one unit off", self.is_near_two, [two, itself])]
 
     def _prove_far(self) -> z3.BoolRef:
@@ -146,13 +145,11 @@ class SortedSum:
             z3.ULE(at.e1, at.ex.constant(at.ex.high - 1)),
         )
         known = [self.said["normalised sum"], self.bound, self.said["exponent of two"]]
-        cut = [*normal, at.e1, at.step.partial.total, *at.parts]
-        return w.theory.claim("exponent of the normalised sum", "it is in its range", bounds, known, cut)
+        return w.theory.claim("exponent of the normalised sum", "it is in its range", bounds, known)
 
     @property
     def _range_of_normal(self) -> z3.BoolRef:
-        cut = [self.at.step.normal.exponent, self.at.e1]
-        return self.w.in_range(self._normal.t, [self._bound_of_normal], cut)
+        return self.w.in_range(self._normal.t, [self._bound_of_normal])
 
     @property
     def _sign_of_two(self) -> z3.BoolRef:
@@ -161,18 +158,16 @@ class SortedSum:
 
     def _prove_normal(self) -> list[z3.BoolRef]:
         """That the sum of two, normalised, is the same number, so what is kept of one is what is kept of the other."""
-        at, w, normal, size = self.at, self.w, self.at.step.normal, self._normal
+        at, w, size = self.at, self.w, self._normal
         P, said = Scaled(at.P, at.u1), self.said["normalised sum"]
         in_range = self._range_of_normal
         sharp, text = is_sharp(*size, *P), "the normalised sum is the same number"
-        cut = [*normal, at.e1, at.step.partial.total]
-        same = w.theory.claim("normalised", text, sharp, [said, self._bound_of_normal], cut)
+        same = w.theory.claim("normalised", text, sharp, [said, self._bound_of_normal])
         equal = w.equal(size, P, [in_range, self.range_of_two])
         room = w.roomy(P, self.range_of_two)
         number = self._normal_number
-        cut = [sharp, w.value(size), w.value(P), self.sum_of_two, normal.sign, at.P_negative, at.P]
         given = [equal, same, self._sign_of_two, room, said.arg(0)]
-        return [w.theory.claim("normalised number", text, number == self.sum_of_two, given, cut)]
+        return [w.theory.claim("normalised number", text, number == self.sum_of_two, given)]
 
     def _prove_three(self, sum_: NearSum, known: list[z3.BoolRef]) -> z3.BoolRef:
         at, w, normal, sum_of = self.at, self.w, self.at.step.normal, self.at.step.sum
@@ -190,22 +185,17 @@ class SortedSum:
         given += self.kept.off_by_one(w.point.signed(sum_.total, at.u2), p2, values)
         odd = is_odd(at.step.partial.total) == is_odd(at.P)
         text = "a magnitude is odd as the number"
-        given.append(w.theory.claim("odd magnitude", text, odd, (), [at.step.partial.total]))
+        given.append(w.theory.claim("odd magnitude", text, odd))
         claim = z3.Implies(z3.Not(at.near), at.rest.exponent == at.e2)
-        cut = [at.near, at.e2, *at.parts, at.P, normal.exponent]
         text = "far, the third has e_max"
-        given.append(w.theory.claim("rest on top", text, claim, [self.said["far below"]], cut))
+        given.append(w.theory.claim("rest on top", text, claim, [self.said["far below"]]))
         number = self._normal_number
         claim = z3.Implies(
             z3.And(self.sum_of_two == exact, number == self.sum_of_two),
             z3.And((kept == number) == (kept == exact), near(kept, number, p2) == near(kept, exact, p2)),
         )
         text = "the sum of two is that number"
-        given.append(
-            w.theory.claim(
-                "sum of two or its number", text, claim, (), [self.sum_of_two, number, exact, kept, p2]
-            )
-        )
+        given.append(w.theory.claim("sum of two or its number", text, claim))
         text = "the sum is the exact one, or odd with room, and less than one unit off"
         return w.follows("sum of three", text, sum_.claim(w, self.exact), given)
 
@@ -218,9 +208,8 @@ class SortedSum:
         )
         covering = Covering(w, coarse, fine, self.of_two, far)
         signs = z3.Implies(z3.Not(at.P == 0), (x.sign == 1) == at.P_negative)
-        cut = [at.P, x.sign, at.P_negative]
         given = [self.said["normalised sum"].arg(0)]
-        signs = w.theory.claim("sign of the sum", "it has that sign", signs, given, cut)
+        signs = w.theory.claim("sign of the sum", "it has that sign", signs, given)
         odd = z3.And(is_odd(A.m), is_odd(at.P), covering.covers, self.is_near_two)
         goal = z3.Implies(odd, near(coarse.number, self.of_two, w.point.unit(at.u2)))
         text = "where it is odd, what is kept of the sum of two is less than one unit from the two"

@@ -1,16 +1,19 @@
-"""The sums of efda, and the case with the largest numbers."""
+"""The sums of efda, the case with the largest numbers, and why sums in fixed point give no −0."""
 
 from __future__ import annotations
 
+import z3
+
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.facts.sums import (
-    Sum,
-    largest_product,
-    sum_of_two,
-)
+from mmaformal.encodings.smt.blocks import exponent_range, product_range
+from mmaformal.facts.ranges import places_in
+from mmaformal.facts.sums import Sum, largest_product, sum_of_two
 from mmaformal.formats import Format
 from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
@@ -38,3 +41,32 @@ def _largest(fmt: Format) -> int:
     while not fmt.is_finite(code << fmt.ignored_low_bits):  # at most the fractions of one exponent
         code = code - 1 if fmt.infinity is None else (fmt.infinity >> fmt.ignored_low_bits) - 1
     return code << fmt.ignored_low_bits
+
+
+def places_of(pairing: Pairing, spec: DotAdd, step: efda.FixedStep) -> Link:
+    """The sum of products is zero, or has the exponent above its highest place."""
+    p = spec.parameters
+    assert isinstance(p, Efda)
+    frame = step.sum.y.size() - 1  # c has one integer bit
+    bits = frame - efda.places_below(efda.precision(spec, p))
+    lowest = product_range(spec.a_format, spec.b_format).low - efda.fraction_bits(spec)
+    exponents, d = exponent_range(spec.c_format).union(lowest + bits), spec.d_format
+    least = exponents.constant(spec.c_format.min_exponent)
+    enough = exponents.constant(d.min_exponent - d.fraction_bits + frame)
+    term = Link(
+        z3.If(
+            step.term.significand == 0,
+            step.term.exponent == least,
+            z3.UGE(step.term.exponent, enough),
+        ),
+        (step.term.exponent, step.term.significand),
+    )
+    text = "the sum of products is zero, or its exponent is far above the least place of d"
+    bound = pairing.bounded(step.dot, len(step.products))
+    pairing.derive("align", text, [term], [bound])
+    c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
+    pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
+    link = places_in(step.sum.total, step.sum.e_max, exponents, frame, spec)
+    text = "the sum with c is c, or its last place is far above the least one of d"
+    inputs = [step.term.sign, step.addend.sign, step.addend.significand]
+    return pairing.derive("accumulate", text, [link], [term, c], inputs)[0]

@@ -46,10 +46,10 @@ class TwoTerms:
         """Raises NotProvedError."""
         w, s, kept, total = self.w, self.terms, Kept(self.w), self.terms.sum.total
         u = fit(s.sum.e_max, w.exponent_bits) + (s.exponents.low - s.frame)
-        in_u = w.in_range(u, [self.said["least e_max"]], [s.sum.e_max])
+        in_u = w.in_range(u, [self.said["least e_max"]])
         sizes, ranges = (self.first, self.addend), []
-        for term, size, known in zip((s.x, s.y), sizes, s.invariants, strict=True):
-            ranges.append(w.in_range(size.t, [known], [term.exponent, term.significand]))
+        for size, known in zip(sizes, s.invariants, strict=True):
+            ranges.append(w.in_range(size.t, [known]))
         x = Part(s.x.sign, Scaled(s.sum.x, u), self.first)
         y = Part(s.y.sign, Scaled(s.sum.y, u), self.addend)
         given = [kept.prove(part, [in_u, each]) for part, each in zip((x, y), ranges, strict=True)]

@@ -32,7 +32,6 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings import smt
 from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import smt as emulated
-from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
@@ -44,7 +43,7 @@ from mmaformal.proof.composition import Composing, Rule, wide, within
 from mmaformal.proof.fused import Summand, prove_largest
 from mmaformal.proof.kernel import demand
 from mmaformal.rounding import IEEE_FP32
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 #: fp32 has every integer of at most 2^24; one below 2^24 has an exponent of at most 23.
 _MOST = fp32.fraction_bits + 1
@@ -117,19 +116,17 @@ def prove_words(proving: Composing, p: Emulated, fmt: Format) -> list[Bool]:
         if n:
             text = f"what a word leaves, scaled, is at most 2^{bits}"
             after, small = words.rests[n - 1].scaled, _at_most(left, bits)
-            rest = proving.claim("rest", text, z3.Implies(small, _at_most(after, bits)), (), [left])
+            rest = proving.claim("rest", text, z3.Implies(small, _at_most(after, bits)))
             claims.append(_prove_left(proving, (left, bits), words, n - 1, fmt, p.shift))
-            cut = [given, small, _at_most(after, bits)]
-            known = proving.claim("next", text, z3.Implies(given, _at_most(after, bits)), [known, rest], cut)
+            known = proving.claim("next", text, z3.Implies(given, _at_most(after, bits)), [known, rest])
             left = after
         small, made = _at_most(left, bits), whole.down.result
         is_whole, is_word = integer(made, fp32, bits).is_one, integer(code, fmt, bits).is_one
         text = f"1.5 · 2^23 makes an integer of what is at most 2^{bits}"
-        exact = proving.claim("integer", text, z3.Implies(small, is_whole), (), [left])
-        word = proving.claim("word", "φ gives that integer", z3.Implies(is_whole, is_word), (), [made])
+        exact = proving.claim("integer", text, z3.Implies(small, is_whole))
+        word = proving.claim("word", "φ gives that integer", z3.Implies(is_whole, is_word))
         text = f"a word is an integer of at most 2^{bits}"
-        cut = [given, small, is_whole, is_word]
-        claims.append(proving.claim("words", text, z3.Implies(given, is_word), [known, exact, word], cut))
+        claims.append(proving.claim("words", text, z3.Implies(given, is_word), [known, exact, word]))
     return claims
 
 
@@ -154,7 +151,7 @@ def _prove_left(
     whole = negate_if(word.x.sign, resize(word.magnitude, width)) << (-last + shift)
     claim = _placed(left, width) << shift == whole + _placed(after, width)
     text = f"what a word is made of is the word and 2^-{shift} of what it leaves"
-    return proving.claim("left", text, z3.Implies(_at_most(left, bits), claim), (), [left])
+    return proving.claim("left", text, z3.Implies(_at_most(left, bits), claim))
 
 
 def _placed(code: BitVec, width: int) -> BitVec:
@@ -196,7 +193,7 @@ class Frame(NamedTuple):
 def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
     """That a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
     p = unit.parameters
-    if not isinstance(p, Fda) or fp32.fraction_bits > p.F:
+    if p.loss is not LossModel.TERMS or fp32.fraction_bits > p.kept_places(unit):
         raise NoArgumentError(p.algorithm, "why sums of integers are exact")
     one = one_step(unit)
     inputs = symbolic_inputs(one)
@@ -254,58 +251,41 @@ def _prove_product(proving: Composing, x: Fused, k: int, pair: Sequence[Integer]
     text = "a word's significand is its integer, scaled"
     equal = [twos[0] == u * i, twos[1] == v * j]
     factors = [
-        proving.claim("factor", text, z3.Implies(each.is_one, claim), (), [each.x.significand, each.x.field])
+        proving.claim("factor", text, z3.Implies(each.is_one, claim))
         for each, two, own, same in zip(pair, twos, (u, v), equal, strict=True)
         for claim in [z3.And(same, z3.Implies(two == 0, own == 0), z3.ULE(own, 1 << bits))]
     ]
     nothing, some = (S == 0, m == 0), z3.Or([two == 0 for two in twos])
     text = "a product is zero where a factor is"
-    zero = proving.claim("zero", text, nothing[0] == some, (), operands)
-    idle = proving.claim("zero integer", text, z3.Implies(z3.Or(u == 0, v == 0), nothing[1]), (), [u, v])
+    zero = proving.claim("zero", text, nothing[0] == some)
+    idle = proving.claim("zero integer", text, z3.Implies(z3.Or(u == 0, v == 0), nothing[1]))
     text = f"a product of words is at most 2^{2 * bits}"
     bounds = z3.And(z3.ULE(u, 1 << bits), z3.ULE(v, 1 << bits))
-    most = proving.claim("product at most", text, z3.Implies(bounds, z3.ULE(m, 1 << 2 * bits)), (), [u, v])
+    most = proving.claim("product at most", text, z3.Implies(bounds, z3.ULE(m, 1 << 2 * bits)))
 
     left = z3.BitVecVal(M + 2 - low, width) - resize(e, width)
     power, not_high = z3.BitVecVal(1, width) << left, z3.ULE(e, 2 * bits - low)
     text = "a product of words that is not zero has an exponent from 0 on, and both scales give it"
     own = z3.And(z3.UGE(e, -low), i * j == power)
-    cut = [*operands, *(each.x.field for each in pair)]
     claim = z3.Implies(given, z3.And(not_high, z3.Or(some, own)))
-    exponent = proving.claim("scales", text, claim, (), cut)
+    exponent = proving.claim("scales", text, claim)
     text = "four times a product is that of both significands, doubled"
-    doubled = proving.claim("doubled", text, four == plain, (), operands)
+    doubled = proving.claim("doubled", text, four == plain)
     text = "equal factors have equal products"
-    same = proving.claim(
-        "substituted", text, z3.Implies(z3.And(equal), plain == scaled), (), [*twos, u * i, v * j]
-    )
+    same = proving.claim("substituted", text, z3.Implies(z3.And(equal), plain == scaled))
     is_power = z3.Implies(i * j == power, m * (i * j) == m * power)
-    scale = proving.claim("scale", text, is_power, (), [m, i * j, power])
+    scale = proving.claim("scale", text, is_power)
     text = "factors of a product may change places"
-    identity = proving.claim("identity", text, scaled == m * (i * j), (), [u, v, i, j])
+    identity = proving.claim("identity", text, scaled == m * (i * j))
     text = "so four times a product is its integer, scaled"
     is_scaled, shifted = four == m * power, four == m << left
-    cut = [
-        given,
-        some,
-        not_high,
-        z3.UGE(e, -low),
-        four,
-        plain,
-        scaled,
-        m * (i * j),
-        m * power,
-        i * j == power,
-    ]
-    cut += [*equal, *(z3.ULE(own, 1 << bits) for own in (u, v))]
-    cut += [z3.Implies(two == 0, own == 0) for two, own in zip(twos, (u, v), strict=True)]
     using = [*factors, doubled, same, scale, identity, exponent]
     product = proving.claim("scaled", text, z3.Implies(z3.And(given, z3.Not(some)), is_scaled), using)
-    moved = proving.claim("shifted", text, z3.Implies(is_scaled, shifted), (), [four, m, left])
+    moved = proving.claim("shifted", text, z3.Implies(is_scaled, shifted))
     text = "a product of words is that integer"
     said = _is_placed(x, k, m, 1 << 2 * bits)
     sized = z3.And(not_high, z3.UGE(e, -low), z3.ULE(m, 1 << 2 * bits))
-    placed = proving.claim("placed", text, z3.Implies(z3.And(sized, shifted), said), (), [S, e, m])
+    placed = proving.claim("placed", text, z3.Implies(z3.And(sized, shifted), said))
     using = [*factors, product, moved, exponent, most, placed, zero, idle]
     claim = proving.claim("product of words", text, z3.Implies(given, said), using)
     return Term(m, 1 << 2 * bits, given, said, claim)
@@ -328,16 +308,13 @@ def _prove_unit(proving: Composing, x: Fused, terms: Sequence[Term], some: Bool,
     each = [z3.ULE(e, top) for e in exponents]
     text = "an integer's exponent is at most 23"
     claims = [
-        proving.claim(
-            "exponent", text, z3.Implies(term.given, small), [term.claim], [term.given, *term.said.children()]
-        )
+        proving.claim("exponent", text, z3.Implies(term.given, small), [term.claim])
         for term, small in zip(terms, each, strict=True)
     ]
     text = "so e_max is at most 23"
     claim = z3.Implies(z3.And(each), frame.small)
-    largest = proving.claim("largest", text, claim, [some], [e_max, *exponents])
-    cut = [frame.small, *each, *(term.given for term in terms[:-1])]
-    proving.claim("unit", text, z3.Implies(given, frame.small), [*claims, largest], cut)
+    largest = proving.claim("largest", text, claim, [some])
+    proving.claim("unit", text, z3.Implies(given, frame.small), [*claims, largest])
     return frame
 
 
@@ -360,7 +337,7 @@ def _prove_sum(
     proving: Composing, x: Fused, frame: Frame, terms: Sequence[Term], at_most: Sequence[Bool], given: Bool
 ) -> tuple[Sum, Bool]:
     """(the sum of the integers, that where all codes are integers it is what is said)."""
-    bits, e_max = frame.bits, x.step.e_max
+    bits = frame.bits
     small = z3.Implies(given, frame.small)
     zero = z3.BitVecVal(0, x.step.total.size()), z3.BitVecVal(0, bits)
     sum_, known = Sum(*zero, 0, 0), None
@@ -372,16 +349,13 @@ def _prove_sum(
             z3.ULE(m, term.most),
         )
         text = "an aligned term is its integer, scaled"
-        cut = [summand.term.significand, summand.term.exponent, e_max, term.magnitude]
         claim = z3.Implies(z3.And(term.said, frame.small), z3.And(same))
-        placed = proving.claim("aligned", text, claim, [at_most[k]], cut)
-        cut = [term.said, frame.small, *same]
+        placed = proving.claim("aligned", text, claim, [at_most[k]])
         mine = proving.claim(
             "placed",
             text,
             z3.Implies(given, z3.And(same)),
             [term.claim, small, placed],
-            [*(each.given for each in terms), *cut],
         )
         sum_, known = _prove_added(
             proving, frame, sum_, known, (summand, m, x.bounds[k], term.most), (given, mine)
@@ -416,37 +390,23 @@ def _prove_added(
     placed = mine.arg(1)
     text = "an integer's negative, scaled, is that of it, scaled"
     scaled = frame.scaled(signed)
-    negated = proving.claim(
-        "negated", text, z3.Implies(placed.arg(0), value == scaled), (), [aligned, sign, m, frame.amount]
-    )
-    of_before = () if first else (before.accumulated, before.number)
+    negated = proving.claim("negated", text, z3.Implies(placed.arg(0), value == scaled))
     exact = wide(after.accumulated, frame.bits) == (
         value if first else wide(before.accumulated, frame.bits) + value
     )
     text = "no partial sum of the accumulator wraps"
     claim = z3.Implies(within(before.accumulated, before.reach), z3.And(exact, reached))
-    adds = proving.claim("no wrap", text, claim, (), [*of_before[:1], sign, aligned])
+    adds = proving.claim("no wrap", text, claim)
     text = "the sum of integers, scaled, is that of both, scaled"
     together = frame.scaled(after.number) == (scaled if first else frame.scaled(before.number) + scaled)
-    proving.claim("together", text, together, (), [*of_before[1:], signed, frame.amount])
+    proving.claim("together", text, together)
     text = "so is the sum of the integers 0, or e_max not negative; and no sum is too large"
     of_number = z3.And(z3.Or(before.number == 0, frame.whole), within(before.number, before.most))
     claim = z3.Implies(z3.And(of_number, placed.arg(1), placed.arg(2)), z3.And(whole, small))
-    number = proving.claim("number", text, claim, (), [*of_before[1:], m, sign, frame.whole])
+    number = proving.claim("number", text, claim)
     text = "so the accumulator is the sum of the integers, scaled"
-    cut = [
-        given,
-        value,
-        scaled,
-        frame.scaled(after.number),
-        wide(after.accumulated, frame.bits),
-        *placed.children(),
-    ]
-    cut += [whole, reached, small]
-    if not first:
-        cut += [frame.scaled(before.number), wide(before.accumulated, frame.bits), *before.said(frame)[1:]]
     using = [*([] if first else [known]), mine, negated, adds, together, number]
-    return after, proving.claim("sum", text, z3.Implies(given, z3.And(after.said(frame))), using, cut)
+    return after, proving.claim("sum", text, z3.Implies(given, z3.And(after.said(frame))), using)
 
 
 def _prove_finite(
@@ -459,12 +419,7 @@ def _prove_finite(
         proving.claim("number", "an integer is a number", z3.Implies(each.is_one, is_finite(code, fmt)))
         for each, code, fmt in zip(integers, [*codes, x.c], formats, strict=True)
     ]
-    cut = [
-        each
-        for pair in ((y.is_one, claim.arg(1)) for y, claim in zip(integers, claims, strict=True))
-        for each in pair
-    ]
-    return proving.claim("numbers", "so every input is a number", z3.Implies(given, numbers), claims, cut)
+    return proving.claim("numbers", "so every input is a number", z3.Implies(given, numbers), claims)
 
 
 def _prove_result(
@@ -480,14 +435,11 @@ def _prove_result(
     said = z3.And(added.arg(1), frame.small)
     text = "d is that integer"
     claim = z3.Implies(z3.And(said, z3.Not(special)), is_sum)
-    rounded = proving.claim(
-        "result", text, claim, ranged, [x.step.total, number, x.step.e_max, *x.step.special]
-    )
+    rounded = proving.claim("result", text, claim, ranged)
     text = "where a and b are words, and c an integer, d is the integer that is their sum, and not −0"
     none = z3.Implies(finite.arg(1), z3.Not(special))
     using = [added, z3.Implies(given, frame.small), finite, none, rounded]
-    cut = [given, *added.arg(1).children(), frame.small, finite.arg(1), *x.step.special, *is_sum.children()]
-    return proving.claim("step", text, z3.Implies(given, is_sum), using, cut)
+    return proving.claim("step", text, z3.Implies(given, is_sum), using)
 
 
 def _between(x: BitVec, bound: BitVec) -> Bool:
@@ -523,19 +475,16 @@ def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
             some = slice(n * one.k, (n + 1) * one.k)
             a, b = ([y.codes[word] for y in side[some]] for side, word in ((step.a, i), (step.b, j)))
             alone = smt.dot_add(one, a, b, c).result
-            claims.append(proving.claim("step of a part", text, result == alone, (), [result]))
+            claims.append(proving.claim("step of a part", text, result == alone))
             c = result
         tops = [resize(each.largest, fp32.exponent_bits + 1) for each in step.commons]
         places = Amount(tops[0] + tops[1], -part.shift - 2 * (p.common + fp32.bias - 1))
         after = add(total, rescale(c, fp32, IEEE_FP32, places), IEEE_FP32, canonical_nan(fp32)).result
         text = "after a part the total is the one before and the sum, scaled back, added in fp32"
-        cut = [total, c, *(each.largest for each in step.commons)]
-        claims.append(proving.claim("total", text, run.result == after, (), cut))
+        claims.append(proving.claim("total", text, run.result == after))
         total = run.result
     text = "d is the last total"
-    claims.append(
-        proving.claim("last total", text, z3.And(step.result == total, trace.result == total), (), [total])
-    )
+    claims.append(proving.claim("last total", text, z3.And(step.result == total, trace.result == total)))
     return [*claims, _prove_growth(proving, p.unit, p.common, spec.k // one.k)]
 
 
@@ -552,7 +501,7 @@ def _prove_sides(
     for code, made in zip(codes, words, strict=True):
         told = emulated.words(code, p, fmt, emulated.Common((), common.largest)).codes
         same = z3.And([u == v for u, v in zip(made.codes, told, strict=True)])
-        claims.append(proving.claim("words of a factor", text, same, (), made.codes))
+        claims.append(proving.claim("words of a factor", text, same))
     return claims
 
 

@@ -41,8 +41,8 @@ def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
                     step.kind,
                     p.unit,
                     p.unit,
-                    left=x.steps,
-                    right=y.steps,
+                    left=x,
+                    right=y,
                     match=_within(step, p, block),
                     nans_keep_sign=p.rounding is not None or converted,  # a word has one NaN
                 )

@@ -10,15 +10,7 @@ from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda import smt as smt_fda
-from mmaformal.encodings.fda.proofs import (
-    e_zero,
-    error_bound,
-    exactness,
-    monotonicity,
-    ranges,
-    related,
-    scaled,
-)
+from mmaformal.encodings.fda.proofs import e_zero, error_bound, exactness, monotonicity, ranges, scaled
 from mmaformal.encodings.fda.proofs.lossless import prove_lossless
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -34,7 +26,6 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.rounding import Rounding
@@ -46,9 +37,6 @@ Step: TypeAlias = smt_fda.Step
 
 
 class FdaFacts(RoundedSum[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)
 

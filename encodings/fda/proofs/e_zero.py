@@ -26,14 +26,16 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
-from mmaformal.spec import DotAdd
+from mmaformal.spec import DotAdd, LossModel
 
 
 def applies(x: DotAdd, y: DotAdd) -> bool:
     """Whether both are fda and the same but for e_zero."""
     p, q = x.parameters, y.parameters
-    if not (isinstance(p, Fda) and isinstance(q, Fda)) or x.scale_format is not None:
+    if not p.loss is q.loss is LossModel.TERMS or x.scale_format is not None:
         return False
+    assert isinstance(p, Fda)
+    assert isinstance(q, Fda)
     return replace(x, parameters=q) == y and replace(p, e_zero=q.e_zero) == q
 
 
@@ -55,15 +57,12 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, inputs: Inputs) -> Proof | N
             if other_c is not c:
                 after = fda.step(y, q, a, b, other_c).result
                 text = "a step from the same c gives the same result"
-                from_other = proving.claim(
-                    "next step", text, right.result == after, [c == other_c], [c, other_c]
-                )
+                from_other = proving.claim("next step", text, right.result == after, [c == other_c])
                 same = proving.claim(
                     "next result",
                     "so in a chain the results of each step are equal",
                     left.result == after,
                     [same, from_other],
-                    [left.result, right.result, after],
                 )
                 other_c = after
             else:
@@ -89,7 +88,7 @@ def _prove_step(
     zeros = [z3.Or(u.significand == 0, v.significand == 0) for u, v in zip(left.a, left.b, strict=True)]
     zeros.append(left.c.significand == 0)
     same = _signed(left.e_max, exponents, bits) == _signed(right.e_max, others, bits)
-    nothing, maxima = z3.And(zeros), [left.e_max, right.e_max]
+    nothing = z3.And(zeros)
     where, e_zeros = f"in one step of {p.L} products", f"e_zero {p.e_zero} and {q.e_zero}"
 
     text = f"{where}, with {e_zeros} the largest exponents are equal or every term is zero"
@@ -102,24 +101,19 @@ def _prove_step(
         text = (
             f"{where}, if the largest exponents are equal or {name} is zero, its aligned magnitudes are equal"
         )
-        kept = proving.claim(f"align {name}", text, z3.Implies(z3.Or(same, zero), u == v), hint=maxima)
+        kept = proving.claim(f"align {name}", text, z3.Implies(z3.Or(same, zero), u == v))
         aligned_agree.append(u == v)
         text = f"{where}, so the aligned magnitudes are equal"
-        proving.claim(f"aligned {name}", text, u == v, [exponents_agree, kept], [u, v, *maxima, *zeros])
+        proving.claim(f"aligned {name}", text, u == v, [exponents_agree, kept])
     text = f"{where}, if every term is zero, so is the sum"
     empty = proving.claim("sum of zeros", text, z3.Implies(nothing, left.total == 0))
     text = f"{where}, if the aligned magnitudes are equal, so are the sums"
-    cut = [*left.aligned, left.aligned_c, *right.aligned, right.aligned_c]
-    sums = proving.claim("sums", text, left.total == right.total, aligned_agree, cut)
+    sums = proving.claim("sums", text, left.total == right.total, aligned_agree)
     text = f"{where}, the largest exponents are equal, or the sum is zero"
-    cut = [left.total, *maxima, *zeros]
-    alike = proving.claim(
-        "e_max or nothing", text, z3.Or(same, left.total == 0), [exponents_agree, empty], cut
-    )
+    alike = proving.claim("e_max or nothing", text, z3.Or(same, left.total == 0), [exponents_agree, empty])
     return proving.claim(
         "results",
         f"{where}, if the sums are equal, and the largest exponents are too or the sum is zero, so are the results",
         left.result == right.result,
         [sums, alike],
-        [left.total, right.total, *maxima],
     )

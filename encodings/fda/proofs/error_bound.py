@@ -6,7 +6,6 @@ import z3
 
 from mmaformal.cases.one_step import one_step
 from mmaformal.cases.witness import inputs_text
-from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.facts.alignment import (
     cases_of,
     prove_fused,
@@ -20,11 +19,12 @@ from mmaformal.proof.composition import (
 )
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.spec import LossModel
 
 
 def settle(instruction: Instruction, proving: Composing) -> Answer:
     spec, asker = one_step(instruction.spec), proving.asker
-    answer = None if isinstance(spec.parameters, Gdfs) else too_many(instruction, proving)
+    answer = None if spec.parameters.loss is LossModel.GROUPS else too_many(instruction, proving)
     if answer is not None:
         return answer
     x = fused_step(spec)

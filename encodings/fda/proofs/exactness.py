@@ -17,7 +17,7 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.fda import Fda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
-from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
+from mmaformal.facts.exactness_codes import Roundings, aligned, roundings_of_steps
 from mmaformal.facts.fused_steps import (
     Aligned,
     Fused,
@@ -85,27 +85,19 @@ def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) ->
     """That where no term has a bit below the unit, the accumulator is the exact sum."""
     terms, total = placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)
-    kept = [
-        prove_kept(proving, term, [below], [s.term.exponent, x.e_max, s.term.significand])
-        for term, s, below in zip(terms, x.summands, at_most, strict=True)
-    ]
+    kept = [prove_kept(proving, term, [below]) for term, below in zip(terms, at_most, strict=True)]
     exact = total_of([term.signed_exact for term in terms])
     placed = wide(total, exact.size()) << terms[0].places
     whole = z3.And([claim.arg(0) for claim in kept])
     text = "so if no term has a bit below the unit, the sum is that of the exact terms"
-    cut = [placed, exact, *(term.error for term in terms), *whole.children()]
-    return proving.claim("exact sum", text, z3.Implies(whole, placed == exact), [linked, *kept], cut)
+    return proving.claim("exact sum", text, z3.Implies(whole, placed == exact), [linked, *kept])
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Fda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        part = terms[start : start + p.L]
-        whole = aligned([*part, addend(c, spec.c_format)], p.F, p.e_zero)
-        c += total(part)
-        yield Rounding(whole, c, p.rho)
+    F, e_zero = p.F, p.e_zero
+    return roundings_of_steps(spec, codes, lambda _, terms, c: aligned([*terms, c], F, e_zero))

@@ -105,7 +105,7 @@ class Frame:
     @property
     def dot_places(self) -> int:
         """The same below 2^(e_dot − F)."""
-        return self.product_places + ((1 << self.own.bits) - 1 if isinstance(self.p, Gfdrda) else 0)
+        return self.product_places + ((1 << self.own.bits) - 1 if self.p.groups == 2 else 0)
 
     @property
     def all_places(self) -> int:
@@ -125,13 +125,13 @@ def losses_of(spec: DotAdd, p: Fdrda) -> Losses:
     factors = (spec.a_format.fraction_bits + 1, spec.b_format.fraction_bits + 1)
     product = largest_loss(factors, (high - F) - (low - f))
     places = (high - F) - (spec.c_format.min_exponent - M)
-    groups, dropped = 1, Fraction(0)
-    if isinstance(p, Gfdrda):
-        groups, places = 2, min(places, p.c_reach - F + M)
-        dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.c_reach - 1)
+    dropped = Fraction(0)
+    if p.reach is not None:
+        places = min(places, p.reach - F + M)
+        dropped = Fraction(2 * (1 << M) - 1, 1 << M) * Fraction(2) ** (F - p.reach - 1)
     places = max(places, 0)  # where c reaches no lower, the cut takes nothing off it
     cut = 1 - Fraction(1, 1 << places)
-    return Losses(product, p.L - groups, places, max(cut, dropped), dropped)
+    return Losses(product, p.L - p.groups, places, max(cut, dropped), dropped)
 
 
 def losing_product(spec: DotAdd, p: Fdrda, loss: Loss, e_max: int) -> tuple[int, int] | None:
@@ -195,7 +195,7 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
     none = z3.Not(z3.Or(*step.special))
     in_range = [_in_range(proving, x, k, none) for k in range(p.L)]
     sums = [_group(proving, x, g, none, in_range) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, none, sums) if isinstance(p, Gfdrda) else sums[0]
+    dot = _both_groups(proving, x, none, sums) if p.groups == 2 else sums[0]
     same = prove_e_dot(proving, x)
     larger = proving.claim(
         "e_max",
@@ -205,8 +205,6 @@ def prove_round_down(proving: Composing, x: Frame) -> z3.BoolRef:
             z3.ULE(step.addend.exponent, step.e_max),
             z3.Or(step.e_dot == step.e_max, step.addend.exponent == step.e_max),
         ),
-        (),
-        [step.e_dot, step.addend.exponent],
     )
     kept = _at_e_max(proving, x, none, larger, dot)
     c_kept, c_exact, of_c = _c(proving, x, none, larger)
@@ -225,16 +223,10 @@ def prove_e_dot(proving: Composing, x: Frame) -> z3.BoolRef:
             "zero product",
             "a product is 0 if a factor is",
             z3.Implies(z3.Or(a.significand == 0, b.significand == 0), product.significand == 0),
-            (),
-            [a.significand, b.significand],
         )
         for a, b, product in zip(step.a, step.b, step.products, strict=True)
     ]
-    factors = [v.significand for v in (*step.a, *step.b)]
-    significands = [product.significand for product in step.products]
-    return proving.claim(
-        "e_dot", text, z3.Or(same, all_zero), zeros, [step.e_products, *significands, *factors]
-    )
+    return proving.claim("e_dot", text, z3.Or(same, all_zero), zeros)
 
 
 def _in_range(proving: Composing, x: Frame, k: int, none: z3.BoolRef) -> z3.BoolRef:
@@ -258,7 +250,6 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
         "so the largest is",
         finite,
         [some, *(in_range[k] for k in members)],
-        [e_top, none, *exponents],
     )
     terms, facts, tops = [], [], []
     most = int(x.losses.product.units * (1 << places))
@@ -274,8 +265,6 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
             bits=bits,
             lift=lift,
         )
-        factors = [step.a[k].significand, step.b[k].significand]
-        cut = [product.exponent, e_top, *factors]
         top = product.exponent == e_top
         facts.append(
             [
@@ -285,12 +274,9 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
                     most=most,
                     when=none,
                     premises=[below, finite],
-                    cut=[*cut, none],
                     why="under the largest",
                 ),
-                prove_error(
-                    proving, term, most=0, when=top, premises=[], cut=cut, why="at the largest exponent"
-                ),
+                prove_error(proving, term, most=0, when=top, premises=[], why="at the largest exponent"),
             ]
         )
         terms.append(term)
@@ -303,18 +289,14 @@ def _group(proving: Composing, x: Frame, g: int, none: z3.BoolRef, in_range: Seq
         all_but_one = z3.Implies(z3.And(none, seen[n - 1]), within(error, (n - 1) * most))
         return z3.And(z3.Implies(none, within(error, n * most)), all_but_one)
 
-    flags = [[none, *seen[max(i - 1, 0) : i], top] for i, top in enumerate(tops)]
-    added = prove_errors_add_up(proving, terms, facts, bound, flags)
+    added = prove_errors_add_up(proving, terms, facts, bound)
     widths = [(1 << term.aligned.size()) - 1 for term in terms]
     linked, small = prove_accumulated(proving, terms, total, widths)
     value, exact = wide(total, bits) << places, total_of([term.signed_exact for term in terms])
-    errors = total_of([term.error for term in terms])
     least = (len(members) - 1) * most
     bounded = z3.Implies(none, within(value - exact, least))
     text = "a group's sum is off by no more than all but one of its products lose"
-    proving.claim(
-        "error of a group", text, bounded, [added, linked, some], [value - exact, errors, none, *tops]
-    )
+    proving.claim("error of a group", text, bounded, [added, linked, some])
     return Sum(total, value, exact=exact, bounded=bounded, small=small, most=least, places=places)
 
 
@@ -344,14 +326,12 @@ def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[
             "rounding a group's sum down to a place d higher takes away at most 1 − 2^-d units",
             z3.And(lost >= 0, lost <= (z3.BitVecVal(1, bits) << places) - (one << before.places)),
             [below, before.small],
-            [before.total, e, step.e_products],
         )
         raised = proving.claim(
             "error of a raised group",
             "an error in units 2^d larger is so much smaller",
             z3.Implies(none, z3.And(error <= one * most, error >= -(one * most))),
             [before.bounded],
-            [before.value - before.exact, distance, none],
         )
         claim = z3.Implies(none, within(after - exact, most << up))
         apart = prove_cut_error(proving, value, exact, error, after)
@@ -361,7 +341,6 @@ def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[
                 "so a group's error is no larger where it is cut",
                 claim,
                 [floor, raised, apart],
-                [after - exact, error, lost, distance, none],
             )
         )
         kept.append(after)
@@ -373,27 +352,22 @@ def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[
             "a group's sum is no larger when cut",
             within(cut, bound),
             [before.small],
-            [before.total, e, step.e_products],
         )
         for cut, e, before, bound in zip(step.groups_cut, step.e_groups, sums, bounds, strict=True)
     ]
     value, text = wide(step.dot, bits) << places, "the sum of both groups does not wrap"
     reach = within(step.dot, sum(bounds))
-    added = proving.claim(
-        "sum of groups", text, z3.And(value == total_of(kept), reach), small, list(step.groups_cut)
-    )
+    added = proving.claim("sum of groups", text, z3.And(value == total_of(kept), reach), small)
     exact, most = total_of(exacts), sum(before.most for before in sums) << up
     both = [after - one for after, one in zip(kept, exacts, strict=True)]
     text = "the error of the sum of both groups is the sum of their errors"
     identity = total_of(kept) - exact == total_of(both)
-    proving.claim("errors of groups", text, identity, (), [*kept, *exacts])
+    proving.claim("errors of groups", text, identity)
     claim = value - exact == total_of(both)
-    proving.claim(
-        "error of the sum", text, claim, [added, identity], [value, total_of(kept), exact, total_of(both)]
-    )
+    proving.claim("error of the sum", text, claim, [added, identity])
     bounded = z3.Implies(none, within(value - exact, most))
     text = "so the dot product is off by no more than both together"
-    proving.claim("error of the dot product", text, bounded, [claim, *facts], [value - exact, *both, none])
+    proving.claim("error of the dot product", text, bounded, [claim, *facts])
     return Sum(step.dot, value, exact=exact, bounded=bounded, small=reach, most=most, places=places)
 
 
@@ -414,7 +388,6 @@ def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef
             lost < z3.BitVecVal(1 << (places - gap), bits),
         ),
         [larger, dot.small],
-        [dot.total, step.e_dot, step.e_max],
     )
     raised = proving.claim(
         "error of the raised dot product",
@@ -424,7 +397,6 @@ def _at_e_max(proving: Composing, x: Frame, none: z3.BoolRef, larger: z3.BoolRef
             where(same, within(error, most << up), within(error, most << (up - 1))),
         ),
         [dot.bounded],
-        [dot.value - dot.exact, distance, none],
     )
     apart = prove_cut_error(proving, value, exact, error, after)
     cut_most = (1 << (places - gap)) - 1
@@ -461,18 +433,16 @@ def _c(
     step, p, bits, places = x.step, x.p, x.bits, x.all_places
     c, M = step.addend, x.spec.c_format.fraction_bits
     high = x.all.constant(x.high)
-    significands = [v.significand for v in (*step.a, *step.b)]
     in_range = z3.Implies(none, z3.ULE(step.e_products, x.own.constant(x.high)))
     if isinstance(step, gfdrda.Step):
         each = [z3.Implies(none, z3.ULE(e, x.own.constant(x.high))) for e in step.e_groups]
         text = "so the largest is"
-        proving.claim("largest in range", text, in_range, each, [*step.e_groups, none])
+        proving.claim("largest in range", text, in_range, each)
     dot = proving.claim(
         "e_dot in range",
         "so is e_dot",
         z3.Implies(none, z3.ULE(step.e_dot, high)),
         [in_range],
-        [step.e_products, none, *significands],
     )
     at_top = c.exponent == step.e_max
     top = proving.claim(
@@ -480,14 +450,11 @@ def _c(
         "e_max is that of c, or no larger than a product's",
         z3.Implies(none, z3.Or(at_top, z3.ULE(step.e_max, high))),
         [dot, larger],
-        [step.e_dot, step.e_max, c.exponent, none],
     )
     least = proving.claim(
         "c's exponent",
         "c's exponent is at least the least",
         z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent)),
-        (),
-        [step.c.significand],
     )
     placed = place(
         "c",
@@ -513,7 +480,7 @@ def _c(
     )
     error = z3.Implies(none, where(at_top, kept - exact == 0, bounded))
     text = "an error of c is 0, or in its bounds"
-    proving.claim("error of c", text, error, [claim], [kept, exact, at_top, none])
+    proving.claim("error of c", text, error, [claim])
     return kept, exact, error
 
 
@@ -565,15 +532,12 @@ def prove_last_cut(
             within(step.dot_cut, (bound << gap) + 1 >> 1),
         ),
         [larger, dot.small],
-        [step.dot, step.e_dot, e_max],
     )
     c_bound, c = 1 << (p.F + 1), step.addend
     of_c = proving.claim(
         "range of c",
         "c is below 2",
         within(step.c_cut, c_bound),
-        (),
-        [c.significand, c.exponent, c.sign, e_max],
     )
     c_value, value = wide(step.c_cut, bits) << x.all_places, wide(total, bits) << kept.places
     text = "the sum of the dot product and c does not wrap"
@@ -581,16 +545,13 @@ def prove_last_cut(
     whole = z3.Extract(gap - 1, 0, total) == 0 if gap else z3.BoolVal(True)
     in_range = where(same, z3.And(within(total, reaches[0]), whole), within(total, reaches[1]))
     added = value == kept.value + c_value
-    proving.claim(
-        "sum with c", text, z3.And(added, in_range), [of_dot, of_c], [step.dot_cut, step.c_cut, same]
-    )
+    proving.claim("sum with c", text, z3.And(added, in_range), [of_dot, of_c])
     least = x.all.constant(x.spec.c_format.min_exponent)
     at_least = proving.claim(
         "least e_max",
         "e_max is at least c's exponent, so at least the least",
         z3.UGE(e_max, least),
         [larger, z3.UGE(c.exponent, least)],
-        [e_max, c.exponent, step.e_dot],
     )
     S = rounded_down(x)
     longest = max(
@@ -602,13 +563,10 @@ def prove_last_cut(
         "rounding the sum down takes nothing where e_dot is e_max, and little elsewhere",
         where(same, total == S, between(0, total - S, most)),
         [in_range, at_least],
-        [total, e_max, same],
     )
     S_value = wide(S, bits) << kept.places
     error = where(same, S_value == value, between(-(most << kept.places), S_value - value, 0))
-    proving.claim(
-        "error of the sum", "the same in the fixed point", error, [of_S, in_range], [total, S, same]
-    )
+    proving.claim("error of the sum", "the same in the fixed point", error, [of_S, in_range])
     rounded = _rounded(proving, x, none=none, S=S, at_least=at_least, in_range=in_range, reach=reaches[0])
     return rounded, (S_value, value, error, most << kept.places)
 
@@ -624,7 +582,7 @@ def _rounded(
 ) -> z3.BoolRef:
     """That d = ρ(S)."""
     step, p = x.step, x.p
-    total, e_max, same = step.total, step.e_max, step.e_max - step.e_dot == 0
+    total, e_max = step.total, step.e_max
     negative, m = magnitude_of(S)
     code, rho = step.result, p.rho
     sign = z3.Extract(code.size() - 1, code.size() - 1, code) == 1
@@ -634,15 +592,12 @@ def _rounded(
         "e_max in range",
         "e_max is in its range",
         z3.ULE(e_max, x.all.constant(x.all.high)),
-        (),
-        [v.significand for v in (*step.a, *step.b, step.c)],
     )
     of_total = proving.claim(
         "range of the sum",
         "the sum is in its range",
         within(total, reach),
         [in_range],
-        [total, same],
     )
     return proving.claim(
         f"rounded by {rho}",
@@ -669,15 +624,12 @@ def _together(
     whole = S_value - (dot_exact + c_exact)
     parts = [S_value - (dot_kept + c_kept), dot_kept - dot_exact, c_kept - c_exact]
     text = "the error of S is the sum of the errors of its last cut, the dot product and c"
-    identity = proving.claim(
-        "parts", text, whole == total_of(parts), (), [S_value, dot_exact, c_exact, dot_kept, c_kept]
-    )
+    identity = proving.claim("parts", text, whole == total_of(parts))
     last = proving.claim(
         "last cut",
         text,
         parts[0] == S_value - value,
         [value == dot_kept + c_kept],
-        [S_value, value, dot_kept + c_kept],
     )
     same, at_top = step.e_max - step.e_dot == 0, step.addend.exponent == step.e_max
     one = proving.claim(
@@ -685,18 +637,15 @@ def _together(
         "e_max is that of the dot product or that of c",
         z3.Or(same, at_top),
         [larger],
-        [step.e_max, step.e_dot, step.addend.exponent],
     )
     below, above = (_fixed(loss, places) for loss in (x.losses.below, x.losses.above))
     bounded = z3.Implies(none, between(-below, whole, above))
-    cut = [whole, *parts, S_value - value, same, at_top, none]
     of_sum = proving.claim(
         "error of the last cut",
         "an error of the last cut, in both cases",
         where(same, S_value - value == 0, of_S.arg(1).arg(1)),
         [of_S],
-        [S_value, value, same],
     )
     text = f"S is at most {float(x.losses.below):.6g} units below the exact sum, {float(x.losses.above):.6g} above"
     given = [identity, last, one, kept.bounded, c[2], of_sum]
-    return proving.claim("error of S", text, bounded, given, cut)
+    return proving.claim("error of S", text, bounded, given)

@@ -26,17 +26,15 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
     rounded_down,
     unit_of,
 )
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
 from mmaformal.facts.exactness_codes import (
     Number,
-    Rounding,
     Roundings,
     addend,
     has_no_bit_below,
-    products,
+    roundings_of_steps,
     total,
 )
 from mmaformal.formats import fp32
@@ -120,7 +118,7 @@ def condition(spec: DotAdd) -> z3.BoolRef:
     x = frame_of(spec)
     raised, _, dot = _exact_sums(x)
     parts = [no_bit_below(term.exact, term.places) for g in range(len(x.groups)) for term in _terms(x, g)]
-    if isinstance(x.p, Gfdrda):
+    if x.p.groups == 2:
         parts += [no_bit_below(exact, x.dot_places) for exact in raised]
     c = _addend(x)
     parts += [no_bit_below(dot, x.all_places - (x.p.dot_bits - x.p.F)), no_bit_below(c.exact, c.places)]
@@ -139,7 +137,7 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
     none = z3.Not(z3.Or(*step.special))
     raised, exact_dot, exact_raised = _exact_sums(x)
     groups = [_group(proving, x, g) for g in range(len(x.groups))]
-    dot = _both_groups(proving, x, groups, raised, exact_dot) if isinstance(x.p, Gfdrda) else groups[0]
+    dot = _both_groups(proving, x, groups, raised, exact_dot) if x.p.groups == 2 else groups[0]
     larger = proving.claim(
         "e_max",
         "e_max is the larger of the exponents of the dot product and of c",
@@ -148,8 +146,6 @@ def prove_round_down(proving: Composing, spec: DotAdd) -> Exact:
             z3.ULE(step.addend.exponent, step.e_max),
             z3.Or(step.e_dot == step.e_max, step.addend.exponent == step.e_max),
         ),
-        (),
-        [step.e_dot, step.addend.exponent],
     )
     kept = _at_e_max(proving, x, larger, dot, exact_raised)
     c = _c(proving, x, larger)
@@ -188,7 +184,7 @@ def _group(proving: Composing, x: Frame, g: int) -> Stage:
     at_most, _ = prove_largest(proving, "exponents", e_top, [product.exponent for product in products])
     terms = _terms(x, g)
     kept = [
-        prove_kept(proving, term, [below], [product.exponent, e_top, product.significand])
+        prove_kept(proving, term, [below])
         for term, product, below in zip(terms, products, at_most, strict=True)
     ]
     linked, small = prove_accumulated(proving, terms, total, [(1 << t.aligned.size()) - 1 for t in terms])
@@ -196,8 +192,7 @@ def _group(proving: Composing, x: Frame, g: int) -> Stage:
     value = wide(total, x.bits) << x.product_places
     whole = z3.And([claim.arg(0) for claim in kept])
     same = z3.Implies(whole, value == exact)
-    cut = [value, exact, *(term.error for term in terms), *whole.children()]
-    proving.claim("exact group", "so a group's sum is the exact one", same, [linked, *kept], cut)
+    proving.claim("exact group", "so a group's sum is the exact one", same, [linked, *kept])
     return Stage(total, value, exact=exact, places=x.product_places, condition=whole, same=same, small=small)
 
 
@@ -209,7 +204,6 @@ def _cut(
     exact: z3.BitVecRef,
     distance: z3.BitVecRef,
     premises: Sequence[z3.BoolRef],
-    cut: Sequence[z3.ExprRef],
     places: int,
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(condition, claimed under it): what is kept of a sum, raised to an exponent `distance` above its own and cut
@@ -217,15 +211,13 @@ def _cut(
     value, (kept, _) = scaled(before.value, ~distance), after
     raised = z3.Implies(before.condition, value == exact)
     text = f"{what} is the exact one at the larger exponent, too"
-    cuts = [before.value, before.exact, distance, before.condition]
-    proving.claim(f"{what} raised", text, raised, [before.same], cuts)
+    proving.claim(f"{what} raised", text, raised, [before.same])
     whole = z3.Implies(no_bit_below(value, places), kept == value)
     text = f"{what} without a bit below the last place kept is cut exactly"
-    proving.claim(f"{what} cut", text, whole, [*premises, before.small], cut)
+    proving.claim(f"{what} cut", text, whole, [*premises, before.small])
     condition = z3.And(before.condition, no_bit_below(exact, places))
     same = z3.Implies(condition, kept == exact)
-    inside = [kept, value, exact, before.condition]
-    return condition, proving.claim(f"exact {what}", f"so {what} is exact", same, [raised, whole], inside)
+    return condition, proving.claim(f"exact {what}", f"so {what} is exact", same, [raised, whole])
 
 
 def _both_groups(
@@ -243,7 +235,6 @@ def _both_groups(
     bounds = [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups]
     for g, (e, cut, below) in enumerate(zip(step.e_groups, step.groups_cut, at_most, strict=True)):
         before, after = groups[g], wide(cut, bits) << places
-        inside = [before.total, e, step.e_products]
         condition, same = _cut(
             proving,
             "a group's sum",
@@ -252,23 +243,21 @@ def _both_groups(
             exact=raised[g],
             distance=step.e_products - e,
             premises=[below],
-            cut=inside,
             places=places,
         )
         text = "a group's sum is no larger when cut"
         own = within(cut, bounds[g])
-        small.append(proving.claim("range of a cut group", text, own, [before.small], inside))
+        small.append(proving.claim("range of a cut group", text, own, [before.small]))
         kept.append(after)
         conditions.append(condition)
         facts.append(same)
     value, reach = wide(step.dot, bits) << places, within(step.dot, sum(bounds))
     text = "the sum of both groups does not wrap"
     claim = z3.And(value == total_of(kept), reach)
-    added = proving.claim("sum of groups", text, claim, small, list(step.groups_cut))
+    added = proving.claim("sum of groups", text, claim, small)
     both = z3.And(conditions)
     same = z3.Implies(both, value == exact_dot)
-    inside = [value, *kept, *raised, *conditions]
-    proving.claim("exact dot product", "so the dot product is exact", same, [added, *facts], inside)
+    proving.claim("exact dot product", "so the dot product is exact", same, [added, *facts])
     return Stage(step.dot, value, exact=exact_dot, places=places, condition=both, same=same, small=reach)
 
 
@@ -284,7 +273,6 @@ def _at_e_max(proving: Composing, x: Frame, larger: z3.BoolRef, dot: Stage, exac
         exact=exact,
         distance=step.e_max - step.e_dot,
         premises=[larger],
-        cut=[dot.total, step.e_dot, step.e_max],
         places=places,
     )
     return Stage(
@@ -299,10 +287,8 @@ def _c(proving: Composing, x: Frame, larger: z3.BoolRef) -> z3.BoolRef:
     claim = z3.Implies(no_bit_below(placed.exact, placed.places), kept == placed.signed_exact)
     text = "c without a bit below the last place kept is cut exactly"
     least = z3.UGE(c.exponent, x.all.constant(x.spec.c_format.min_exponent))
-    proving.claim("c's exponent", "c's exponent is at least the least", least, (), [x.step.c.significand])
-    return proving.claim(
-        "c cut", text, claim, [larger], [c.sign, c.significand, c.exponent, x.step.e_max, x.step.e_dot]
-    )
+    proving.claim("c's exponent", "c's exponent is at least the least", least)
+    return proving.claim("c cut", text, claim, [larger])
 
 
 def _together(
@@ -317,38 +303,32 @@ def _together(
     step, S = x.step, rounded_down(x)
     whole, same = step.total == S, z3.Implies(step.total == S, S_value == value)
     text = "a sum without a bit below the last place kept is rounded as it is"
-    proving.claim("last cut", text, same, (), [S, step.total])
+    proving.claim("last cut", text, same)
     c_kept, c_exact = c.arg(1).children()
     condition = z3.And(kept.condition, c.arg(0), whole)
     exact = kept.exact + c_exact
     added = value == kept.value + c_kept
     claim = z3.Implies(condition, S_value == exact)
-    cut = [S_value, value, kept.value, c_kept, kept.exact, c_exact, kept.condition, c.arg(0), whole]
     text = "so what is rounded is the exact sum"
-    return proving.claim("exact sum", text, claim, [kept.same, c, same, added], cut)
+    return proving.claim("exact sum", text, claim, [kept.same, c, same, added])
 
 
 # ---- on codes --------------------------------------------------------------------------------------------------------
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Fdrda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        part = terms[start : start + p.L]
-        whole = _loses_nothing(p, part, addend(c, spec.c_format))
-        c += total(part)
-        yield Rounding(whole, c, p.rho)
+    return roundings_of_steps(spec, codes, lambda _, terms, c: _loses_nothing(p, terms, c))
 
 
 def _loses_nothing(p: Fdrda, terms: Sequence[Number], c: Number) -> bool:
     """Whether no term loses a bit where it is aligned, nor the sum where it is cut to `sum_bits`."""
-    groups = [terms[0::2], terms[1::2]] if isinstance(p, Gfdrda) else [terms]
+    groups = [[terms[k] for k in members] for members in p.members()]
     e_dot = max(e for _, e in terms)
     e_max = max(e_dot, c[1])
     dot, everything = total(terms), total([*terms, c])
-    if isinstance(p, Gfdrda) and c[0] and c[1] < e_max - p.c_reach:
+    if p.reach is not None and c[0] and c[1] < e_max - p.reach:
         return False
     top = addend(everything, fp32)[1]
     return (

@@ -39,7 +39,7 @@ def derive(step: Step[AnyFdrda]) -> Link:
     if _has_groups(step):
         dot, e_products = _groups(step, terms, exponents, zeros)
     else:
-        below = [step.not_largest(i, left.products[i], exponents[0][0], z, []) for i, z in zeros.items()]
+        below = [step.not_largest(i, left.products[i], exponents[0][0], z) for i, z in zeros.items()]
         tops = left.e_products, exponents[0], right.e_products, exponents[1]
         e_products = step.largest(*tops, terms, below)
         given = [[t] for t in terms]
@@ -117,7 +117,7 @@ def _groups(
         lefts = exponents[0][g::count]
         rights = [exponents[1][k] for k in mine]
         own = {i: zero for i, zero in zeros.items() if i % count == g}
-        below = [step.not_largest(i, left.products[i], lefts[0], zero, []) for i, zero in own.items()]
+        below = [step.not_largest(i, left.products[i], lefts[0], zero) for i, zero in own.items()]
         top = step.largest(left.e_groups[g], lefts, right.e_groups[g], rights, links, below)
         inside = [step.order[j] // count for j in mine]
         nothing = dropped_terms(step, own, left.e_groups[g], lambda i: i // count)

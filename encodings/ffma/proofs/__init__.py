@@ -8,17 +8,18 @@ import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
 from mmaformal.encodings.ffma import executable as executable_ffma
 from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
-from mmaformal.encodings.gps.proofs import error_bound
 from mmaformal.encodings.pfma.proofs import equal, related
 from mmaformal.encodings.pfma.smt import flush
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.protocol import Facts, Known
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.formats import fp32
@@ -71,7 +72,7 @@ class FfmaFacts(Facts[Step]):
         return [sum_of_two(step, "a product and c", step.sum)]
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
@@ -80,13 +81,13 @@ class FfmaFacts(Facts[Step]):
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(spec, codes, (), numbers=False)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = FfmaFacts("ffma")

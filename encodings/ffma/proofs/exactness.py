@@ -9,24 +9,23 @@ from __future__ import annotations
 import z3
 
 from mmaformal.cases.codes import is_finite
-from mmaformal.cases.inputs import Codes, symbolic_inputs
+from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.ffma import smt as ffma
-from mmaformal.encodings.gps.proofs.exactness import kept, not_below
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.pfma.proofs.exact_fma import ExactFma, prove_decoded, prove_operands
 from mmaformal.encodings.smt.blocks import encode
-from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
 from mmaformal.facts.exact_terms import prove_sum
 from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
-from mmaformal.facts.exactness_codes import Rounding, Roundings, products
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.sticky_sums import e_max_in_range, is_odd, magnitude_of, wide_enough
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import finite
+from mmaformal.theory.rounded_trees import kept
 
 
 def one_of(spec: DotAdd) -> ExactFma:
@@ -78,7 +77,7 @@ def _prove_claims(proving: Composing, x: ExactFma) -> None:
     inside = [part for y in (step.a, step.b, step.c) for part in (y.sign, y.significand, y.nan, y.infinite)]
     none = z3.Not(z3.Or(*step.special))
     proving.claim("not special", text, z3.Implies(decoded, none), (), inside)
-    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]), signs)
+    prove_sum(proving, "sum of both", step.sum, (signs[0], signs[1]))
     code, ex = encode(step.rounded, IEEE_FP32), pfma.exponents_of(spec)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     terms = step.product, bits, step.addend, fp32.fraction_bits
@@ -102,13 +101,3 @@ def _prove_flushed(proving: Composing, x: ExactFma, code: z3.BitVecRef, signs: l
     text = "where an odd sum is tiny, so is all that is less than one unit from it"
     claim = z3.Implies(z3.And(is_odd(sum_.total), z3.Not(whole)), below)
     proving.claim("tiny around", text, claim, [in_range, small], [sum_.total, sum_.e_max])
-
-
-def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    c = spec.c_format.value(codes.c)
-    fine = not_below(c, fp32)
-    for k, (value, _) in enumerate(products(spec, codes)):
-        sides = ((codes.a, spec.a_format), (codes.b, spec.b_format))
-        c += value
-        fine = fine and all(not_below(fmt.value(side[k]), fmt) for side, fmt in sides) and not_below(c, fp32)
-        yield Rounding(fine, c, IEEE_FP32)

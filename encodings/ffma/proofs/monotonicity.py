@@ -1,4 +1,4 @@
-"""d grows with c, of ffma; d does not grow with every product, since a subnormal factor counts as zero.
+"""d grows with c, of ffma.
 
 The sums of the product and two neighbouring c are in order, and so are the codes that they are rounded to
 (`monotone_sticky`).  Flushing keeps that: what is tiny is told by the magnitude of the sum.  Which NaN is the result is
@@ -11,23 +11,18 @@ from functools import partial
 
 import z3
 
-from mmaformal.cases.falling_products import falls_with_a_product, flushed_cases
 from mmaformal.cases.inputs import symbolic_inputs
-from mmaformal.cases.interfaces import steps_of
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import Descends, not_below, order, two_runs
+from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs.monotonicity import is_same
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
 from mmaformal.facts.monotone_sticky import Pair, Sticky, prove_pair_in_order
 from mmaformal.formats import fp32
-from mmaformal.instruction import Instruction
-from mmaformal.proof.kernel import demand
-from mmaformal.proof.rules import Theory, instance
+from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, flags
+from mmaformal.theory.monotone_steps import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
 
 
 def _with_code(step: ffma.Step, code: BitVec) -> ffma.Step:
@@ -46,32 +41,13 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     one, runs = one_step(spec), two_runs(spec)
     inputs, x = symbolic_inputs(one), symbolic_inputs(spec)
     step = OneStep(partial(_flushed, one), inputs.c, fp32, fp32)
-    theorem, given = step.prove(theory, partial(_prove_in_order, one)), runs.c
-    text = "d is the sum, rounded and flushed, or both are NaNs"
-    first, second = (steps_of(run.steps, ffma.Step) for run in (runs.first, runs.second))
-    for k, pair in enumerate(zip(first, second, strict=True)):
-        mine = [(inputs.a[0], x.a[k]), (inputs.b[0], x.b[k])]
-        said = instance(theory, theorem, [*mine, *zip(step.rule.codes, given, strict=True)])
-        results, sums = (pair[0].result, pair[1].result), said.arg(1)
-        alone = [z3.substitute(step.rule.result, *mine, (step.c, c)) for c in given]
-        same = [
-            theory.claim(f"step {k + 1}", text, is_same(d, number), (), _made_of(own))
-            for d, number, own in zip(results, alone, pair, strict=True)
-        ]
-        claim = not_below(results, fp32)
-        text_ = "so results are in order where the sums are"
-        theory.claim(f"step {k + 1} in order", text_, claim, [*same, sums], [*results, *alone])
-        given = results
-    last = (runs.first.result, runs.second.result)
-    demand(
-        all(mine.eq(other) for mine, other in zip(last, given, strict=True)),
-        "results of the last step are not those given",
-    )
-    theory.theorem("c ≤ c' ⇒ d ≤ d', all else the same", runs.statement)
-
-
-def _made_of(step: ffma.Step) -> list[z3.ExprRef]:
-    return [*step.codes, step.number]
+    theorem = step.prove(theory, partial(_prove_in_order, one))
+    links: list[Link] = [
+        ([(inputs.a[0], x.a[k]), (inputs.b[0], x.b[k])], (first.result, second.result))
+        for k, (first, second) in enumerate(zip(runs.first.steps, runs.second.steps, strict=True))
+    ]
+    same = partial(is_same_number, fmt=fp32)
+    conclude_steps(theory, runs, step, theorem, runs.c, links, same)
 
 
 def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -> None:
@@ -119,8 +95,3 @@ def _prove_number(theory: Theory, spec: DotAdd, step: ffma.Step, code: BitVec) -
         number,
         theory.claim("tiny by its code", text, z3.Implies(below, step.tiny), (), cut),
     ]
-
-
-def in_product(instruction: Instruction) -> Descends | None:
-    """An input on which a larger product gives a smaller d."""
-    return falls_with_a_product(instruction, [partial(flushed_cases, instruction.spec)])

@@ -14,24 +14,17 @@ from mmaformal.encodings.fda.proofs.exactness import prove_fused
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
-from mmaformal.encodings.gdfs.proofs import exactness, monotonicity, related, scaled, sums
+from mmaformal.encodings.gdfs.proofs import monotonicity, scaled, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum
-from mmaformal.facts.sums import (
-    Sum,
-    aligned_terms,
-    case_of,
-    near,
-    sum_of,
-)
+from mmaformal.facts.sums import Sum, aligned_terms, case_of, near, sum_of
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -40,9 +33,6 @@ Step: TypeAlias = smt_gdfs.Step
 
 
 class GdfsFacts(RoundedSum[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         p = spec.parameters
         assert isinstance(p, Gdfs)
@@ -70,7 +60,7 @@ class GdfsFacts(RoundedSum[Step]):
         return prove_fused(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return sums.on_codes(spec, codes)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return error_bound.settle(instruction, proving)

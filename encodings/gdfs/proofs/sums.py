@@ -1,14 +1,15 @@
-"""How large a group's sum is."""
+"""How large a group's sum is; and on codes, where nothing is lost of it."""
 
 from __future__ import annotations
 
 import z3
 
+from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.facts.accumulator import within
-from mmaformal.facts.sums import (
-    parts_of,
-)
+from mmaformal.facts.exactness_codes import Number, Roundings, aligned, exponent_of, roundings_of_steps, total
+from mmaformal.facts.sums import parts_of
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing, operand_codes
@@ -21,12 +22,12 @@ def significand_is_small(
     """A group's sum is within that of its products' bounds; its scaled significand follows."""
     text = "no significand is above the largest"
     G, largest = spec.parameters.G, 36 * 4  # type: ignore[attr-defined]
-    for total, group in zip(step.sums, step.groups, strict=True):
+    for whole, group in zip(step.sums, step.groups, strict=True):
         if not group.significand.eq(significand):
             continue
         running: Link | None = None
         x = None
-        for n, term in enumerate(summands(total, G), 1):
+        for n, term in enumerate(summands(whole, G), 1):
             link = within(term, largest)
             made_of = parts_of(term)
             pair = [x for side in (step.a, step.b) for x in side if x.field.get_id() in made_of]
@@ -50,3 +51,23 @@ def significand_is_small(
         pairing.derive("multiply", text, [size], [running], scales)
         return
     pairing.derive("multiply", text, [size], [], [step.c.significand])
+
+
+def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
+    p = spec.parameters
+    assert isinstance(p, Gdfs)
+    G, F, e_zero = p.G, p.F, p.e_zero
+
+    def loses_nothing(start: int, terms: list[Number], c: Number) -> bool:
+        groups = [_group(spec, codes, start + g, terms[g : g + G]) for g in range(0, len(terms), G)]
+        return aligned([*groups, c], F, e_zero)
+
+    return roundings_of_steps(spec, codes, loses_nothing)
+
+
+def _group(spec: DotAdd, codes: Codes, start: int, terms: list[Number]) -> Number:
+    """A group's sum, and the exponent of its scales."""
+    scale, block = spec.scale_format, start // spec.scale_block
+    assert scale is not None
+    exponent = exponent_of(codes.scale_a[block], scale) + exponent_of(codes.scale_b[block], scale)
+    return total(terms), exponent

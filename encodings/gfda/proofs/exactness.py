@@ -15,7 +15,13 @@ from mmaformal.encodings.fda.proofs.exactness import prove_fused, prove_sum_kept
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.facts.exactness import Exact, claims_of
-from mmaformal.facts.exactness_codes import Number, Rounding, Roundings, addend, aligned, products, total
+from mmaformal.facts.exactness_codes import (
+    Number,
+    Roundings,
+    aligned,
+    roundings_of_steps,
+    total,
+)
 from mmaformal.facts.fused_steps import Aligned, fused_step
 from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
@@ -70,7 +76,7 @@ def _prove_group(proving: Composing, x: Aligned, group: gfda.Group) -> z3.BoolRe
     bits = x.total.size() + 1
     magnitude = fit(group.term.significand, bits)
     signed = z3.If(group.term.sign == 1, -magnitude, magnitude) == wide(x.total, bits)
-    proving.claim("group", "the term is the sum of the group", signed, [range_], [x.total])
+    proving.claim("group", "the term is the sum of the group", signed, [range_])
     return same.arg(0)
 
 
@@ -78,16 +84,16 @@ def _prove_group(proving: Composing, x: Aligned, group: gfda.Group) -> z3.BoolRe
 
 
 def on_codes(spec: DotAdd, codes: Codes) -> Roundings:
-    p, terms = spec.parameters, products(spec, codes)
+    p = spec.parameters
     assert isinstance(p, Gfda)
-    c = spec.c_format.value(codes.c)
-    for start in range(0, spec.k, p.L):
-        parts = [terms[g : g + p.G] for g in range(start, start + p.L, p.G)]
-        groups = [_group(part, p.e_zero) for part in parts]
-        whole = all(aligned(part, p.W, p.e_zero) for part in parts)
-        whole = whole and aligned([*groups, addend(c, spec.c_format)], p.F, p.e_zero)
-        c += total(groups)
-        yield Rounding(whole, c, p.rho)
+    G, W, F, e_zero = p.G, p.W, p.F, p.e_zero
+
+    def loses_nothing(_: int, terms: list[Number], c: Number) -> bool:
+        parts = [terms[g : g + G] for g in range(0, len(terms), G)]
+        groups = [_group(part, e_zero) for part in parts]
+        return all(aligned(part, W, e_zero) for part in parts) and aligned([*groups, c], F, e_zero)
+
+    return roundings_of_steps(spec, codes, loses_nothing)
 
 
 def _group(part: list[Number], e_zero: int | None) -> Number:

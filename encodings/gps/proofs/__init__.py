@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings.gps import smt as smt_gps
-from mmaformal.encodings.gps.proofs import (
-    equal,
-    error_bound,
-    exactness,
-    monotonicity,
-    ranges,
-    related,
-    scaled,
-)
+from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related, scaled
 from mmaformal.encodings.gps.smt import flush
+from mmaformal.encodings.smt import ieee
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known
-from mmaformal.facts.sums import (
-    Sum,
-    addition,
-)
+from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
@@ -35,8 +30,10 @@ from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_gps.Step
 
@@ -73,16 +70,20 @@ class GpsFacts(Facts[Step]):
         return exactness.prove_group(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(spec, codes, in_pairs(spec.parameters.step_products), numbers=True)
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        def add(c: z3.BitVecRef, group: z3.BitVecRef) -> Added:
+            return added(ieee.add(c, group, IEEE_FP32, smt_gps.NAN), smt_gps.flush_result)
+
+        start = partial(smt_gps.flush, keep_sign=False)
+        prove_in_c(theory, instruction.spec, add, attrgetter("group"), flush=start)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = GpsFacts("gps")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
+from mmaformal.cases.codes import is_nan
+from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
 from mmaformal.cases.out_of_order import Descends
@@ -15,30 +18,19 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
-from mmaformal.encodings.lowered.proofs import (
-    error_bound,
-    exactness,
-    lossless,
-    monotonicity,
-    ranges,
-    related,
-    scaled,
-)
+from mmaformal.encodings.lowered.proofs import error_bound, exactness, scaled
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Lossless
-from mmaformal.facts.ranges import not_minus_zero, not_nan
-from mmaformal.facts.sums import (
-    Sum,
-    largest_product,
-    places_of,
-    significand_is_small,
-)
+from mmaformal.facts.ranges import no_nan, not_minus_zero, not_nan
+from mmaformal.facts.sums import Sum, largest_product, places_of, significand_is_small
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import Two
 from mmaformal.rounding import Rounding
@@ -49,16 +41,18 @@ Step: TypeAlias = smt_lowered.Step
 
 
 class LoweredFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.derive(two)
 
     def no_nan(
         self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:
-        dot = ranges.no_nan_of_inner(pairing, spec, step, assumed)
+        zero = z3.BitVecVal(0, spec.d_format.storage_bits)
+        dot = Link(z3.Not(is_nan(zero, spec.d_format)), ())
+        pairing.derive("inputs", "the inner steps start from +0", [dot])
+        inner = spec.parameters.inner_dot_add(spec)  # type: ignore[attr-defined]
+        for each in step.inner:
+            dot = no_nan(pairing, inner, each, assumed, dot)
         text = "a number and a finite number add up to no NaN"
         return not_nan(pairing, step.result, spec, [dot, finite], text)
 
@@ -101,16 +95,25 @@ class LoweredFacts(Facts[Step]):
         return error_bound.settle(instruction, proving)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:
-        return lossless.decides(spec)
+        return exactness.decides_losses(spec)
 
     def lossless(self, proving: Composing, spec: DotAdd) -> str:
-        return lossless.prove_lossless(proving, spec)
+        return exactness.prove_lossless(proving, spec)
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        p, fmt = instruction.spec.parameters, instruction.spec.d_format
+        assert isinstance(p, Lowered)
+        rho = p.addition
+
+        def add(c: z3.BitVecRef, dot: z3.BitVecRef) -> Added:
+            return added(ieee.add(dot, c, rho, canonical_nan(fmt)))
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        p = instruction.spec.parameters
+        assert isinstance(p, Lowered)
+        return falls_with_a_product(instruction, random_searches(instruction.spec, 24, order=p.order))
 
 
 FACTS = LoweredFacts("lowered")

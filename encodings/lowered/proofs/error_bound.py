@@ -30,7 +30,6 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
-from mmaformal.facts.additions import Addition
 from mmaformal.facts.alignment import NOTHING, Case, Known, Ranges, prove_fused
 from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
@@ -44,6 +43,7 @@ from mmaformal.proof.fused import largest_loss
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def prove_step(proving: Composing, inner: Inner, first: bool) -> tuple[z3.BoolRe
         assumed = of_operand(x.step.c, fmt, inner.low)
         of_c = multiple(addend.significand, _places(inner, x, addend.exponent, fmt.fraction_bits))
         text = "c is a multiple of the least last place of products"
-        proving.claim("c is a multiple", text, of_c, [assumed], [x.step.c.field, x.step.c.significand])
+        proving.claim("c is a multiple", text, of_c, [assumed])
     ranges, cases = inner.cases(first)
     bounded = prove_fused(proving, inner.one, x, Known(ranges, cases, factors, [of_c]))
     none = z3.Not(z3.Or(*x.step.special))
@@ -196,23 +196,18 @@ def _prove_multiple(
             proving.claim("multiple", "a product is a multiple of the least last place of products", own)
         aligned = multiple(s.aligned, places)
         text = "so is what is left of it where it is aligned"
-        cut = [s.term.significand, s.term.exponent, e_max]
-        proving.claim("aligned multiple", text, aligned, [own, below], cut)
+        proving.claim("aligned multiple", text, aligned, [own, below])
         part = negate_if(s.term.sign, resize(s.aligned, step.total.size()))
         after = running + part if k else part
         text = "so is a sum of those"
         claim = multiple(after, places)
-        cut = [*([running] if k else []), s.aligned, s.term.sign, e_max]
-        proving.claim("multiples", text, claim, [*known, aligned], cut)
+        proving.claim("multiples", text, claim, [*known, aligned])
         running, known = after, [claim]
     total = multiple(step.total, places)
     if not running.eq(step.total):
         same = running == step.total
-        cut = [part for s in x.summands for part in (s.term.sign, s.aligned)]
-        proving.claim("sum", "the accumulator's order of summation does not matter", same, (), cut)
-        proving.claim(
-            "multiple sum", "so is the accumulator", total, [*known, same], [running, step.total, e_max]
-        )
+        proving.claim("sum", "the accumulator's order of summation does not matter", same)
+        proving.claim("multiple sum", "so is the accumulator", total, [*known, same])
     fmt = inner.spec.d_format
     d = decode(step.result, fmt)
     result = of_operand(d, fmt, inner.low)
@@ -221,7 +216,7 @@ def _prove_multiple(
     claim = z3.Implies(z3.And(none, z3.Not(z3.Or(d.infinite, d.nan))), result)
     premises = [total, *prove_highest(proving, x, at_most, some), z3.And(*small)]
     text = "so is ρ of it"
-    return proving.claim("multiple result", text, claim, premises, [step.total, e_max, *step.special])
+    return proving.claim("multiple result", text, claim, premises)
 
 
 # ---- inputs that reach it --------------------------------------------------------------------------------------------

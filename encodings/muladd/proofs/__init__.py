@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TypeAlias
 
+import z3
+
 from mmaformal.cases.inputs import Codes
+from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as smt_muladd
-from mmaformal.encodings.muladd.proofs import exactness, monotonicity, related
+from mmaformal.encodings.muladd.proofs import exactness
 from mmaformal.encodings.muladd.proofs.exact_sums import ProductSum, holds_products
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import quiet_nan
+from mmaformal.facts import last_addition
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
+from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_muladd.Step
 
 
 class MuladdFacts(Facts[Step]):
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(step.addition)]
 
@@ -38,8 +42,18 @@ class MuladdFacts(Facts[Step]):
     def rounds_exactly(self, spec: DotAdd) -> ProductSum | None:
         return ProductSum(spec) if holds_products(spec) else None
 
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.of_exact_products(asker, spec)
+
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        p, fmt = instruction.spec.parameters, instruction.spec.d_format
+        assert isinstance(p, Muladd)
+        rho = p.rho
+
+        def add(c: z3.BitVecRef, product: z3.BitVecRef) -> Added:
+            return added(ieee.add(c, product, rho, quiet_nan(fmt)))
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("product.result"))
 
 
 FACTS = MuladdFacts("muladd")

@@ -54,7 +54,6 @@ def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
     text = "the same is special of both, and nothing where both are finite"
     flags = [a == b for a, b in zip(x.special, y.special, strict=True)]
     special = theory.claim("special", text, z3.And(*flags, z3.Or(finite, *y.special)))
-    inside = [y.sum.total, y.sum.e_max, y.rounded.sign, x.total, x.big.field, x.big.sign, x.zero_sign]
     sign = theory.claim(
         "sign of a sum",
         "a sum has the sign of its larger summand",
@@ -68,14 +67,13 @@ def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
     field = theory.claim(
         "field", "an exponent field is not 0: that of a subnormal number is 1", z3.UGE(x.big.field, 1)
     )
-    small, top = is_small(y.sum.total), [y.sum.x, y.sum.y, y.product.sign, y.addend.sign]
-    small = theory.claim("width", "a sum does not wrap", small, (), top)
+    small = is_small(y.sum.total)
+    small = theory.claim("width", "a sum does not wrap", small)
     given, text = [sign, field, small], "equal sums are rounded alike"
-    rounded = theory.claim("rounded alike", text, z3.Implies(same, number == y.number), given, inside)
-    cut = [flag for flag in (*x.special, *y.special) if not z3.is_false(flag)]
+    rounded = theory.claim("rounded alike", text, z3.Implies(same, number == y.number), given)
     text = f"in {fmt} an addition is an fma of a summand and 1"
     claim = x.result == y.result
-    theory.claim("addition", text, claim, [known, special, rounded], [*cut, number, y.number, same, finite])
+    theory.claim("addition", text, claim, [known, special, rounded])
     return theory.theorem(text, claim)
 
 
@@ -139,7 +137,7 @@ class ProductSum(FmaSum):
         text = "a step is the fma of its product and 1"
         theory.theorem(
             text,
-            theory.claim("fma", text, x.result == self.step.result, [said], [x.result, self.step.result]),
+            theory.claim("fma", text, x.result == self.step.result, [said]),
         )
         return super().prove(grid)
 
@@ -171,29 +169,11 @@ class ProductSum(FmaSum):
             z3.Implies(finite, z3.Not(z3.Or(*u.special))),
         )
         text = "the rounded product is the product"
-        cut = [
-            u.exact.sign,
-            u.exact.significand,
-            u.exact.exponent,
-            *(f for f in u.special if not z3.is_false(f)),
-            finite,
-        ]
-        rounded = theory.claim("rounded product", text, z3.Implies(finite, exact), [high, none], cut)
+        rounded = theory.claim("rounded product", text, z3.Implies(finite, exact), [high, none])
         text = "the product is that of the codes"
-        cut = [
-            x.sign,
-            n.sign,
-            *size,
-            n.significand,
-            n.exponent,
-            u.exact.sign,
-            u.exact.significand,
-            place,
-            finite,
-        ]
         known = theory.claim(
-            "term", text, z3.Implies(finite, codes.is_term(0, x.sign, size)), [parts, t, rounded], cut
+            "term", text, z3.Implies(finite, codes.is_term(0, x.sign, size)), [parts, t, rounded]
         )
         (of_product, _) = sums.terms.invariants
-        in_range = w.in_range(size.t, [of_product], [x.exponent, x.significand])
+        in_range = w.in_range(size.t, [of_product])
         return codes.prove_number(0, x.sign, size, known, in_range)

@@ -16,7 +16,6 @@ from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.muladd import Muladd
 from mmaformal.encodings.muladd import smt as muladd
 from mmaformal.encodings.smt.blocks import product_range
-from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.exact_terms import prove_decoded, prove_product
 from mmaformal.facts.exactness import Exact, claims_of, prove_number
 from mmaformal.facts.exactness_codes import Rounding, Roundings, products
@@ -25,6 +24,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit, last_index
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition, finite
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,6 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
         rho=phi,
         special=u.special,
         premises=[high],
-        cut=[u.exact.exponent],
         reach=reach,
     )
     both = prove_number(proving, u.result, total=u.total, t=t, rho=phi, rounded=rounded, none=none)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 import z3
 
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
+from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import Descends
 from mmaformal.encodings import smt
-from mmaformal.encodings.gps.proofs import error_bound
 from mmaformal.encodings.pfma import smt as smt_pfma
-from mmaformal.encodings.pfma.proofs import equal, exactness, last_addition, monotonicity, related
+from mmaformal.encodings.pfma.proofs import equal, exactness, related
 from mmaformal.encodings.pfma.smt import flush
+from mmaformal.encodings.smt import ieee
+from mmaformal.facts import last_addition
+from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
 from mmaformal.facts.protocol import Facts, Known, LastAddition
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
@@ -27,9 +33,11 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.rules import Theory
+from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
+from mmaformal.theory.monotone_steps import is_same_number
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:
@@ -63,7 +71,7 @@ class PfmaFacts(Facts[Step]):
         return related.derive(step)
 
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
-        return last_addition.prove_it(asker, spec)
+        return last_addition.of_flushed_pairs(asker, spec)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         of_products = [sum_of_two(each, "a product and a partial sum", each.sum) for each in step.fmas]
@@ -76,7 +84,7 @@ class PfmaFacts(Facts[Step]):
         return replace(case, a=(case.a[0], *rest), b=(case.b[0], *rest))
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
-        return error_bound.settle(instruction, proving)
+        return no_bound_where_flushed(instruction, proving)
 
     def of_result(self, step: Step) -> Known:
         return Known(lambda code: flush(code) == code, _made_of(step))
@@ -85,13 +93,20 @@ class PfmaFacts(Facts[Step]):
         return exactness.prove_step(proving, spec)
 
     def exactness_on_codes(self, spec: DotAdd, codes: Codes) -> Roundings:
-        return exactness.on_codes(spec, codes)
+        return roundings_of_trees(
+            spec, codes, exactness.shape_of(spec.parameters.step_products), numbers=False
+        )
 
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
-        monotonicity.prove_in_c(theory, instruction.spec)
+        def add(c: z3.BitVecRef, products: z3.BitVecRef) -> Added:
+            flush = smt_pfma.flush
+            return added(ieee.add(flush(c), flush(products), IEEE_FP32, smt_pfma.INVALID), flush)
+
+        same = partial(is_same_number, fmt=fp32)  # which NaN is the result is decided beside the addition
+        prove_in_c(theory, instruction.spec, add, attrgetter("sum"), same=same)
 
     def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
-        return monotonicity.in_product(instruction)
+        return falls_where_flushed(instruction)
 
 
 FACTS = PfmaFacts("pfma")

@@ -17,19 +17,19 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.codes import is_finite
-from mmaformal.encodings.gps.proofs.exactness import index_of, kept
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import Term, negate_if, pad
-from mmaformal.facts.additions import finite
 from mmaformal.facts.exact_terms import prove_addend, prove_flushed, prove_product
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, wide
-from mmaformal.proof.definitions import fit, last_index, read
+from mmaformal.proof.definitions import fit, read
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import finite
+from mmaformal.theory.rounded_trees import TOP, index_of, is_normal
 
-_TOP, _M = fp32.storage_bits - 1, fp32.fraction_bits
+_M = fp32.fraction_bits
 _NEAR = _M + 3  #: places between two terms
 _BITS = _M + 2  #: of a product, with as many fraction bits as the addend
 
@@ -93,7 +93,7 @@ class ExactFma:
     @property
     def is_normal(self) -> z3.BoolRef:
         """Whether z is a number of fp32, and not subnormal."""
-        return z3.And(z3.ULT(index_of(self.z), last_index(IEEE_FP32)), kept(self.z, fp32))
+        return is_normal(self.z)
 
     @property
     def is_number(self) -> z3.BoolRef:
@@ -104,7 +104,7 @@ class ExactFma:
         """Whether a code has the magnitude of z and, unless that is 0, the sign of the exact sum."""
         total = self.exact if total is None else total
         negative = magnitude_of(total)[0]
-        sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, code) == 1) == negative)
+        sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, code) == 1) == negative)
         return z3.And(index_of(code) == index_of(self.z), sign)
 
     @property
@@ -140,21 +140,16 @@ class ExactFma:
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 
-def _constant(x: z3.ExprRef) -> bool:
-    return bool(z3.is_bv_value(x) or z3.is_true(x) or z3.is_false(x))
-
-
 def prove_operands(proving: Composing, x: ExactFma) -> None:
     """That the product and the addend are those of the codes, a subnormal one as zero."""
     each, spec, ex = x.step, x.spec, pfma.exponents_of(x.spec)
     formats = (spec.a_format, spec.b_format, fp32)
     for code, operand, fmt in zip(each.codes, (each.a, each.b, each.c), formats, strict=True):
-        cut = () if _constant(code) else (code,)
-        prove_flushed(proving, code, operand, fmt, cut)
-        proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1), (), cut)
+        prove_flushed(proving, code, operand, fmt)
+        proving.claim("field", "an exponent field is not 0", z3.UGE(operand.field, 1))
     bias = spec.a_format.bias + spec.b_format.bias
     prove_product(proving, each.product, (each.a, each.b), (), bias, ex)
-    prove_addend(proving, each.addend, each.c, fp32.bias, ex, each.c[:3])
+    prove_addend(proving, each.addend, each.c, fp32.bias, ex)
 
 
 def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
@@ -164,19 +159,16 @@ def prove_decoded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     numbers = [is_finite(a, spec.a_format), is_finite(b, spec.b_format), finite(c, fp32)]
     operands = (each.a, each.b, each.c)
     decoded = [z3.Not(z3.Or(y.infinite, y.nan)) for y in operands]
-    for number, claim, code in zip(numbers, decoded, each.codes, strict=True):
+    for number, claim in zip(numbers, decoded, strict=True):
         text = "a number is decoded as a number"
-        proving.claim("operand", text, z3.Implies(number, claim), (), () if _constant(code) else [code])
-    codes = [code for code in each.codes if not _constant(code)]
+        proving.claim("operand", text, z3.Implies(number, claim))
     for invariant in x.invariants:
         text = (
             "a term of numbers is zero with the least exponent, or has its leading bit; and is in its range"
         )
-        proving.claim("term", text, z3.Implies(z3.And(numbers), invariant), (), codes)
-    flags = [flag for y in operands for flag in (y.infinite, y.nan) if not _constant(flag)]
-    inside = [each.number, *flags, *(part for y in operands for part in y[:3])]
+        proving.claim("term", text, z3.Implies(z3.And(numbers), invariant))
     text, same = "where nothing is special, the result is the number", each.result == each.number
-    proving.claim("result", text, z3.Implies(z3.And(decoded), same), (), inside)
+    proving.claim("result", text, z3.Implies(z3.And(decoded), same))
     return z3.And(decoded)
 
 
@@ -188,16 +180,13 @@ def prove_number(proving: Composing, x: ExactFma) -> z3.BoolRef:
     near = _prove_near(proving, x)
     few = z3.And(x.exact == wide(x.short, x.exact.size()), x.short != _least(x.short))
     short = z3.Implies(x.near, few)
-    proving.claim("short sum", "the sum of near terms has few bits", short, x.invariants, x.inside)
+    proving.claim("short sum", "the sum of near terms has few bits", short, x.invariants)
     value = _prove_short_value(proving, x, near, short)
     unit = _prove_unit(proving, x, _prove_whole(proving, x))
     rounded = _prove_rounded(proving, x)
     claim = z3.Implies(x.is_number, x.is_it(x.step.number))
     text = "a sum that is a number of fp32, and not subnormal, is that number"
-    total = x.step.sum.total
-    values = [x.is_value(x.exact, x.t), x.is_value(x.short, x.t), x.is_value(total, _unit(x))]
-    cut = [*values, x.exact, x.short, total, x.step.number, x.apart]
-    return proving.claim("number of an fma", text, claim, [value, short, unit, rounded], cut)
+    return proving.claim("number of an fma", text, claim, [value, short, unit, rounded])
 
 
 def _least(x: z3.BitVecRef) -> z3.BitVecRef:
@@ -217,39 +206,31 @@ def _prove_near(proving: Composing, x: ExactFma) -> z3.BoolRef:
     tiny = z3.And(m != 0, z3.ULT(m, 1 << _BITS), t <= pfma.LEAST - _M - _NEAR - 1)
     cases = z3.Or(x.near, spread, tiny)
     text = "terms are near, or their sum has bits far apart, or is one term far below the least normal number"
-    proving.claim("far terms", text, cases, x.invariants, x.inside)
+    proving.claim("far terms", text, cases, x.invariants)
     neither = z3.Implies(x.is_number, z3.Not(z3.Or(spread, tiny)))
     text = "neither is a number that is not subnormal"
-    proving.claim("far sums", text, neither, (), [m, t])
+    proving.claim("far sums", text, neither)
     claim = z3.Implies(x.is_number, x.near)
-    return proving.claim("near", "so the terms are near", claim, [cases, neither], [m, t, x.apart])
+    return proving.claim("near", "so the terms are near", claim, [cases, neither])
 
 
 def _prove_short_value(proving: Composing, x: ExactFma, near: z3.BoolRef, short: z3.BoolRef) -> z3.BoolRef:
     longer = wide(x.short, x.exact.size())
     same = z3.Implies(z3.And(x.short != _least(x.short), x.is_value(longer, x.t)), x.is_value(x.short, x.t))
-    proving.claim("short value", "the short sum has the same value", same, (), [x.short, x.smaller])
+    proving.claim("short value", "the short sum has the same value", same)
     claim = z3.Implies(x.is_number, z3.And(x.near, x.is_value(x.short, x.t)))
     equal = x.exact == longer
     value = z3.Implies(equal, x.is_value(x.exact, x.t) == x.is_value(longer, x.t))
-    proving.claim("equal sums", "equal sums have the same value", value, (), [x.exact, longer, x.t])
-    cut = [
-        x.is_value(x.exact, x.t),
-        x.is_value(longer, x.t),
-        x.is_value(x.short, x.t),
-        equal,
-        x.short,
-        x.apart,
-    ]
+    proving.claim("equal sums", "equal sums have the same value", value)
     text = "so the short sum is z"
-    return proving.claim("value of the short sum", text, claim, [near, short, same, value], cut)
+    return proving.claim("value of the short sum", text, claim, [near, short, same, value])
 
 
 def _prove_whole(proving: Composing, x: ExactFma) -> z3.BoolRef:
     """Where the short sum is z, neither term loses a bit."""
     claim = z3.Implies(z3.And(x.near, x.is_normal, x.is_value(x.short, x.t)), _whole(x))
     text = "where near terms add up to a number, neither loses a bit"
-    return proving.claim("whole terms", text, claim, x.invariants, x.inside)
+    return proving.claim("whole terms", text, claim, x.invariants)
 
 
 def _whole(x: ExactFma) -> z3.BoolRef:
@@ -273,20 +254,17 @@ def _prove_unit(proving: Composing, x: ExactFma, whole: z3.BoolRef) -> z3.BoolRe
     )
     claim = z3.Implies(z3.And(x.near, _whole(x)), same)
     text = "a sum of near terms that lose no bit is the exact one"
-    proving.claim("unit sum", text, claim, x.invariants, x.inside)
+    proving.claim("unit sum", text, claim, x.invariants)
     signs = z3.And((total == 0) == (x.short == 0), magnitude_of(total)[0] == magnitude_of(x.short)[0])
     goal = z3.Implies(
         z3.And(x.near, same, x.is_value(x.short, x.t)), z3.And(x.is_value(total, _unit(x)), signs)
     )
     text = "so it has the same value and sign"
-    proving.claim("unit value", text, goal, (), [total, x.short, x.step.sum.e_max, x.smaller])
+    proving.claim("unit value", text, goal)
     value = x.is_value(x.short, x.t)
     claim = z3.Implies(z3.And(x.near, x.is_normal, value), z3.And(x.is_value(total, _unit(x)), signs))
-    cut = [value, x.is_value(total, _unit(x)), _whole(x), same, total, x.short, x.apart]
     text = "so the sum that the unit makes is z"
-    return proving.claim(
-        "unit is z", text, claim, [whole, z3.Implies(z3.And(x.near, _whole(x)), same), goal], cut
-    )
+    return proving.claim("unit is z", text, claim, [whole, z3.Implies(z3.And(x.near, _whole(x)), same), goal])
 
 
 def _prove_rounded(proving: Composing, x: ExactFma) -> z3.BoolRef:
@@ -294,13 +272,12 @@ def _prove_rounded(proving: Composing, x: ExactFma) -> z3.BoolRef:
     ex = pfma.exponents_of(x.spec)
     least = z3.UGE(e_max, ex.constant(pfma.LEAST))
     text = "e_max is at least the addend's exponent"
-    proving.claim("least e_max", text, least, x.invariants, x.inside)
+    proving.claim("least e_max", text, least, x.invariants)
     negative = magnitude_of(total)[0]
     number = x.step.number
-    sign = z3.Or(total == 0, (z3.Extract(_TOP, _TOP, number) == 1) == negative)
+    sign = z3.Or(total == 0, (z3.Extract(TOP, TOP, number) == 1) == negative)
     claim = z3.Implies(
         z3.And(x.is_normal, x.is_value(total, _unit(x))), z3.And(index_of(number) == index_of(x.z), sign)
     )
     text = "a sum that is a number, and not subnormal, is rounded to it, and not flushed"
-    cut = [total, e_max, *(y.sign for y in x.terms)]
-    return proving.claim("rounded number", text, claim, [least], cut)
+    return proving.claim("rounded number", text, claim, [least])

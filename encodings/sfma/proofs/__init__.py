@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.pfma.proofs.related import fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as smt_sfma
-from mmaformal.encodings.sfma.proofs import equal, related, scaled
+from mmaformal.encodings.sfma.proofs import scaled
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
@@ -22,7 +21,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Step as RelatedStep
 from mmaformal.proof.scaling import Two
 from mmaformal.rounding import NanRule
@@ -33,15 +32,13 @@ Step: TypeAlias = smt_sfma.Step
 
 
 class SfmaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
         return spec.parameters.nan is NanRule.FIRST
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        return fma(step) if self.nan_of_operands(step.runs.left_spec) else related.derive(step)
+        """Of one whose NaNs are its operands'."""
+        return fma(step)
 
     def scaled(self, two: Two[Step]) -> Link:
         return scaled.doubled(two)

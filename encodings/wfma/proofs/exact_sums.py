@@ -62,7 +62,7 @@ class Factor:
 
     def prove_room(self, theory: Theory) -> z3.BoolRef:
         text = "no significand is shifted above its highest place"
-        return theory.claim("room of a significand", text, self.has_room, (), [self.number.significand])
+        return theory.claim("room of a significand", text, self.has_room)
 
     @property
     def has_room(self) -> z3.BoolRef:
@@ -108,20 +108,11 @@ class WideFmaSum(FmaSum):
             "exponent of a product's number", text, z3.Implies(finite, z3.Or(zeros, size.t == lower))
         )
         text = "a product with a factor that is zero is zero"
-        parts = [u.number.significand, v.number.significand]
-        nothing = theory.claim("nothing", text, z3.Implies(zeros, n.significand == 0), (), parts)
+        nothing = theory.claim("nothing", text, z3.Implies(zeros, n.significand == 0))
         is_moved = z3.And(u.is_moved, v.is_moved)
         signs = z3.And(x.sign == n.sign, product.arg(1))
         text = "the product has the sign of the numbers"
-        cut = [
-            step.a.sign,
-            step.b.sign,
-            u.number.sign,
-            v.number.sign,
-            *u.is_moved.children()[1:],
-            *v.is_moved.children()[1:],
-        ]
-        sign = theory.claim("sign of a product", text, z3.Implies(is_moved, x.sign == n.sign), (), cut)
+        sign = theory.claim("sign of a product", text, z3.Implies(is_moved, x.sign == n.sign))
         text = "the product is that of the numbers, with its sign"
         both = z3.Implies(finite, signs)
         both = w.follows("product of numbers", text, both, [*moved, product, sign], is_moved.arg(0).arg(1))
@@ -129,18 +120,15 @@ class WideFmaSum(FmaSum):
             "shift of a product",
             "no shift is above the highest place",
             z3.ULE(up, x.significand.size() - 2),
-            (),
-            parts,
         )
         text = "the exponent of a product of codes is far from the ends"
         reach = 1 << (n.exponent.size() - 2)
         far = theory.claim("range of an exponent", text, z3.And(n.exponent < reach, n.exponent >= -reach))
         text = "the product is that of the codes"
         claim = z3.Implies(finite, codes.is_term(0, x.sign, size))
-        cut = [x.sign, n.sign, x.significand, n.significand, size.t, n.exponent, up, finite, zeros]
-        known = theory.claim("term", text, claim, [both, place, nothing, short, far], cut)
+        known = theory.claim("term", text, claim, [both, place, nothing, short, far])
         (of_product, _) = sums.terms.invariants
-        in_range = w.in_range(size.t, [of_product], [x.exponent, x.significand])
+        in_range = w.in_range(size.t, [of_product])
         return codes.prove_number(0, x.sign, size, known, in_range)
 
 
@@ -161,31 +149,24 @@ def _prove_shifted(
     for f, wide_, n, s, power in zip((u, v), wides, significands, shifts, powers, strict=True):
         inside = f.prove_room(theory)
         claim = z3.Implies(f.is_moved.arg(1), wide_ == n << s)
-        cut = [f.number.significand, f.up, f.operand.significand]
         text = "no bit is shifted above the highest place"
-        moved = theory.claim("shifted factor", text, claim, [inside], cut)
+        moved = theory.claim("shifted factor", text, claim, [inside])
         said = instance(theory, shift, [(letter, n), (amount, s)])
         text = "a shifted significand is a product with a power of two"
         claim = z3.Implies(f.is_moved.arg(1), wide_ == n * power)
-        cut = [wide_, n << s, n * power, f.is_moved.arg(1)]
-        factors.append(theory.claim("factor times a power", text, claim, [moved, said], cut))
+        factors.append(theory.claim("factor times a power", text, claim, [moved, said]))
     (x, y), (n, m), (p, q) = wides, significands, powers
     text = "a product of products is the product of both, and of the powers"
     claim = z3.Implies(z3.And(x == n * p, y == m * q), x * y == (n * m) * (p * q))
-    product = theory.claim("products", text, claim, (), [x, y, n, m, p, q])
+    product = theory.claim("products", text, claim)
     total = fit(up, bits)
     claim, text = p * q == one << total, "a product of powers is that of the sum"
-    power = theory.claim("powers", text, claim, [u.has_room, v.has_room], [u.up, v.up])
-    parts = [u.number.significand, v.number.significand]
+    power = theory.claim("powers", text, claim, [u.has_room, v.has_room])
     text = "and the product of the numbers is as wide as both"
-    own = theory.claim("width", text, fit(short, bits) == n * m, (), parts)
+    own = theory.claim("width", text, fit(short, bits) == n * m)
     inside = [u.operand.significand, v.operand.significand]
-    same = theory.claim("wide product", text, whole == x * y, (), inside)
+    same = theory.claim("wide product", text, whole == x * y)
     said = instance(theory, shift, [(letter, n * m), (amount, total)])
     goal = z3.Implies(z3.And(u.is_moved.arg(1), v.is_moved.arg(1)), whole == fit(short, bits) << total)
     text = "the product is that of the numbers, shifted"
-    cut = [whole, x * y, n * m, p * q, one << total, total, short, x == n * p, y == m * q]
-    cut += [u.is_moved.arg(1), v.is_moved.arg(1)]
-    return theory.claim(
-        "product of shifted numbers", text, goal, [*factors, product, power, own, same, said], cut
-    )
+    return theory.claim("product of shifted numbers", text, goal, [*factors, product, power, own, same, said])

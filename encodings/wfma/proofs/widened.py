@@ -49,7 +49,7 @@ def prove_claims(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     x, inner = symbolic_inputs(one), widened(one)
     wide = converted(one, x)
     own, alone = smt.dot_add(one, x.a, x.b, x.c).result, smt.dot_add(inner, wide.a, wide.b, wide.c).result
-    proving.claim("fma", "a step is an fma of the converted factors", own == alone, (), [alone])
+    proving.claim("fma", "a step is an fma of the converted factors", own == alone)
     for codes, fmt in ((x.a, spec.a_format), (x.b, spec.b_format)):
         prove_conversion(proving, codes[0], fmt, inner.a_format)
     return exact_steps.prove_claims(proving, inner, wide)

@@ -25,7 +25,6 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.executable import add_c, number, overflow, round_total
-from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.formats import Format
 from mmaformal.kernels.compiled import ROUNDINGS, SOURCES, Sources, driver, inlined, part, vectorised
 from mmaformal.kernels.kernel import Plane
@@ -163,7 +162,7 @@ def run_rows(
 def run(spec: DotAdd, rows: Batch) -> None:
     p = spec.parameters
     assert isinstance(p, Fdrda)
-    groups, reach = (2, p.c_reach) if isinstance(p, Gfdrda) else (1, _FAR)
+    groups, reach = p.groups, _FAR if p.reach is None else p.reach
     # Below every exponent of a product that is not zero, and not above c's, as in the executable.
     least = min(spec.a_format.min_exponent + spec.b_format.min_exponent, spec.c_format.min_exponent)
     given = numbers(

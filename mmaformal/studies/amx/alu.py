@@ -17,7 +17,6 @@ from mmaformal.encodings.amx import smt as smt_amx
 from mmaformal.encodings.executable import blocks as executable_blocks
 from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.sfma.proofs.equal import products, sums
 from mmaformal.encodings.smt import blocks
 from mmaformal.lanes import BITS, INT64, Lane, Range, Tracer
 from mmaformal.proof.encoding_links import (
@@ -27,8 +26,10 @@ from mmaformal.proof.encoding_links import (
     decode,
     flags_and_zeros,
     multiply,
+    multiply_long,
     round_and_encode,
     same_code,
+    sticky_sum,
     wide_number,
 )
 from mmaformal.proof.failure import named
@@ -147,7 +148,12 @@ def _computed(argument: Argument, traces: _Traces, read: _Inputs, one_at_least: 
     term = blocks.multiply(u, v, 2 * fmt.bias, exponents, e_zero=lowest)
     addend = blocks.addend(w, fmt.bias, exponents, e_zero=None)
     x, y, z = traces.codes.values()
-    given = products(argument, links[0], links[1], fma, term, low, frame)
+    if isinstance(fma.product, executable_blocks.Term):
+        given = multiply(argument, links[:2], fma.product, term, low)
+    else:
+        assert fma.long is not None
+        shift = frame - 2 * fmt.fraction_bits
+        given = multiply_long(argument, (links[0], links[1]), fma.long, fma.product, term, low, shift)
     same = _same_term(
         argument, "the product with 1 is the other factor", (term, smt.product), (x, y), skip, [one_at_least]
     )
@@ -157,7 +163,7 @@ def _computed(argument: Argument, traces: _Traces, read: _Inputs, one_at_least: 
     same = _same_term(argument, "z, or −0, is that of its code", (addend, smt.addend), (z,), skip, [])
     summand = _term(fma.addend, smt.addend, low)
     argument.derive("multiply", "z, or −0, is the same term", summand, [*given, same])
-    total = sums(argument, product, summand, fma, smt.sum, low, frame)
+    total = sticky_sum(argument, (product, summand), (fma.total, fma.wide), smt.sum, low, frame)
     return round_and_encode(
         argument,
         [*total, product.sign, summand.sign],

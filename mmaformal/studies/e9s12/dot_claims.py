@@ -45,7 +45,7 @@ def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.Boo
     known = proving.claim("leading bit", text, z3.And(z3.UGE(field, 1), normal))
     text = "a factor is the sum of its E9S12 numbers, and those that are zero are told to be"
     whole = is_sum_of(x, smt_dpa.unpack(x, fmt, subnormal), fmt)
-    proving.claim("halves", text, whole, [known], [x.sign, field, x.significand])
+    proving.claim("halves", text, whole, [known])
     return z3.BoolVal(True)
 
 
@@ -75,12 +75,11 @@ def _prove_floor(x: Summation, k: int, below: z3.BoolRef) -> None:
     )
     minus = z3.And(product.sign == 1, significand != 0)
     claim = z3.And(z3.If(minus, up, down), z3.Or(m == 0, negative == minus))
-    cut = [product.sign, product.exponent, significand, e_max]
     text = "a placed product is the exact one, rounded down to the last place"
-    x.proving.claim("floor", text, claim, [below], cut)
+    x.proving.claim("floor", text, claim, [below])
     claim = z3.Implies(product.exponent == e_max, is_placed(product, placed, e_max, x.F))
     text = "a product of the largest exponent is placed without a loss"
-    x.proving.claim("floor at the top", text, claim, (), cut)
+    x.proving.claim("floor at the top", text, claim)
 
 
 def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
@@ -95,10 +94,9 @@ def prove_single(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     (mine,) = one.products(active)
     some = z3.Or([product.exponent == x.step.e_max for product in products])
     at_most = [z3.ULE(product.exponent, x.step.e_max) for product in products]
-    cut = [x.step.e_max, *flags, *(part for p in products for part in (p.exponent, p.significand))]
     claim = z3.Implies(z3.And(flags), mine.exponent == x.step.e_max)
     text = "the largest exponent is that of the one product, which is placed without a loss"
-    proving.claim("one exponent", text, claim, [some, *at_most, *idle], cut)
+    proving.claim("one exponent", text, claim, [some, *at_most, *idle])
     return z3.And(x.numbers, *flags)
 
 
@@ -130,25 +128,21 @@ def prove_addition(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     ]
     some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
     terms = [_prove_term(x, k) for k in range(len(fields))]
-    bound, zeros = [], [y.significand == 0 for y in x.step.a]
+    bound = []
     each = [term for four in terms for term in four]
     products = x.step.products
-    cut = [x.step.e_max, *fields, *(part for p in products for part in (p.exponent, p.significand)), *zeros]
     for k, product in enumerate(products):
         near = z3.Or(product.significand == 0, z3.ULE(x.step.e_max - product.exponent, most + 12))
         text = "no term is farther below the largest than its last place may be"
         claim = z3.Implies(ones, near)
-        bound.append(proving.claim("near", text, claim, [some, *at_most, *each, *far], [*cut, ones]))
+        bound.append(proving.claim("near", text, claim, [some, *at_most, *each, *far]))
         low = _prove_low(x, k)
         placed = is_placed(product, x.step.placed[k], x.step.e_max, x.F)
         multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0
-        inner = [product.sign, product.exponent, product.significand, x.step.e_max]
         text = "so it is placed without a loss"
-        exact = proving.claim(
-            "term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]], inner
-        )
+        exact = proving.claim("term placed", text, z3.Implies(z3.And(near, multiple), placed), [at_most[k]])
         claim = z3.Implies(ones, placed)
-        proving.claim("term exact", text, claim, [bound[-1], low, exact], [ones, near, multiple, placed])
+        proving.claim("term exact", text, claim, [bound[-1], low, exact])
     x.prove_rounded(x.prove_sum())
     proving.rests_on(FIXED_POINT)
     return z3.And(x.numbers, ones, *far)
@@ -167,17 +161,12 @@ def _prove_term(x: Summation, k: int) -> list[z3.BoolRef]:
         own = z3.And(product.exponent == place, product.significand != 0, z3.Not(number.significand == 0))
         claim = z3.Or(zero, own) if i in (0, 2) else zero
         text = "a half times 1 is itself, and times 1's lower half is zero"
-        cut = [number.significand, number.field]
         ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
         inner = x.proving.claim(
-            "half of a term", text, z3.Implies(one, claim), [normal, z3.UGE(number.field, 1)], cut
+            "half of a term", text, z3.Implies(one, claim), [normal, z3.UGE(number.field, 1)]
         )
         whole = z3.Implies(ones, claim)
-        claims.append(
-            x.proving.claim(
-                "term", text, whole, [inner], [code == fp32.code("1") for code in x.inputs.b] + [claim]
-            )
-        )
+        claims.append(x.proving.claim("term", text, whole, [inner]))
     return claims
 
 
@@ -187,4 +176,4 @@ def _prove_low(x: Summation, k: int) -> z3.BoolRef:
     ones = z3.And([code == fp32.code("1") for code in x.inputs.b])
     multiple = z3.Extract(smt_dpa.FRACTION - 1, 0, product.significand) == 0
     text = "a half times 1 has zeros below"
-    return x.proving.claim("multiple", text, z3.Implies(ones, multiple), (), [x.step.a[k // 4].significand])
+    return x.proving.claim("multiple", text, z3.Implies(ones, multiple))

@@ -3,9 +3,9 @@
     from mmaformal.studies.e9s12.prover import prove_e9s12
     print(prove_e9s12("fma", "DP4A.FP32"))
 
-`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`encodings/dpa_e9s12/proofs`), and rests on the
-equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by exact
-arithmetic.
+`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`encodings/dpa_e9s12/proofs`), and rests on
+the equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by
+exact arithmetic.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class OneShortNumber(ShortNumbers):
     def prove_products(self) -> z3.BoolRef:
         """That S · 2^u is the one product of codes, where nothing is special and the others are zero."""
         premise, one = z3.And(self.none, self.given), OneProduct(self.x, self.active)
-        placed, idle = self.x.step.placed, {k: one.prove_idle(k)[0] for k in one.others}
+        idle = {k: one.prove_idle(k)[0] for k in one.others}
         finite = prove_finite(self.theory, self.x.step, [*self.x.step.a, *self.x.step.b, self.x.step.c])
         (mine,) = one.products(self.active)
         at_top = z3.Implies(mine.exponent == self.x.step.e_max, self._is_placed(self.active))
@@ -53,16 +53,14 @@ class OneShortNumber(ShortNumbers):
         each += [self._prove_nothing(k, premise, claim) for k, claim in idle.items()]
         goal = z3.Implies(premise, self.signed(self.x.S) == self.codes.integers[0])
         text = "S is the product of the codes"
-        cut = [self.signed(self.x.S), *map(self.signed, placed), self.codes.integers[0], premise]
-        return self.theory.claim("sum of products", text, goal, [self._prove_sum(), *each], cut)
+        return self.theory.claim("sum of products", text, goal, [self._prove_sum(), *each])
 
     def _prove_nothing(self, k: int, premise: z3.BoolRef, idle: z3.BoolRef) -> z3.BoolRef:
         """That an idle product is placed as zero."""
         product, placed = self.x.step.products[k], self.x.step.placed[k]
         claim, text = z3.Implies(product.significand == 0, placed == 0), "a product of zero is placed as zero"
-        cut = [product.exponent, product.significand, product.sign, self.x.step.e_max]
-        zero = self.theory.claim("placed zero", text, claim, (), cut)
+        zero = self.theory.claim("placed zero", text, claim)
         claim = z3.Implies(placed == 0, self.signed(placed) == 0)
-        number = self.theory.claim("zero placed", text, claim, (), [placed, self.u])
+        number = self.theory.claim("zero placed", text, claim)
         goal = z3.Implies(premise, self.signed(placed) == 0)
         return self.w.follows("idle place", text, goal, [idle, zero, number])

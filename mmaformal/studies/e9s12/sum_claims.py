@@ -121,8 +121,7 @@ class Adding:
                 term.sign == half.sign, term.significand == half.significand, term.exponent == exponent
             )
             text = "a term is an E9S12 number, of exponent 0 where that is zero"
-            cut = [half.sign, half.significand, half.exponent, half.zero]
-            self.proving.claim("term", text, same, (), cut)
+            self.proving.claim("term", text, same)
         inside = self._prove_sum()
         self.proving.rests_on(FIXED_POINT)
         prove_rounded_sum(
@@ -132,7 +131,6 @@ class Adding:
             self.operator.rho,
             (self.step.special, self.step.result),
             [inside],
-            [],
         )
 
     def _prove_specials(self) -> None:
@@ -152,14 +150,13 @@ class Adding:
         one, L, most = self.step.passes[0], self.operator.L, (1 << (self.F + 1)) - 1
         bits, (nothing, *wholes) = L + 6, self.sums
         text = "there is nothing before the first pass"
-        inside = self.proving.claim("nothing before", text, nothing, (), [self.e_max])
-        for k, (term, placed, whole) in enumerate(zip(self.terms, one.placed, wholes, strict=True)):
-            cut = [term.sign, term.exponent, term.significand, self.e_max]
+        inside = self.proving.claim("nothing before", text, nothing)
+        for k, (placed, whole) in enumerate(zip(one.placed, wholes, strict=True)):
             text = "a placed term is less than two of the largest exponent"
-            small = self.proving.claim("size", text, within(wide(placed, bits), most), (), cut)
+            small = self.proving.claim("size", text, within(wide(placed, bits), most))
             room = within(wide(one.partials[k + 1], bits), most * (k + 1))
-            text, cut = "no partial sum wraps", [one.partials[k], placed]
-            self.proving.claim(f"partial sum {k + 1}", text, z3.And(whole, room), [inside, small], cut)
+            text = "no partial sum wraps"
+            self.proving.claim(f"partial sum {k + 1}", text, z3.And(whole, room), [inside, small])
             inside = room
         return inside
 
@@ -174,9 +171,7 @@ class Adding:
             own = z3.And(term.exponent == place, term.significand != 0, z3.Not(x.significand == 0))
             known = prove_leading(self.proving, x, self.operator.fmt)
             text = "a term is zero and has the exponent 0, or that of its number"
-            claims.append(
-                self.proving.claim("own", text, z3.Or(zero, own), [known], [x.significand, x.field])
-            )
+            claims.append(self.proving.claim("own", text, z3.Or(zero, own), [known]))
         return claims
 
     def of_number(self, k: int) -> tuple[Operand, z3.BitVecRef]:
@@ -193,28 +188,21 @@ class Adding:
         none = z3.BitVecVal(0, self.e_max.size())
         at_most, some = prove_largest(self.proving, "exponents", self.e_max, [none, *exponents])
         own = self.prove_own()
-        fields = [x.field for x in self.step.x]
-        zeros = [x.significand == 0 for x in self.step.x]
-        cut = [self.e_max, *fields, *zeros, *exponents, *(term.significand for term in self.terms)]
         given, placed = z3.And(*near, self.numbers), []
-        flags = [flag for x in self.step.x for flag in (x.infinite, x.nan)]
         known = [self.prove_range(x) for x in self.step.x]
         span = most + (12 if self.operator.halves == 2 else 0)
         for k, term in enumerate(self.terms):
             close = z3.Or(term.significand == 0, z3.ULE(self.e_max - term.exponent, span))
             text = "no term is farther below the largest than its last place may be"
             claim = z3.Implies(given, close)
-            bound = self.proving.claim("near", text, claim, [some, *at_most, *own, *known], [*cut, *flags])
-            low = self._prove_low(term, k)
+            bound = self.proving.claim("near", text, claim, [some, *at_most, *own, *known])
+            low = self._prove_low(term)
             exact = is_placed(term, self.placed[k], self.e_max, self.F, smt_dpa.FRACTION)
-            inner = [term.sign, term.exponent, term.significand, self.e_max]
             text = "so it is placed without a loss"
             claim = z3.Implies(z3.And(close, low), exact)
-            one = self.proving.claim("term placed", text, claim, [at_most[k + 1]], inner)
+            one = self.proving.claim("term placed", text, claim, [at_most[k + 1]])
             claim = z3.Implies(given, exact)
-            placed.append(
-                self.proving.claim("term exact", text, claim, [bound, low, one], [given, close, low, exact])
-            )
+            placed.append(self.proving.claim("term exact", text, claim, [bound, low, one]))
         return placed
 
     def prove_range(self, x: Operand) -> z3.BoolRef:
@@ -224,14 +212,13 @@ class Adding:
         text = "an exponent field is 1 or more, and of a number at most the largest"
         return self.proving.claim("field in range", text, z3.And(z3.UGE(x.field, 1), claim))
 
-    def _prove_low(self, term: Term, k: int) -> z3.BoolRef:
+    def _prove_low(self, term: Term) -> z3.BoolRef:
         """That a term has zeros below the fraction bits of its format."""
         below = smt_dpa.FRACTION - self.operator.fmt.fraction_bits
         if below <= 0:
             return z3.BoolVal(True)
         claim = z3.Extract(below - 1, 0, term.significand) == 0
-        x, _ = self.of_number(k)
-        return self.proving.claim("multiple", "a term has zeros below", claim, (), [x.significand])
+        return self.proving.claim("multiple", "a term has zeros below", claim)
 
 
 def prove_near(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
@@ -271,10 +258,8 @@ def prove_two(proving: Composing, operator: MultiAddition) -> z3.BoolRef:
         pair = _Apart(x, large)
         cases.append(pair.prove_far())
         cases += [pair.prove_between(n) for n in range(most + 1, FAR)]
-    flags = [flag for each in x.step.x for flag in (each.infinite, each.nan)]
-    cut = [*(part for each in x.step.x for part in (each.field, each.significand)), *flags]
     text = "these are all cases that there are"
-    proving.claim("cases", text, z3.Implies(x.numbers, z3.Or(cases)), (), cut)
+    proving.claim("cases", text, z3.Implies(x.numbers, z3.Or(cases)))
     return x.numbers
 
 
@@ -314,7 +299,7 @@ class _Apart:
         x, u = self.x, self.u
         text = "the largest exponent is that of the larger term's upper half"
         claim = z3.Implies(given, z3.And(x.e_max == self.top, z3.UGE(u.significand, 1 << fp32.fraction_bits)))
-        return x.proving.claim("top", text, claim, self.leading, self.cut)
+        return x.proving.claim("top", text, claim, self.leading)
 
     def apart(self, least: int, most: int | None = None) -> z3.BoolRef:
         """Whether u and v are numbers, v not zero, and v's field is lower by `least` at least, and `most` at most."""
@@ -343,21 +328,17 @@ class _Apart:
         top, bits = self.prove_top(far), self.x.operator.L + 6
         signed = self.signed(ulp, bits)
         upper, lower = (wide(placed, bits) for _, placed in self.parts(True))
-        text, cut = "the larger term is placed without a loss", [*self.cut, x.e_max]
+        text = "the larger term is placed without a loss"
         known = [
-            x.proving.claim(
-                "far u", text, z3.Implies(far, upper + lower == signed), [top, *self.leading], cut
-            )
+            x.proving.claim("far u", text, z3.Implies(far, upper + lower == signed), [top, *self.leading])
         ]
         for (_, placed), size in zip(self.parts(False), (ulp - 3, ulp - 15), strict=True):
             text = "a half of the smaller term is less than an eighth of the larger one's last place"
             claim = z3.Implies(far, within(wide(placed, bits), 1 << size))
-            known.append(x.proving.claim("far v", text, claim, [top, *self.leading], cut))
+            known.append(x.proving.claim("far v", text, claim, [top, *self.leading]))
         close = z3.Implies(far, within(wide(x.S, bits) - signed, 3 << (ulp - 4)))
         text = "so the sum is less than three sixteenths of it away"
-        one = x.step.passes[0]
-        cut = [*self.cut, *one.partials, *one.placed]
-        known = [x.proving.claim("close", text, close, [*known, *x.sums], cut), top, *self.leading]
+        known = [x.proving.claim("close", text, close, [*known, *x.sums]), top, *self.leading]
         text = "which is rounded to the larger term"
         code, none = x.step.result, z3.Not(z3.Or(*x.step.special))
         of_u = (fit(self.u.field, 31) << fp32.fraction_bits) + fit(self.u.significand, 31)
@@ -366,22 +347,20 @@ class _Apart:
             z3.Extract(31, 31, code) == self.u.sign,
         )
         given = z3.And(far, none)
-        cut = [*self.cut, x.S, x.e_max, *x.step.special]
         known = [
-            x.proving.claim("larger term", text, z3.Implies(given, same), known, cut),
+            x.proving.claim("larger term", text, z3.Implies(given, same), known),
             top,
             *self.leading,
         ]
         m, t = fit(self.u.significand, 27) << 3, fit(self.u.field, EXPONENT) - (_PLACE + 3)
         around = z3.And(m != 0, rounds_around(m, t, code, x.operator.rho, self.u.sign == 1))
         text = "and so is all that is less than an eighth of its last place off"
-        cut = [*self.cut, code, x.e_max, *x.step.special]
-        x.proving.claim("around the larger term", text, z3.Implies(given, around), known, cut)
+        x.proving.claim("around the larger term", text, z3.Implies(given, around), known)
         small = z3.Not(
             at_least(self.v.significand, fit(self.v.field, EXPONENT), z3.BitVecVal(1, 1), t + _PLACE)
         )
         text = "as the exact sum is"
-        x.proving.claim("smaller term", text, z3.Implies(far, small), (), self.cut)
+        x.proving.claim("smaller term", text, z3.Implies(far, small))
         return far
 
     def prove_between(self, n: int) -> z3.BoolRef:
@@ -394,7 +373,6 @@ class _Apart:
         v = fit(self.v.significand, bits)
         exact = self.signed(n, bits) + z3.If(self.v.sign == 1, -v, v)
         text = "the smaller term loses its last places: the sum is the exact one, rounded down"
-        one = x.step.passes[0]
         places = [placed for large in (True, False) for _, placed in self.parts(large)]
         floors = [
             z3.Implies(given, sum(wide(p, bits) for p in places[:2]) == self.signed(n - cut_bits, bits)),
@@ -402,19 +380,15 @@ class _Apart:
                 given, sum(wide(p, bits) for p in places[2:]) == z3.If(self.v.sign == 1, -v, v) >> cut_bits
             ),
         ]
-        cut = [*self.cut, x.e_max]
-        known = [
-            x.proving.claim("between, placed", text, claim, [top, *self.leading], cut) for claim in floors
-        ]
+        known = [x.proving.claim("between, placed", text, claim, [top, *self.leading]) for claim in floors]
         down = z3.Implies(given, wide(x.S, bits) == exact >> cut_bits)
-        cut = [*self.cut, *one.partials, *one.placed]
-        known = [x.proving.claim("between, added", text, down, [*known, *x.sums], cut), top, *self.leading]
+        known = [x.proving.claim("between, added", text, down, [*known, *x.sums]), top, *self.leading]
         code, none = x.step.result, z3.Not(z3.Or(*x.step.special))
         negative, m = magnitude_of(exact)
         t = fit(self.v.field, EXPONENT) - _PLACE
         sign = z3.Extract(31, 31, code) == 1
         rounded = z3.And(is_rounded(m, t, code, x.operator.rho, negative), sign == negative)
         text = "and is rounded as the exact one is"
-        claim, cut = z3.Implies(z3.And(given, none), rounded), [*self.cut, x.S, x.e_max, *x.step.special]
-        x.proving.claim("between", text, claim, known, cut)
+        claim = z3.Implies(z3.And(given, none), rounded)
+        x.proving.claim("between", text, claim, known)
         return given

@@ -25,12 +25,12 @@ from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, decode, resize
 from mmaformal.encodings.smt.ieee import convert
-from mmaformal.facts.additions import Addition, finite
 from mmaformal.facts.protocol import NoArgumentError
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
+from mmaformal.theory.additions import Addition, finite
 
 DISTRIBUTIVE = Rule("distributive law", "(x + y) · z = x · z + y · z, of numbers")
 
@@ -154,11 +154,11 @@ def prove(proving: Composing, spec: DotAdd) -> None:
     for name, x, y, code in (("main", a, b, main), ("correction", a_, b, own)):
         pair = Product(decode(x, fp16), decode(y, fp16))
         text = "a product of words is zero where a factor is"
-        zero = proving.claim(f"{name}: zero", text, pair.zero, (), [x, y])
+        zero = proving.claim(f"{name}: zero", text, pair.zero)
         exact = z3.And(is_finite(code, fp32), reaches(code, t.shift), number(code, fp32) == pair.number)
         claim = z3.Implies(z3.And(is_finite(x, fp16), is_finite(y, fp16)), exact)
         text = "the unit gives a product of two words exactly"
-        made.append(proving.claim(f"{name}: product", text, claim, [zero], [pair.significand, x, y]))
+        made.append(proving.claim(f"{name}: product", text, claim, [zero]))
     made += _sums(proving, t, (main, total, own, both))
     conclusion = z3.And(
         sums,
@@ -168,9 +168,8 @@ def prove(proving: Composing, spec: DotAdd) -> None:
         finite(total, fp32),
         finite(second.scaled, fp32),
     )
-    cut = [main, total, own, both, second.scaled, a, a_, b, b_]
     text = "both summands of d are products of words"
-    proving.claim("summands", text, z3.Implies(given, conclusion), [of_a, of_b, *made], [t.a, t.b, *cut])
+    proving.claim("summands", text, z3.Implies(given, conclusion), [of_a, of_b, *made])
     addition = Addition(total, second.scaled, second.result, IEEE_FP32)
     addition.prove(proving)
     proving.rests_on(DISTRIBUTIVE)
@@ -185,7 +184,7 @@ def _sums(proving: Composing, t: Terms, codes: tuple[BitVec, BitVec, BitVec, Bit
     scaled = t.step.runs[1].scaled
     plus = [z3.If(code == fp32.sign_mask, z3.BitVecVal(0, 32), code) for code in (main, own)]
     pair = Product(decode(a, fp16), decode(b_, fp16))
-    none = proving.claim("idle: zero", "a product of words is zero where a factor is", pair.zero, (), [a, b_])
+    none = proving.claim("idle: zero", "a product of words is zero where a factor is", pair.zero)
     idle = z3.And(
         is_finite(own, fp32), is_finite(a, fp16), is_finite(b_, fp16), decode(b_, fp16).significand == 0
     )
@@ -196,21 +195,15 @@ def _sums(proving: Composing, t: Terms, codes: tuple[BitVec, BitVec, BitVec, Bit
     holds = z3.And(is_finite(scaled, fp32), same)
     room = z3.Or(zero, z3.UGT(x.field, t.shift))
     return [
-        proving.claim(
-            "idle", text, z3.Implies(idle, both == plus[1]), [none], [pair.significand, own, a, b_]
-        ),
+        proving.claim("idle", text, z3.Implies(idle, both == plus[1]), [none]),
         proving.claim(
             "start",
             "c = 0 leaves a sum as it is",
             z3.Implies(is_finite(main, fp32), total == plus[0]),
-            (),
-            [main],
         ),
         proving.claim(
             "scaled",
             "what is not too small is scaled exactly",
             z3.Implies(z3.And(is_finite(both, fp32), room), holds),
-            (),
-            [both],
         ),
     ]

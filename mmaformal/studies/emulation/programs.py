@@ -62,8 +62,9 @@ class Program(ShortRepr):
         Raises ValueError for an instruction that is no program, or whose unit or words have no such bound.
         """
         p = instruction.spec.parameters
-        if not isinstance(p, Emulated):
+        if not p.is_program:
             raise ValueError(f"{instruction.label} is no program over another instruction")
+        assert isinstance(p, Emulated)
         if p.rounding is None and least is not None:
             raise ValueError(f"{instruction.label} cuts no words: no exponent is chosen")
         if p.common:

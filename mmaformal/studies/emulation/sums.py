@@ -34,7 +34,6 @@ from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, canonical_nan, decode, resize
 from mmaformal.encodings.smt.ieee import add, rescale
-from mmaformal.facts.additions import Addition
 from mmaformal.facts.product_bound import STEPS, within
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import Composing, Rule
@@ -42,6 +41,7 @@ from mmaformal.proof.kernel import ArgumentError
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 from mmaformal.studies.emulation.words import Cut
+from mmaformal.theory.additions import Addition
 
 PROGRAM = Rule(
     "sums of a program",
@@ -163,7 +163,7 @@ class Products:
         claim = within(x * y, _number(share * other) * self.both)
         text = "a product is no larger than its share of both weights"
         given = [self._bound(x), self._bound(y), of_x >= 0, of_y >= 0]
-        return proving.claim("product", text, claim, given, [x, y])
+        return proving.claim("product", text, claim, given)
 
     def _prove_error(self, proving: Composing) -> z3.BoolRef:
         """That what is taken is off by ε at most."""
@@ -178,9 +178,8 @@ class Products:
         whole = proving.claim("distributive law", text, error == rest)
         bounds = [self._prove_product(proving, one, other) for _, one, other in terms]
         text = "so the products of words are off by no more than the sum of these shares"
-        cut = [error, *(one * other for _, one, other in terms), self.both]
         claim = within(error, _number(lost(p, self.a, self.b)) * self.both)
-        return proving.claim("products of words", text, claim, [whole, *bounds], cut)
+        return proving.claim("products of words", text, claim, [whole, *bounds])
 
     def _prove_weights(self, proving: Composing, part: Part) -> z3.BoolRef:
         """That the weights of a part's products are its share of both weights at most."""
@@ -191,8 +190,7 @@ class Products:
             <= _number(share(part, self.p, self.a, self.b)) * self.both
         )
         text = "the weights of a part's products are together no more than its share"
-        cut = [*(one * other for one, other in pairs), self.both]
-        return proving.claim("weights of a part", text, claim, bounds, cut)
+        return proving.claim("weights of a part", text, claim, bounds)
 
 
 def _sum(part: Part, x: Sequence[z3.ArithRef], y: Sequence[z3.ArithRef]) -> z3.ArithRef:
@@ -237,7 +235,7 @@ def prove_chain(proving: Composing) -> None:
     text = "the weight of the total is no more than G"
     reach = proving.claim("weight", text, w <= total.G, [total.near, heavier])
     text = "so a chain on it is off by f times G and its own weights at most"
-    larger = proving.claim("larger", text, f * (w + P) <= f * (total.G + P), [signs, reach], [total.G, w])
+    larger = proving.claim("larger", text, f * (w + P) <= f * (total.G + P), [signs, reach])
     after = total.after(d, p, P, (1 + f) * (total.G + P)).near
     after = proving.claim("chain", text, after, [signs, total.near, unit, larger])
     proving.rests_on(STEPS)
@@ -259,7 +257,7 @@ def prove_outside(proving: Composing) -> None:
     text = "numbers and errors that are scaled are within what is scaled"
     own = g * (total.least + P)
     times = z3.And(within(kappa * (inner - p), kappa * own), within(kappa * p, kappa * P), kappa * P >= 0)
-    times = proving.claim("scaled", text, times, [given, unit], [inner - p, own])
+    times = proving.claim("scaled", text, times, [given, unit])
     text = "products of what is not negative are not"
     positive = proving.claim("signs", text, kappa * own >= 0, [total.near, given])
     text = "what is added is off by κ times its own error, and the scaling"
@@ -267,15 +265,11 @@ def prove_outside(proving: Composing) -> None:
     reach = total.G + kappa * P + more
     text = "the sum is no larger than G, the weights and that"
     size = z3.And(within(S, reach), total.least <= reach)
-    size = proving.claim(
-        "size", text, size, [given, total.near, close, times, positive], [kappa * p, kappa * P, more]
-    )
+    size = proving.claim("size", text, size, [given, total.near, close, times, positive])
     text = "rounding adds u times that"
-    off = proving.claim("rounded", text, within(d - S, u * reach), [given, size, rounding], [reach, S])
+    off = proving.claim("rounded", text, within(d - S, u * reach), [given, size, rounding])
     after = total.after(d, kappa * p, kappa * P, (1 + u) * reach).near
-    after = proving.claim(
-        "outside", text, after, [total.near, close, times, off], [kappa * p, kappa * P, more]
-    )
+    after = proving.claim("outside", text, after, [total.near, close, times, off])
     proving.rests_on(STEPS)
     text = "after a sum that is added outside G is (1 + u)·(G + κ·P + what the sum is off)"
     proving.conclude(text, z3.Implies(z3.And(given, total.near, unit, scaling, rounding), after))

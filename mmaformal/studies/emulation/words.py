@@ -113,25 +113,25 @@ def prove(proving: Composing, p: Emulated, fmt: Format, cut: Cut) -> None:
     span = z3.And(exponent >= cut.least, exponent <= fmt.max_exponent)
     text = "a factor whose first word is finite is less than 2^(E + 1), E between the least exponent and φ's largest"
     size = at_most(a, exponent + 1)
-    start = proving.claim("factor", text, z3.And(size, span), [given], [a])
+    start = proving.claim("factor", text, z3.And(size, span), [given])
     text = "the larger one of |a| and the least is 2^E at least"
     weight = z3.Or(
         exponent == cut.least,
         z3.And(z3.UGE(x.significand, 1 << fp32.fraction_bits), exponent == fit(x.field, _BITS) - fp32.bias),
     )
-    proving.claim("weight of a factor", text, weight, [], [a])
+    proving.claim("weight of a factor", text, weight)
     stages, y, top = [], a, exponent + 1
     for i, (rest, places) in enumerate(zip(found.rests, cut.places, strict=True)):
         stages.append(Stage(y, found.codes[i], rest.subtraction.result, rest.scaled, top))
         y, left = rest.scaled, left_of(top, fmt)
         text = f"what is left after {i + 1} words is at most 2^−{places} of 2^E"
         small = left - p.shift * i <= exponent - places
-        proving.claim("what is left", text, small, [span], [exponent])
+        proving.claim("what is left", text, small, [span])
         top = left + p.shift if p.shift else left
     known = start
     for i, stage in enumerate(stages):
         text = "exponents of what is left are in a narrow range"
-        narrow = proving.claim("range", text, narrow_range(stage.top, fmt, i), [span], [exponent])
+        narrow = proving.claim("range", text, narrow_range(stage.top, fmt, i), [span])
         known = prove_word(proving, p, fmt, stage, i, [known, narrow])
     proving.conclude_all(given)
 
@@ -142,20 +142,20 @@ def prove_word(
     """The claims of the i-th word, of which `known` says how large y is; what is known of the next one's y."""
     y, top, left = stage.y, stage.top, left_of(stage.top, fmt)
     finite, size, narrow = is_finite(stage.word, fmt), at_most(y, top), narrow_range(top, fmt, i)
-    proving.claim("size", "a word is of what is no larger", z3.And(size, narrow), known, [y, top])
+    proving.claim("size", "a word is of what is no larger", z3.And(size, narrow), known)
     if i:
         text = "a word of what is no larger than a power of two that is a number of φ's is finite"
-        proving.claim("word", text, finite, [size, narrow], [y, top])
+        proving.claim("word", text, finite, [size, narrow])
     text = "what a word leaves is the difference, exactly"
-    proving.claim("rest", text, is_difference(stage, fmt), [finite], [y])
+    proving.claim("rest", text, is_difference(stage, fmt), [finite])
     text = f"a word of {p.rounding} leaves at most 2^max(t − f − 2, g − 1) of what is at most 2^t"
     small = at_most(stage.rest, left)
-    proving.claim("loss", text, small, [size, narrow, finite], [y, top])
+    proving.claim("loss", text, small, [size, narrow, finite])
     if not p.shift:
         return small
     text = f"what is left is scaled by 2^{p.shift} exactly"
     scaled = z3.And(at_most(stage.scaled, left + p.shift), is_scaled(stage.rest, stage.scaled, p.shift))
-    proving.claim("scaled", text, scaled, [small, narrow], [stage.rest, top])
+    proving.claim("scaled", text, scaled, [small, narrow])
     of_next: Bool = scaled.arg(0)
     return of_next
 

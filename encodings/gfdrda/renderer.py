@@ -1,0 +1,1 @@
+"""A step of gfdrda is told as one of fdrda."""

@@ -1,0 +1,89 @@
+"""Dot product-adds row by row, each with an a, b and c of its own, compiled; parameters are arguments.
+
+`dot_add(spec, a, b, c)` is what the executable wing gives.  One function is compiled for each algorithm, whatever its
+parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.  It is
+`Kernel.run_rows`, made of the steps that compute blocks too where these are made of the executable's stages.  Importing
+this module compiles nothing and does not import numba.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaformal.spec import DotAdd
+
+if TYPE_CHECKING:
+    from mmaformal.kernels.batch import Batch
+
+#: Rows that one thread takes at a time: what they need stays in the second-level cache.
+_CHUNK = 1 << 13
+#: With fewer products, NumPy's lanes are done before numba is imported and the function read from disk.
+MANY = 1 << 23
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def algorithms() -> list[str]:
+    """Those whose rows are compiled, by name."""
+    from mmaformal.kernels import choose
+
+    return sorted(choose.found())
+
+
+def dot_add(
+    spec: DotAdd,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    scale_a: NDArray[Any] | None = None,
+    scale_b: NDArray[Any] | None = None,
+    *,
+    threads: int = 1,
+) -> NDArray[Any]:
+    """The codes of d, (rows,), in words of its format.
+
+    a, b: codes (rows, K) that their formats have, in unsigned words of any width; c: (rows,); scales:
+    (rows, K / block), if `spec` has them.  Shapes are the caller's responsibility.  `threads` share the rows.
+    """
+    run = _runner(spec.parameters.algorithm)
+    d = np.empty(len(c), spec.d_format.word)
+
+    def part(start: int) -> None:
+        from mmaformal.kernels.batch import batch
+
+        some = slice(start, start + _CHUNK)
+        scales = (x if x is None else x[some] for x in (scale_a, scale_b))
+        done = batch(spec, a[some], b[some], c[some], *scales)
+        run(spec, done)
+        d[some] = done.d  # NumPy cuts a lane to the word with the same bits
+
+    starts = range(0, len(c), _CHUNK)
+    if threads == 1 or len(starts) < 2:
+        for start in starts:
+            part(start)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, starts))
+    return d
+
+
+@lru_cache(maxsize=32)
+def _runner(algorithm: str) -> Callable[[DotAdd, Batch], None]:
+    """What runs a batch: the function of the algorithm's kernel; without one, the executable on NumPy's lanes."""
+    from mmaformal.kernels import choose
+    from mmaformal.kernels.batch import on_lanes
+
+    kernel = choose.found().get(algorithm)
+    return on_lanes if kernel is None else kernel.run_rows

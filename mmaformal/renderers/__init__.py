@@ -1,0 +1,41 @@
+"""How a trace of the executable encoding is shown: stage by stage, or step by step where no stages are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, fused, stages
+from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
+from mmaformal.spec import DotAdd
+
+#: `(spec, trace, code of c)` to the rows of each step.
+Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
+
+#: Of the algorithms that record no stages.
+_BY_STEPS: Mapping[str, Renderer] = {
+    "acc_e9s12": e9s12.passes,
+    "dpa_e9s12": e9s12.dot_product,
+    "efda": fused.efda,
+    "emulated": emulated.words,
+    "fdrda": fdrda.groups,
+    "ffma": fused.ffma,
+    "gfdrda": fdrda.groups,
+    "gps": flushed.pairwise,
+    "oddsum": flushed.pair,
+    "pfma": flushed.fmas,
+}
+
+
+def renderer_of(spec: DotAdd) -> Renderer:
+    """That of an algorithm, or the one that knows stages."""
+    return _BY_STEPS.get(spec.parameters.algorithm, _by_stages)
+
+
+def _by_stages(spec: DotAdd, trace: Trace[Any], c: int) -> Steps:
+    """Returns what each stage shows; only results, if no stages are recorded."""
+    if trace.stages:
+        return stages.steps(trace, c, getattr(spec.parameters, "order", (0,)))
+    codes = [code_of(step.result, spec.d_format) for step in trace.steps]
+    return [ShownStep([Row("encode", "d", code_text(code, spec.d_format))]) for code in codes]

@@ -1,0 +1,189 @@
+"""How numbers are rounded to codes, as data: the rounding, the format, which NaN, what is tiny.  No arithmetic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from mmaformal.checked import integer, text, truth
+from mmaformal.display import clipped
+from mmaformal.formats import Format, Specials, bf16, fp16, fp32, fp64
+
+#: formats of results, as a name of ρ spells them
+_RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
+
+
+#: the same by their exponent bits, where ρ keeps fewer fraction bits: RNE-E8M10
+_WORDS = {"5": fp16, "8": fp32, "11": fp64}
+
+
+class Rounding(Enum):
+    """How a significand is cut to its last place (IEEE 754-2019 §4.3; RO: Boldo and Melquiond 2008)."""
+
+    RZ = "toward zero"
+    RNE = "to nearest, ties to even"
+    RNA = "to nearest, ties away from zero"
+    RD = "down, toward −∞"
+    RU = "up, toward +∞"
+    RO = "to odd: toward zero, and the last bit set if anything was lost"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> Rounding:
+        """A rounding, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, Rounding):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Rounding or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no rounding {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
+
+
+class NanRule(Enum):
+    """Which NaN an operation gives."""
+
+    ANY = "some NaN: which one is not known"
+    DEFAULT = "always the same: positive, quiet, without a payload"
+    FIRST = "the first NaN among a, b and c, made quiet; if none is, the negative quiet one without a payload"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> NanRule:
+        """A rule, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, NanRule):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a NanRule or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no rule {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
+
+
+class Tininess(Enum):
+    """When a result counts as tiny, below the least normal number (IEEE 754-2019 §7.5): one that is flushed to zero."""
+
+    BEFORE = "before rounding: the exact result is below"
+    AFTER = "after rounding: the result is, rounded as if exponents had no least"
+
+    @classmethod
+    def named(cls, value: object, name: str) -> Tininess:
+        """One of both, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+        if isinstance(value, Tininess):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Tininess or its name, not {value!r}")
+        if value not in cls.__members__:
+            raise ValueError(f"{name}: no {value!r}; there are {', '.join(cls.__members__)}")
+        return cls[value]
+
+
+@dataclass(frozen=True, repr=False)
+class Conversion:
+    """ρ: from an exact `sum · 2^e` to a code of `format` (semantics §4).
+
+    The significand is kept to `fraction_bits` fractional bits, fewer than the format's own where the
+    unit's output is coarser (RZ-E8M13); subnormals are kept.
+
+    Overflow: the sum is rounded as if there were no largest exponent, and what is then 2^(e_max + 1) or more
+    in magnitude is infinity.  So RZ and RO never reach it from below 2^(e_max + 1), RD only from below zero,
+    RU only from above.  That is what units that cut toward zero do, and Arm's BFDOT that rounds to odd
+    (semantics §4, §10); IEEE 754 would give the largest number instead where a rounding is toward zero.
+
+    A sum of exactly zero is +0 whatever the rounding (in IEEE 754, −0 with RD); a negative one that is
+    rounded to zero is −0 if `signed_zero`, else +0.
+
+    Raises ValueError unless the format has infinities and every bit of its word is used, and keeps 1 to all of its
+    fraction bits; TypeError for what is no number.
+    """
+
+    name: str
+    format: Format
+    fraction_bits: int
+    rounding: Rounding
+    signed_zero: bool = False
+
+    def __post_init__(self) -> None:
+        text(self.name, "name")
+        for name, kind in (
+            ("format", Format.named),
+            ("fraction_bits", integer),
+            ("rounding", Rounding.named),
+            ("signed_zero", truth),
+        ):
+            object.__setattr__(self, name, kind(getattr(self, name), name))
+        fmt = self.format
+        whole = fmt.signed and 1 + fmt.exponent_bits + fmt.fraction_bits == fmt.storage_bits
+        if fmt.specials is not Specials.IEEE or not whole or fmt.storage_bits not in (8, 16, 32, 64):
+            raise ValueError(
+                f"ρ = {self.name}: results of {fmt} are not modelled; fp16, bf16, fp32 and fp64 are"
+            )
+        if not 1 <= self.fraction_bits <= fmt.fraction_bits:
+            raise ValueError(
+                f"ρ = {self.name}: {fmt} holds 1 to {fmt.fraction_bits} fraction bits, not {self.fraction_bits}"
+            )
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        kept = f"{self.format}, {self.fraction_bits} fractional bits, {self.rounding.name}"
+        return f"<Conversion {clipped(self.name)}: {kept}{', −0' if self.signed_zero else ''}>"
+
+    def with_signed_zero(self) -> Conversion:
+        return replace(self, name=f"{self.name}±0", signed_zero=True)
+
+    @classmethod
+    def named(cls, value: object, name: str = "rho") -> Conversion:
+        """A conversion, or that of a name: one of `CONVERSIONS`, or a rounding and a format, as RD-FP32, RNA-BF16; or
+        its exponent bits and the fraction bits that are kept, as RNE-E8M10 (in an fp32 word).
+
+        Raises ValueError for an unknown name, TypeError for anything else.
+        """
+        if isinstance(value, Conversion):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a Conversion or its name, not {value!r}")
+        if value in CONVERSIONS:
+            return CONVERSIONS[value]
+        found = re.fullmatch(r"([A-Z]+)-([A-Z0-9]+?)(±0)?", value)
+        fmt = _RESULTS.get(found[2]) if found else None
+        short = re.fullmatch(r"E(\d+)M(\d+)", found[2]) if found and fmt is None else None
+        if short:
+            fmt = _WORDS.get(short[1])
+        if not found or fmt is None or found[1] not in Rounding.__members__:
+            raise ValueError(
+                f"no ρ named {value!r}; there are {', '.join(CONVERSIONS)}, and "
+                f"{'|'.join(Rounding.__members__)} - {'|'.join(_RESULTS)}|E8M…"
+            )
+        bits = int(short[2]) if short else fmt.fraction_bits
+        made = Conversion(f"{found[1]}-{found[2]}", fmt, bits, Rounding[found[1]])
+        return made.with_signed_zero() if found[3] else made
+
+
+RZ_FP32 = Conversion("RZ-FP32", fp32, 23, Rounding.RZ)
+
+
+RZ_E8M13 = Conversion("RZ-E8M13", fp32, 13, Rounding.RZ)
+
+
+RNE_FP16 = Conversion("RNE-FP16", fp16, 10, Rounding.RNE)
+
+
+RNE_FP32 = Conversion("RNE-FP32", fp32, 23, Rounding.RNE)
+
+
+IEEE_FP16 = Conversion("IEEE-FP16", fp16, 10, Rounding.RNE, signed_zero=True)
+
+
+IEEE_FP32 = Conversion("IEEE-FP32", fp32, 23, Rounding.RNE, signed_zero=True)
+
+
+IEEE_FP64 = Conversion("IEEE-FP64", fp64, 52, Rounding.RNE, signed_zero=True)
+
+
+RO_FP32 = Conversion("RO-FP32±0", fp32, 23, Rounding.RO, signed_zero=True)
+
+
+CONVERSIONS = {
+    rho.name: rho for rho in (RZ_FP32, RZ_E8M13, RNE_FP16, RNE_FP32, IEEE_FP16, IEEE_FP32, IEEE_FP64, RO_FP32)
+}

@@ -1,3 +1,0 @@
-"""A step of gfdrda is told as one of fdrda."""
-
-from mmaformal.tellers.fdrda import tell as tell

@@ -1,0 +1,182 @@
+"""Measure the house: lines by room, questions of kind, hints, long functions and files, names that stand twice.
+
+python tools/house.py
+python tools/house.py --list        # with what each number counts
+python tools/house.py --check       # exit status 1 if a bar is not held
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+
+import hints
+
+ROOT = Path(__file__).resolve().parents[1]
+TOPS = ("mmaformal", "encodings", "queries", "tools", "benchmarks", "examples", "tests")
+
+#: What is held, and stays so.
+BARS = {
+    "isinstance on algorithms that is no assertion": 10,
+    "hints": 60,
+    "functions over 60 lines": 0,
+    "files over 600 lines": 0,
+}
+
+
+def sources(*tops: str) -> Iterator[Path]:
+    """Yield the Python files of the top-level folders; links are not followed."""
+    for top in tops or TOPS:
+        for path in sorted((ROOT / top).rglob("*.py")):
+            if not any(part.is_symlink() for part in path.relative_to(ROOT).parents if part.name):
+                yield path
+
+
+def house() -> Iterator[Path]:
+    """Yield what is neither a test nor a tool."""
+    return sources("mmaformal", "encodings", "queries")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return a file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def length(path: Path) -> int:
+    """Return how many lines a file has."""
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def place(path: Path) -> str:
+    """Return a file's path below the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def room(path: Path) -> str:
+    """Return the room that a file stands in: a folder, or of an algorithm's folder the kind of the file."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] == "encodings" and parts[1] not in ("smt", "executable"):
+        return f"encodings/*/{'proofs' if parts[2] == 'proofs' else parts[2]}"
+    if parts[0] in ("mmaformal", "encodings") and len(parts) > 2:
+        return "/".join(parts[:2])
+    return parts[0]
+
+
+def rooms() -> dict[str, tuple[int, int]]:
+    """Return each room's lines and files, the largest first."""
+    lines: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for path in sources():
+        lines[room(path)] += length(path)
+        files[room(path)] += 1
+    return {name: (count, files[name]) for name, count in lines.most_common()}
+
+
+@lru_cache(maxsize=1)
+def algorithms() -> frozenset[str]:
+    """Return the names of the classes of parameters."""
+    found = {"Parameters"}
+    trees = [tree_of(path) for path in (ROOT / "encodings").glob("*/__init__.py")]
+    classes = [each for tree in trees for each in tree.body if isinstance(each, ast.ClassDef)]
+    for _ in range(3):
+        found |= {
+            each.name
+            for each in classes
+            if any(isinstance(base, ast.Name) and base.id in found for base in each.bases)
+        }
+    return frozenset(found - {"Parameters"})
+
+
+def kinds_asked() -> list[str]:
+    """Return where the code, but for assertions, asks of which algorithm parameters are."""
+    return [
+        f"{place(path)}:{line}"
+        for path in sources("mmaformal", "encodings", "queries", "tools", "benchmarks", "examples")
+        for line in _asked(tree_of(path))
+    ]
+
+
+def _asked(node: ast.AST) -> Iterator[int]:
+    if isinstance(node, ast.Assert):
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        named = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+        if named & algorithms():
+            yield node.lineno
+    if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name) and node.cls.id in algorithms():
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from _asked(child)
+
+
+def long_functions() -> list[str]:
+    """Return the functions of more than 60 lines."""
+    return [
+        f"{place(path)}:{each.lineno} {each.name} {each.end_lineno - each.lineno + 1}"
+        for path in house()
+        for each in ast.walk(tree_of(path))
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if each.end_lineno is not None and each.end_lineno - each.lineno >= 60
+    ]
+
+
+def long_files() -> list[str]:
+    """Return the files of more than 600 lines."""
+    return [f"{place(path)} {length(path)}" for path in house() if length(path) > 600]
+
+
+def named_twice() -> list[str]:
+    """Return the public classes and functions whose name stands in several files, the most frequent first."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in house():
+        for each in tree_of(path).body:
+            if isinstance(each, (ast.ClassDef, ast.FunctionDef)) and not each.name.startswith("_"):
+                found[each.name].append(place(path))
+    twice = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [f"{name}: {len(places)}" for name, places in twice if len(places) > 1]
+
+
+def measures() -> dict[str, list[str]]:
+    """Return what each measure counts."""
+    by_hand = [path for path, count in hints.hints(ROOT).items() for _ in range(count)]
+    return {
+        "isinstance on algorithms that is no assertion": kinds_asked(),
+        "hints": by_hand,
+        "functions over 60 lines": long_functions(),
+        "files over 600 lines": long_files(),
+        "public names in several files": named_twice(),
+    }
+
+
+def main() -> int:
+    """Print the measures; return 1 if a bar is to be held and is not."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="say what each number counts")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is not held")
+    asked = parser.parse_args()
+    for name, (lines, files) in rooms().items():
+        print(f"{lines:7} lines {files:4} files  {name}")
+    whole = sum(length(path) for path in house())
+    print(f"{whole:7} lines in mmaformal, encodings and queries")
+    broken = False
+    for name, found in measures().items():
+        bar = BARS.get(name)
+        over = bar is not None and len(found) > bar
+        broken |= over
+        print(
+            f"{len(found):7} {name}"
+            + (f" (at most {bar}{', NOT HELD' if over else ''})" if bar is not None else "")
+        )
+        if asked.list or (asked.check and over):
+            print("".join(f"          {each}\n" for each in found), end="")
+    return int(asked.check and broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
