@@ -123,7 +123,7 @@ def keywords_of(function: Callable[..., object]) -> dict[str, inspect.Parameter]
     }
 
 
-@pytest.mark.parametrize("command", ASKING)
+@pytest.mark.parametrize("command", sorted(ASKING))
 def test_a_command_its_function_and_its_file_have_one_name(command: str) -> None:
     word = command.replace("-", "_")
     assert word in mmaformal.__all__
@@ -134,14 +134,14 @@ def test_a_command_its_function_and_its_file_have_one_name(command: str) -> None
     assert module == FILES[command] if command in FILES else module.rpartition(".")[2] == word
 
 
-@pytest.mark.parametrize("command", [*OF_THE_TERMINAL, *OF_STUDIES])
+@pytest.mark.parametrize("command", sorted([*OF_THE_TERMINAL, *OF_STUDIES]))
 def test_other_commands_have_the_file_of_their_name(command: str) -> None:
     callback = COMMANDS[command].callback
     assert callback is not None
     assert callback.__module__ == f"mmaformal.cli.{command.replace('-', '_')}"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_keywords_are_those_of_one_list(name: str) -> None:
     function = getattr(mmaformal, name)
     for keyword, parameter in keywords_of(function).items():
@@ -154,7 +154,7 @@ def test_keywords_are_those_of_one_list(name: str) -> None:
         assert ordered in SHARED[keyword], f"{name}({keyword}: {parameter.annotation})"
 
 
-@pytest.mark.parametrize("command", ASKING)
+@pytest.mark.parametrize("command", sorted(ASKING))
 def test_options_and_keywords_are_the_same(command: str) -> None:
     options = {option for parameter in COMMANDS[command].params for option in parameter.opts}
     keywords = keywords_of(function_of(command))
@@ -163,7 +163,7 @@ def test_options_and_keywords_are_the_same(command: str) -> None:
             assert (option in options) == (keyword in keywords), option
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *COMMANDS])
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *COMMANDS}))
 def test_what_it_does_is_said_by_a_verb(name: str) -> None:
     text = (
         COMMANDS[name].help
