@@ -80,7 +80,7 @@ def _finite(pairing: Pairing, step: Decodes, n: int) -> list[Link]:
     return links
 
 
-def sum_of_two(step: Adds, what: str, each: StickySum) -> Sum:
+def sum_of_two(step: Adds | None, what: str, each: StickySum) -> Sum:
     bounds = tuple((1 << x.size()) - 1 for x in (each.x, each.y))
     terms = tuple(summands(each.total, 2))
     if len(terms) != 2:

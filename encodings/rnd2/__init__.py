@@ -1,0 +1,64 @@
+"""rnd2, a pair of products rounded once, then added: its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mmaformal.limits import check_products, significant
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd, Parameters
+
+
+@dataclass(frozen=True, repr=False)
+class Rnd2(Parameters):
+    """rnd2, a pair of products rounded once, then added (semantics §11: POWER10's xvbf16ger2pp, SME's FMOPA).
+
+    `d = c`, then `d = ρ(φ(a_k·b_k + a_{k+1}·b_{k+1}) + d)` for k = 0, 2 … K−2, φ being `pair`: the sum of two exact
+    products is rounded once, and so is each sum.  Subnormals are kept; specials and the signs of zeros are those of
+    IEEE 754, but for a φ or ρ without signed zeros; a NaN is the quiet one without payload.
+    """
+
+    pair: Conversion  #: φ, of the sum of two products
+    rho: Conversion
+
+    algorithm: ClassVar[str] = "rnd2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        "pair": "how the exact sum of two products is rounded, before c is added"
+    }
+    summary: ClassVar[str] = "the exact sum of two products is rounded, then added to c and rounded again"
+
+    @property
+    def step_products(self) -> int:
+        return 2
+
+    def zero_exponent(self, spec: DotAdd) -> int:
+        """The exponent of a product that is zero: the least there is, so that it does not move the other one."""
+        return spec.a_format.min_exponent + spec.b_format.min_exponent
+
+    def frame(self, spec: DotAdd) -> int:
+        """Fractional bits of the sum of a pair, the last one sticky, so that φ rounds it as the exact sum.
+
+        The larger product may have one subnormal factor, whose leading zeros stay (were both subnormal, its exponent
+        would be the least, and nothing would be cut off): `encodings.executable.blocks.add` says how many bits that
+        asks for.  One more than those makes its lanes' ranges provable for fp16.
+        """
+        a, b = spec.a_format.fraction_bits, spec.b_format.fraction_bits
+        zeros = max(a, b)
+        return max(self.pair.fraction_bits + zeros + 4, zeros + 2 + a + b)
+
+    def check(self, spec: DotAdd) -> None:
+        one = spec.c_format == spec.d_format == self.rho.format == self.pair.format
+        self.needs(one, f"c, d, pairs and ρ of one type, not {spec.types} and {self.pair.format}")
+        self.needs(self.rho.format.storage_bits <= 32, f"sums of 16 or 32 bits, not {self.rho.format}")
+        check_products(self, spec)
+        self.needs(
+            self.frame(spec) <= 58, f"sums of a pair of at most 58 fractional bits, not {self.frame(spec)}"
+        )
+
+    def keeps(self, spec: DotAdd) -> str:
+        return (
+            f"rounds twice for every pair of products: their exact sum to {self.pair.fraction_bits} fractional bits, "
+            f"then that and c to {significant(spec.d_format)}"
+        )

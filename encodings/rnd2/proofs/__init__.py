@@ -1,0 +1,39 @@
+"""Facts of rnd2: what is not the same for every algorithm made of known stages."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TypeAlias
+
+import z3
+
+from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.encodings.rnd2 import smt as rnd2
+from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import quiet_nan
+from mmaformal.facts.monotone_addition import Added, added, prove_in_c
+from mmaformal.facts.protocol import Facts
+from mmaformal.facts.sums import Sum, addition, sum_of_two
+from mmaformal.instruction import Instruction
+from mmaformal.proof.rules import Theory
+from mmaformal.spec import DotAdd
+
+Step: TypeAlias = rnd2.Step
+
+
+class Rnd2Facts(Facts[Step]):
+    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+        return [addition(step.addition), sum_of_two(None, "two products", step.sum)]
+
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
+        p, fmt = instruction.spec.parameters, instruction.spec.d_format
+        assert isinstance(p, Rnd2)
+        rho = p.rho
+
+        def add(c: z3.BitVecRef, pair: z3.BitVecRef) -> Added:
+            return added(ieee.add(c, pair, rho, quiet_nan(fmt)))
+
+        prove_in_c(theory, instruction.spec, add, attrgetter("pair.result"))
+
+
+FACTS = Rnd2Facts("rnd2")

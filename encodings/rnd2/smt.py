@@ -1,0 +1,71 @@
+"""rnd2, a pair of products rounded once, then added, as bit-vector terms.  Specification: semantics §11.
+
+The pair is added with `Rnd2.frame` fractional bits, the last one sticky, and rounded; the addition is `ieee.add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import z3
+
+from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.encodings.smt.blocks import (
+    BitVec,
+    Special,
+    StickySum,
+    Term,
+    Trace,
+    encode,
+    normalise_and_round,
+    product_range,
+    quiet_nan,
+    select_special,
+)
+from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.encodings.smt.stages import Code, Stages
+from mmaformal.spec import DotAdd
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pair of products, and its addition to c."""
+
+    special: Special  #: classify
+    products: tuple[Term, Term]  #: multiply
+    sum: StickySum  #: align, accumulate
+    pair: Code  #: normalise & round, encode
+    addition: Addition
+    result: BitVec
+
+
+def step(
+    spec: DotAdd, parameters: Rnd2, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
+) -> Step:
+    """The pair of two products, added to c."""
+    phi, frame, nan = parameters.pair, parameters.frame(spec), quiet_nan(spec.d_format)
+    exponents, bias = product_range(spec.a_format, spec.b_format), spec.a_format.bias + spec.b_format.bias
+    bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
+    factors = [
+        (stages.decode(x, spec.a_format), stages.decode(y, spec.b_format)) for x, y in zip(a, b, strict=True)
+    ]
+    special = stages.classify(factors)
+    first, second = (
+        stages.multiply(x, y, bias, exponents, parameters.zero_exponent(spec)) for x, y in factors
+    )
+    total = stages.sticky_sum(first, bits, second, bits, frame, exponents)
+    rounded = normalise_and_round(total.total, total.e_max, exponents, frame, phi, exponents.low)
+    rounded = rounded._replace(sign=z3.If(total.total == 0, first.sign & second.sign, rounded.sign))
+    code = select_special(special, encode(rounded, phi), phi.format, nan)
+    pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
+    addition = stages.add(c, pair.result, parameters.rho, nan)
+    return Step(special, (first, second), total, pair, addition, addition.result)
+
+
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+    """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
+    parameters, stages = spec.parameters, Stages()
+    assert isinstance(parameters, Rnd2)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

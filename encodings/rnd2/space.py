@@ -1,0 +1,24 @@
+"""rnd2: how pairs of products are rounded, and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.spaces.common import Types, conversions, signed_zeros, valid
+
+ORDERED = True
+
+
+def choices(types: Types, k: int) -> Iterator[Rnd2]:
+    full = [rho for rho in conversions(types.d) if rho.fraction_bits == types.d.fraction_bits]
+    for pair in full:
+        for rho in full:
+            yield from valid(Rnd2, pair, rho)
+
+
+def details(parameters: Rnd2, types: Types) -> Iterator[Rnd2]:
+    for pair in signed_zeros(parameters.pair):
+        for rho in signed_zeros(parameters.rho):
+            yield replace(parameters, pair=pair, rho=rho)

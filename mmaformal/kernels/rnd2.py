@@ -1,0 +1,69 @@
+"""Rows of rnd2: the sum of a pair, rounded, and its addition, by the executable's stages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaformal.encodings.executable.blocks import (
+    Lane,
+    Term,
+    add,
+    classify_product,
+    decode,
+    encode,
+    ieee_add,
+    merge_special,
+    multiply,
+    quiet_nan,
+    resolve_special,
+    round_sum,
+    select_special,
+    with_zero_exponent,
+)
+from mmaformal.encodings.rnd2 import Rnd2
+from mmaformal.kernels.batch import Batch
+from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
+from mmaformal.kernels.given import conversion
+from mmaformal.kernels.kernel import OnlyRows, Plane
+from mmaformal.rounding import Conversion
+from mmaformal.spec import DotAdd
+
+
+@step_of("rnd2")
+def step(
+    algorithm: Algorithm,
+    of: DotAdd,
+    rho: Conversion,
+    own: Plane,
+    room: Plane,
+    scales: Scales,
+    scale_a: Plane,
+    scale_b: Plane,
+    a: Plane,
+    b: Plane,
+    code: Lane,
+) -> Lane:
+    nan, frame, zero, phi = own[0], own[1], own[2], conversion(own, 3, of.d_format)
+    bits = of.a_format.fraction_bits + of.b_format.fraction_bits
+    u, v = decode(np.int64(a[0]), of.a_format.layout), decode(np.int64(b[0]), of.b_format.layout)
+    x, y = decode(np.int64(a[1]), of.a_format.layout), decode(np.int64(b[1]), of.b_format.layout)
+    special = resolve_special(merge_special(classify_product(u, v), classify_product(x, y)))
+    first: Term = with_zero_exponent(multiply(u, v), zero)
+    second: Term = with_zero_exponent(multiply(x, y), zero)
+    total = add(first, bits, second, bits, frame)
+    rounded = round_sum(total, first.sign & second.sign, phi)
+    pair = select_special(special, encode(rounded, phi), phi, nan)
+    return ieee_add(code, pair, rho, nan).result
+
+
+class Rnd2Kernel(OnlyRows):
+    """The compiled rows of rnd2."""
+
+    algorithms = ("rnd2",)
+
+    @staticmethod
+    def run_rows(spec: DotAdd, rows: Batch) -> None:
+        p = spec.parameters
+        assert isinstance(p, Rnd2)
+        own = (quiet_nan(spec.d_format), p.frame(spec), p.zero_exponent(spec), p.pair)
+        chain("rnd2", spec, rows, p.rho, 2, *own)
