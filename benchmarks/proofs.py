@@ -23,7 +23,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio, Relay, installed_backends, solver_version
+from mmaformal.solver.portfolio import LazyPortfolio, Portfolio, installed_backends, solver_version
 
 SIZES = (4, 8, 16, 32)
 
@@ -31,7 +31,7 @@ SIZES = (4, 8, 16, 32)
 def staged(name: str, i: Instruction, limit: float) -> tuple[float, str]:
     """(seconds, verdict), solver processes started anew."""
     start = time.monotonic()
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         answer = PROPERTIES[name].settle(i, Asker(portfolio, limit))
     verdict = "✓" if isinstance(answer, Holds) else "✗" if isinstance(answer, Fails) else "?"
     return time.monotonic() - start, verdict

@@ -26,7 +26,7 @@ from functools import partial
 from mmaformal.cases.witness import CaseWitness
 from mmaformal.display import ShortRepr, counted
 from mmaformal.facts.equality import argue, find_witness, question_of
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError
 from mmaformal.proof.kernel import ArgumentError, Digests, Scripts, digests_of, gathered, lemmas_of, name_of
@@ -35,7 +35,7 @@ from mmaformal.solver.asking import Asker, obligation, restated
 from mmaformal.solver.confirming import Confirmation, Confirming, Question, confirming, others
 from mmaformal.solver.evidence import ContradictionError, EvidenceStore, digest
 from mmaformal.solver.pool import decide
-from mmaformal.solver.portfolio import Outcome, Relay
+from mmaformal.solver.portfolio import LazyPortfolio, Outcome
 from mmaformal.spec import DotAdd
 
 #: Lemmas that go to a worker together; most take a few milliseconds.
@@ -96,14 +96,14 @@ def _build(spec: DotAdd) -> tuple[list[Claim], Digests] | _Failure:
             argument = argue(spec)
             lemmas, digests = lemmas_of(argument), digests_of(argument, _scripts)
         except (LaneError, ArgumentError) as error:
-            return _Failure(str(error), isinstance(error, NoArgumentError))
+            return _Failure(str(error), isinstance(error, UnsupportedError))
         pairs = [(lemma, _scripts[lemma]) for lemma in lemmas]
         claims = [Claim(name_of(lemma, text), lemma.statement, text, lemma.hard) for lemma, text in pairs]
         return claims, digests
 
 
 def _search(instruction: Instruction, timeout: float, memory: int) -> CaseWitness | None:
-    with _OneAtATime(), Relay(memory=memory) as portfolio:
+    with _OneAtATime(), LazyPortfolio(memory=memory) as portfolio:
         return find_witness(Asker(portfolio, timeout), instruction)
 
 

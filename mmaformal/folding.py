@@ -29,7 +29,7 @@ class Folded(ShortRepr):
     """A chain without the steps that its trace shows to do nothing more."""
 
     spec: DotAdd
-    trace: Trace[AnyStep]  #: of the executable wing
+    trace: Trace[AnyStep]  #: of the executable encoding
     stand_for: tuple[
         range, ...
     ]  #: for each step of the trace those of the whole chain's, from 0, that it tells of
@@ -49,7 +49,7 @@ def fold(
     scale_a: NDArray[Any] | None = None,
     scale_b: NDArray[Any] | None = None,
 ) -> Folded:
-    """Evaluate dot product-adds of `spec` in the executable wing.
+    """Evaluate dot product-adds of `spec` in the executable encoding.
 
     a, b: codes, of shape (rows, K), or (K,) for one row, which is evaluated on Python's integers; c: (rows,), or one
     int; scales: (rows, K / block) or (K / block,).

@@ -1,4 +1,4 @@
-"""Symbolic 64-bit lanes, on which the executable wing is traced: the very functions that run, as terms.
+"""Symbolic 64-bit lanes, on which the executable encoding is traced: the very functions that run, as terms.
 
 A lane is an integer with a known range, held as a bit-vector just wide enough for that range, so that the terms of
 a trace are no wider than its numbers.  Every operation does two things:
@@ -39,7 +39,7 @@ _TRACED = "executable"  # the folder whose functions are traced
 
 
 class LaneError(ArithmeticError):
-    """An operation of the executable wing may leave 64 bits, or shift by an amount outside 0 … 63."""
+    """An operation of the executable encoding may leave 64 bits, or shift by an amount outside 0 … 63."""
 
 
 class Range(NamedTuple):
@@ -343,7 +343,7 @@ class Lane:
         self.term, self.sample = term, sample
         self.beneath = beneath  #: lanes known not to be above this one
         self.frames = (
-            frames  #: the calls of the executable wing in which it was computed, the innermost first
+            frames  #: the calls of the executable encoding in which it was computed, the innermost first
         )
 
     def fit(self, bits: int) -> z3.BitVecRef:
@@ -802,14 +802,14 @@ def _claim(
     )
 
 
-# ---- places in the executable wing ---------------------------------------------------------------------------
+# ---- places in the executable encoding ---------------------------------------------------------------------------
 
 #: Functions that stand for one operation: what holds of a lane is to be told in terms of their caller.
 _HELPERS = ("where", "maximum", "minimum", "clamp", "invert")
 
 
 def _frames() -> tuple[FrameType, ...]:
-    """The calls of the executable wing that are running, the innermost first, without helpers."""
+    """The calls of the executable encoding that are running, the innermost first, without helpers."""
     frames = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -831,6 +831,6 @@ def _is_traced(filename: str) -> bool:
 
 def _place(frames: Sequence[FrameType]) -> str:
     if not frames:
-        return "outside the executable wing"
+        return "outside the executable encoding"
     frame = frames[0]
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"

@@ -64,7 +64,7 @@ def _fits_claim(each: Sum) -> z3.BoolRef:
 
 
 def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
-    """The largest case, in the SMT wing: a claim about constants."""
+    """The largest case, in the SMT encoding: a claim about constants."""
     x = values(spec, facts_of(spec).largest_case(spec))
     trace = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
     first = facts_of(spec).sums(spec, trace.steps[0])[0]
@@ -74,7 +74,7 @@ def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
 
 
 def _run(instruction: Instruction, bound: int) -> None:
-    """The same in the executable wing.  Raises ArgumentError if its sum does not need the highest bit."""
+    """The same in the executable encoding.  Raises ArgumentError if its sum does not need the highest bit."""
     spec = instruction.spec
     facts = facts_of(spec)
     total = facts.first_sum(run_trace(spec, Rows.of([facts.largest_case(spec)]).codes).steps[0])

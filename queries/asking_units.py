@@ -138,11 +138,13 @@ class Table:
         return best
 
 
-def pool(specs: Sequence[DotAdd], count: int, moods: Sequence[Mood], seed: int) -> Rows:
+def pool(specs: Sequence[DotAdd], count: int, distributions: Sequence[Mood], seed: int) -> Rows:
     """Cases drawn for some of these models."""
     rng = np.random.default_rng(seed)
     some = [specs[i] for i in rng.choice(len(specs), min(_DRAWN_FOR, len(specs)), replace=False)]
-    return Rows.join([generate(x, -(-count // len(some)), seed + i, moods) for i, x in enumerate(some)])
+    return Rows.join(
+        [generate(x, -(-count // len(some)), seed + i, distributions) for i, x in enumerate(some)]
+    )
 
 
 def ordinary_cases(rows: Rows, types: Types, seed: int) -> Rows:

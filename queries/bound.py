@@ -26,7 +26,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.display import counted
 from mmaformal.facts import product_bound, rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -104,7 +104,7 @@ def of_instruction(
             answer = settle(question, unit, k, promote_every, asker)
             if isinstance(answer, Holds) and spec.product_order:
                 answer = replace(answer, proof=by_rule(_ORDER, answer.proof))
-        except (NotProvedError, NoArgumentError) as error:
+        except (NotProvedError, UnsupportedError) as error:
             answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, [spec], asker)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as, rarity
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.checked import Progress
@@ -34,7 +34,7 @@ _GRACE = 0.6
 
 @dataclass(frozen=True, repr=False)
 class Explanation(ShortRepr):
-    """Models that explain every row and that were not told apart."""
+    """Models that explain every row and that were not distinguished."""
 
     model: DotAdd  #: the first of them
     family: DotAdd  #: the same but for what zeros and special values do, at one value each
@@ -96,7 +96,7 @@ class Classes:
         self.given = np.empty((len(self.specs), 0), np.uint64)  #: what each model gives for each case
         self.equal: dict[tuple[DotAdd, DotAdd], Proof | None] = {}  #: None: not settled in time
         self.tests: list[RunNext] = []
-        self.told_apart = True  #: whether `tests` tell all classes apart
+        self.distinguished = True  #: whether `tests` tell all classes apart
         self.complete = True  #: whether all were compared, too
 
     def found(self) -> tuple[list[Explanation], list[RunNext]]:
@@ -108,8 +108,8 @@ class Classes:
         groups = self._groups()
         with self._within(_LAST) as testing:
             self._test([members[0] for members in groups.values()])
-        self.told_apart = not testing.expired
-        self.complete = self.told_apart and not comparing.expired
+        self.distinguished = not testing.expired
+        self.complete = self.distinguished and not comparing.expired
         return [self._class([self.specs[i] for i in members]) for members in groups.values()], self.tests
 
     def _within(self, least: float) -> Deadline:
@@ -119,7 +119,7 @@ class Classes:
 
     def _compare(self) -> None:
         """More and more cases, until a solver finds none on which two of a group differ."""
-        cases = generate(self.specs[0], _CASES, moods=(*MOODS, "edge", "tiny")).cases()
+        cases = generate(self.specs[0], _CASES, distributions=(*DISTRIBUTIONS, "edge", "tiny")).cases()
         self._add(cases[:_FIRST])
         self._add(cases[_FIRST:])
         while apart := [case for members in self._groups().values() for case in self._apart(members)]:
@@ -135,7 +135,7 @@ class Classes:
             self.given, self.cases = np.hstack([self.given, given]), [*self.cases, *cases]
 
     def _groups(self) -> dict[bytes, list[int]]:
-        """The models that no case tells apart, by their places, in the order of their firsts."""
+        """The models that no case distinguishes, by their places, in the order of their firsts."""
         groups: dict[bytes, list[int]] = {}
         for i in range(len(self.specs)):
             groups.setdefault(self.given[i].tobytes(), []).append(i)
@@ -171,7 +171,7 @@ class Classes:
     def _test(self, firsts: Sequence[int]) -> None:
         """Cases that together tell all classes apart: each time one that splits what is left most."""
         specs, given = [self.specs[i] for i in firsts], self.given[list(firsts)]
-        left = [list(range(len(specs)))]  #: classes that the tests so far do not tell apart
+        left = [list(range(len(specs)))]  #: classes that the tests so far do not distinguish
         while any(len(part) > 1 for part in left):
             check()
             part = max(left, key=len)
@@ -184,7 +184,8 @@ class Classes:
     def _smaller(
         self, chosen: int, specs: Sequence[DotAdd], given: NDArray[np.uint64], part: Sequence[int]
     ) -> tuple[Codes, tuple[int, ...]]:
-        """The case chosen, and what it gives; where two are to be told apart, the smallest found in time that does."""
+        """The case chosen, and what it gives; where two are to be distinguished, the smallest found in time that
+        does."""
         remaining = self.deadline - time.monotonic()
         if len(part) == 2 and remaining > 1:
             x, y = (as_instruction(specs[i]) for i in part)

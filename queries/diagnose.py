@@ -7,7 +7,7 @@
 The models are a space (`mmaformal.spaces`): every algorithm there is, with every value of its parameters.  Those that
 get too many of a few rows wrong, whatever zeros and special values do, are left out first; the rest, with everything
 that zeros and special values may do, has to reproduce every row.  Models that explain all rows and that no random case
-tells apart are one class where a proof says so; others are told as not told apart.
+distinguishes are one class where a proof says so; others are told as not distinguished.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _family_lines(classes: Sequence[Explanation]) -> list[str]:
         of = f"{len(members)} models" + (
             f", {proved} of them proved to be another's function" if proved else ""
         )
-        lines.append(f"{of}; {counted(len(classes), 'function')} that some input tells apart")
+        lines.append(f"{of}; {counted(len(classes), 'function')} that some input distinguishes")
     return lines
 
 

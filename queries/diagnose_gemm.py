@@ -27,7 +27,7 @@ from mmaformal.formats import FORMATS, Format, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
-from mmaformal.proof.lemmas import Relay
+from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries.structure_classes import MOST, ORDERS, SameAs, StructureClasses
 from mmaformal.renamed import lines
 from mmaformal.result import Result, how_many
@@ -99,7 +99,7 @@ class GemmDiagnosis(Result):
     def __str__(self) -> str:
         m, k, n = self.shape
         several = len(self.structures) + self.not_compared > 1
-        lines = ["not told apart by these elements:"] if several else [self.summary]
+        lines = ["not distinguished by these elements:"] if several else [self.summary]
         if several:
             lines += [f"  {each}" for each in self.structures[:_LISTED]]
             if (more := len(self.structures) + self.not_compared - _LISTED) > 0:
@@ -218,7 +218,7 @@ def diagnose_gemm(
     left = max(start + timeout - time.monotonic(), 0.0)
     twins = {first: rest for first, *rest in alike}
     nearest: list[Miss] = []
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         classes = StructureClasses(search.exact, a.shape[1], Asker(portfolio, left), twins.__getitem__)
         with Deadline(left):
             classes.find()

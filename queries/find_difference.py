@@ -20,7 +20,7 @@ import z3
 from mmaformal.architectures.base import Architecture
 from mmaformal.architectures.emulations import in_one_format
 from mmaformal.architectures.meant import architecture_meant, instruction_meant
-from mmaformal.cases.alike import Licences, Zeros, has_minus_zero, symmetry_classes
+from mmaformal.cases.alike import Symmetries, Zeros, has_minus_zero, symmetry_classes
 from mmaformal.cases.codes import is_nan, is_zero
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Found, Places
@@ -277,7 +277,7 @@ class _Search(Search):
 
     # ---- which cases are alike --------------------------------------------------------------------------------
 
-    def find_licences(self) -> Licences:
+    def find_licences(self) -> Symmetries:
         """What leaves the results of both models as they are, and what the constraints say of the inputs true."""
         laws, models = self._laws, (self.x.spec, self.y.spec)
         inputs = symbolic_inputs(self.spec)
@@ -308,7 +308,7 @@ class _Search(Search):
             told = [terms.key for terms in of_products]
             classes = list(zip(symmetry_classes(*models), told, strict=True))
         best: Zeros = "plus" if "plus" in zeros else "signed" if "signed" in zeros else "any"
-        return Licences(classes, exchange, signs, best)
+        return Symmetries(classes, exchange, signs, best)
 
     def _prepare(self, count: int) -> None:
         """Prove what questions about cases of `count` nonzero products rest on, before any of those is asked."""

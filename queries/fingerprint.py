@@ -5,7 +5,7 @@
     found.named("rows.npz")         # which of them gave the rows of a recording
     found.program(hopper["HMMA.16816.F32"])             # says it on the machine at hand
 
-Models that no input tells apart are proved to be one function, or told as not settled.
+Models that no input distinguishes are proved to be one function, or told as not settled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures import ARCHITECTURES, ON_PAPER
 from mmaformal.cases.codes import is_finite
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import compiled_results
 from mmaformal.cases.shrink import shrink
@@ -61,7 +61,7 @@ class Fingerprint(Result):
     gives: tuple[tuple[int, ...], ...]  #: of each class, the codes of d, one for each case
     at_least: int  #: so many cases are needed
     seconds: float
-    told_apart: bool = True  #: whether all were compared, and the cases tell all classes apart
+    distinguished: bool = True  #: whether all were compared, and the cases tell all classes apart
     complete: bool = True  #: whether fewer and smaller cases were looked for, too; if not, the time was up
 
     @property
@@ -74,7 +74,7 @@ class Fingerprint(Result):
     @property
     def verdict(self) -> str:
         """`apart`: the inputs tell all functions apart; `one`: there is one function; `unknown`: the time was up."""
-        if not self.told_apart:
+        if not self.distinguished:
             return "unknown"
         return "one" if len(self.classes) == 1 else "apart"
 
@@ -82,7 +82,7 @@ class Fingerprint(Result):
     def summary(self) -> str:
         """One line."""
         n = len(self.cases)
-        if not self.told_apart:
+        if not self.distinguished:
             return (
                 f"not settled: the time was up before all {counted(len(self.instructions), 'instruction')} were "
                 f"compared; {counted(n, 'input')} found until then, not known to tell all of them apart"
@@ -102,11 +102,11 @@ class Fingerprint(Result):
         d = self.instructions[0].d_format
         digits = -(-d.storage_bits // 4)
         lines = [self.summary]
-        if self.told_apart and not self.complete:
+        if self.distinguished and not self.complete:
             lines.append("the time was up before fewer and smaller inputs were looked for: --timeout")
         for number, case in enumerate(self.cases, 1):
             lines.append(f"input {number}: {case.text}")
-        if not self.told_apart:
+        if not self.distinguished:
             return "\n".join([*lines, "give it more time: --timeout"])
         if not self.cases:
             lines += [f"  {label}" for labels in self.labels for label in labels]
@@ -114,7 +114,9 @@ class Fingerprint(Result):
             lines += self._tree(range(len(self.classes)), 0, f"0x{{:0{digits}x}}", "")
         for each in self.classes:
             if each.open:
-                lines.append(f"not told apart, nor proved the same: {each.model.text}; {each.open[0].text}")
+                lines.append(
+                    f"not distinguished, nor proved the same: {each.model.text}; {each.open[0].text}"
+                )
         return "\n".join(lines)
 
     def _tree(self, left: Sequence[int], case: int, code: str, indent: str) -> list[str]:
@@ -151,7 +153,7 @@ class Fingerprint(Result):
             "types": str(Types.of(self.instructions[0].spec)),
             "terms": self.instructions[0].k,
             "at_least": self.at_least,
-            "told_apart": self.told_apart,
+            "distinguished": self.distinguished,
             "complete": self.complete,
             "cases": [case.to_json() for case in self.cases],
             "classes": [
@@ -205,7 +207,7 @@ class Fingerprint(Result):
         return program(instruction, self.cases, table, compiler)
 
     def _require_told_apart(self) -> None:
-        if not self.told_apart:
+        if not self.distinguished:
             raise ValueError(
                 "the inputs are not known to tell all instructions apart: the time was up; give it more"
             )
@@ -260,7 +262,7 @@ def fingerprint(
         tuple(gives),
         at_least=_bound(len(firsts), len(cases)),
         seconds=time.monotonic() - start,
-        told_apart=comparing.complete,
+        distinguished=comparing.complete,
         complete=comparing.complete and not expired,
     )
 
@@ -280,7 +282,7 @@ def _fewer(specs: Sequence[DotAdd], known: Sequence[Codes]) -> Iterator[list[Cod
     """Cases that tell all apart, as `known` ones do: each time fewer or smaller, in the end the fewest of many."""
     if len(specs) < 2:
         return
-    drawn = [generate(spec, _CASES, seed, (*MOODS, "edge")) for seed, spec in enumerate(specs)]
+    drawn = [generate(spec, _CASES, seed, (*DISTRIBUTIONS, "edge")) for seed, spec in enumerate(specs)]
     cases = [*known, *(case for rows in drawn for case in rows.cases())]
     table = _results(specs, Rows.of(cases))
     kinds = np.array([len(np.unique(column)) for column in table.T])

@@ -5,7 +5,7 @@
 
 Each input is chosen, of many cases, so that the answer leaves as few as possible of the models that are left; first
 among all models with ordinary numbers, then with zeros and special values among those that are left with all that they
-may do there.  Models that no case tells apart are a question to a solver: its input is the next, or they are proved
+may do there.  Models that no case distinguishes are a question to a solver: its input is the next, or they are proved
 equal.  In the end the unit is asked many cases at once.
 
 Where no model explains all answers, everything is asked again.  The same input with another answer is noise, or two
@@ -64,9 +64,9 @@ class Identified(Result):
     def verdict(self) -> Verdict:
         """What was found.
 
-        `one` function; `several` that no case tells apart and that are not proved to be one; a model but for `special`
-        values; a model with `noise`: other answers to the same inputs; two models (`mixture`); `none` of the models;
-        `unknown`, for the time was up.
+        `one` function; `several` that no case distinguishes and that are not proved to be one; a model but for
+        `special` values; a model with `noise`: other answers to the same inputs; two models (`mixture`); `none` of
+        the models; `unknown`, for the time was up.
         """
         return self.outcome.verdict
 
@@ -125,7 +125,7 @@ class Identified(Result):
         split = again if self.repeated else f"the second for {few}, by the input"
         return {
             "one": lambda: f"{first}, by {asked}",
-            "several": lambda: f"{first}, not told apart from {others}, by {asked}",
+            "several": lambda: f"{first}, not distinguished from {others}, by {asked}",
             "special": lambda: f"{but}{self._otherwise}, by {asked}",
             "noise": lambda: f"noise: {again}; the nearest model, {first}, is wrong in {few}",
             "mixture": lambda: f"two models mixed: {first}, and {names[-1]}; {split}",
@@ -174,7 +174,7 @@ class Identified(Result):
                 lines.append(f"proved to be the same function: {counted(len(each.same), 'other model')}")
             if each.open:
                 lines.append(
-                    f"not told apart from it, nor proved the same: {counted(len(each.open), 'model')}"
+                    f"not distinguished from it, nor proved the same: {counted(len(each.open), 'model')}"
                 )
         return "\n".join(lines)
 
@@ -248,7 +248,7 @@ def identify(
 
     unit: a callable of unsigned 64-bit arrays of bit patterns, a and b of shape (n, K), c of (n,), with block scales
     also scale_a and scale_b of (n, K / block); it returns d of shape (n,).  Or an Instruction, whose types are used.
-    b_format, d_format: those of a and c, if not given.  among: models to tell apart, by default all of
+    b_format, d_format: those of a and c, if not given.  among: models to distinguish, by default all of
     `mmaformal.spaces`, and where none of these explains the answers its `DESIGNS`.  only: the names of the algorithms
     that are tried.  confirm: cases that it is asked in the end, at once.  timeout: seconds for everything; where they
     are up, the answer says what was found until then, and its verdict is "unknown".  A kernel that numba compiles, once

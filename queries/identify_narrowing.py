@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.architectures.known import known_as, rarity
-from mmaformal.cases.generate import MOODS, Mood
+from mmaformal.cases.generate import DISTRIBUTIONS, Mood
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.checked import Progress
 from mmaformal.display import counted
@@ -23,7 +23,7 @@ from mmaformal.spaces import details
 from mmaformal.spaces.common import Types
 from mmaformal.spec import DotAdd
 
-#: Cases to choose from: at first, and when what is left is not told apart by those.
+#: Cases to choose from: at first, and when what is left is not distinguished by those.
 _POOLS = (POOL, 1500, 6000)
 #: Results that are compared at once, where models are many.
 _RESULTS = 10_000_000
@@ -34,11 +34,11 @@ _MOST = 64
 #: Seconds of solvers for one group of models in any case; of what is left of the time, the part that they may take.
 _LEAST, _SOLVING = 2.0, 0.7
 
-EVERYTHING: tuple[Mood, ...] = (*MOODS, "edge", "subnormal", "cancel")
+EVERYTHING: tuple[Mood, ...] = (*DISTRIBUTIONS, "edge", "subnormal", "cancel")
 
 
 class Narrowing:
-    """Asks a unit until no input tells apart the models that are left."""
+    """Asks a unit until no input distinguishes the models that are left."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Narrowing:
             left = [each for spec in families[low : low + _FOLLOWED] for each in checking(details(spec))]
             if self.chosen:
                 left = [each for each in checking(left) if not self.wrong(each).any()]
-            classes = self._settled(self._narrowed(left, (*MOODS, "edge")))
+            classes = self._settled(self._narrowed(left, (*DISTRIBUTIONS, "edge")))
             if classes:
                 rest = tuple(families[low + _FOLLOWED :])
                 return [replace(classes[0], open=(*classes[0].open, *rest)), *classes[1:]]
@@ -102,7 +102,7 @@ class Narrowing:
         return answer
 
     def _split(self, table: Table) -> list[DotAdd]:
-        """Ask cases of a table until none tells apart what is left."""
+        """Ask cases of a table until none distinguishes what is left."""
         self.doing = "choosing inputs"
         left, asked = np.arange(len(table.specs)), set[int]()
         while len(left) > 1 and (case := table.best(left, asked)) is not None:
@@ -113,13 +113,15 @@ class Narrowing:
             self.progress(f"{counted(self.chosen, 'input')} asked, {len(left):,} models left")
         return [table.specs[i] for i in left]
 
-    def _narrowed(self, specs: list[DotAdd], moods: Sequence[Mood], ordinary: bool = False) -> list[DotAdd]:
+    def _narrowed(
+        self, specs: list[DotAdd], distributions: Sequence[Mood], ordinary: bool = False
+    ) -> list[DotAdd]:
         """The same by new cases, more and more of them, drawn for what is left."""
         for seed, count in enumerate(_POOLS):
             if len(specs) < 2:
                 break
             count = min(count, max(POOL, _RESULTS // len(specs)))
-            rows = pool(specs, count, moods, 100 * seed + 7)
+            rows = pool(specs, count, distributions, 100 * seed + 7)
             rows = ordinary_cases(rows, self.types, seed) if ordinary else rows
             rows = self.rules.inputs(rows, self.types)
             if len(rows):

@@ -33,8 +33,9 @@ _OF_PAIRS = 20
 #: Of more models that are left when the time is up than these, the first is told, in place of one of the tables.
 _NAMED = 1000
 
-#: One function; several that no case tells apart and that are not proved to be one; one but for special values; a model
-#: whose answers are otherwise when asked again; two models; none of the models; the time was up before one was settled.
+#: One function; several that no case distinguishes and that are not proved to be one; one but for special values; a
+#: model whose answers are otherwise when asked again; two models; none of the models; the time was up before one was
+#: settled.
 Verdict: TypeAlias = Literal["one", "several", "special", "noise", "mixture", "none", "unknown"]
 
 

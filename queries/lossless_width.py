@@ -211,7 +211,7 @@ def witness(width: Width) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def loses_at(width: Width, F: int) -> bool:
-    """Whether F fractional bits lose a bit of the witness' smaller term, by the alignment of the SMT wing."""
+    """Whether F fractional bits lose a bit of the witness' smaller term, by the alignment of the SMT encoding."""
     codes = [
         [z3.BitVecVal(code, fmt.storage_bits) for code, fmt in zip(side, kind.formats, strict=True)]
         for side, kind in zip(witness(width), (width.top, width.low), strict=True)
@@ -223,14 +223,14 @@ def loses_at(width: Width, F: int) -> bool:
 
 
 def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
-    """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable wing; finite inputs."""
+    """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable encoding; finite inputs."""
     p = spec.parameters
     parts = p.made_of(spec)
     inner, order = (parts or spec).parameters, p.taken(spec.k)
     a, b = ([side[k] for k in order] for side in (codes.a, codes.b))
     scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
     trace = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales)
-    steps = [step for step in trace.steps if isinstance(step, (fda.Step, gdfs.Step, fdrda.Step))]
+    steps = [step for step in trace.steps if isinstance(step, (fda.FdaStep, gdfs.GdfsStep, fdrda.FdrdaStep))]
     c = Fraction(0) if parts else spec.c_format.value(codes.c)
     L, F = inner.step_products, inner.sum_places
     per_instruction = p.step_products // L if parts else len(steps)

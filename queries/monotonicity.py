@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 import z3
 
-from mmaformal.cases.out_of_order import Descends, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError
@@ -37,7 +37,7 @@ def _settled(
     instruction: Instruction,
     asker: Asker,
     statement: str,
-    prove: Callable[[Instruction, Theory], Descends | None],
+    prove: Callable[[Instruction, Theory], OutOfOrder | None],
     theorems: Callable[[DotAdd], Sequence[z3.BoolRef]],
 ) -> Answer:
     """What `prove` finds, or that it ended with the very theorems."""

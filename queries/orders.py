@@ -52,7 +52,7 @@ _DETAILED = 500
 _OTHERS = 10.0
 #: Paths that are looked at one by one.
 _LISTED = 64
-#: Graphs of more steps than these are not made; and those that would have more are not told apart by sums.
+#: Graphs of more steps than these are not made; and those that would have more are not distinguished by sums.
 _MOST_STEPS, _LARGE = 12_000_000, 2_000_000
 #: Sums that are computed at once.
 _CHUNK = 1 << 18

@@ -46,7 +46,7 @@ class Property(ShortRepr):
 
     name: str  #: as in `mmaformal prove NAME ARCH INSTRUCTION`: words with hyphens
     statement: str  #: one sentence, for a person; ends without a full stop
-    settle: Callable[[Instruction, Asker], Answer]  #: by the terms of the SMT wing
+    settle: Callable[[Instruction, Asker], Answer]  #: by the terms of the SMT encoding
     about: Callable[[DotAdd], Sequence[DotAdd]] = lambda spec: [spec]  #: whose results it is about
 
     @keywords(backends="solver")

@@ -20,7 +20,7 @@ from functools import partial
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.numerical import exact, find_case, shown
 from mmaformal.explain import code_text
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -82,7 +82,7 @@ def settle(judge: Judge, what: str, instruction: Instruction, asker: Asker) -> A
         proving = Composing(asker)
         try:
             facts_of(spec).rounds_exact_sum(proving, spec)
-        except NoArgumentError:
+        except UnsupportedError:
             pass
         except NotProvedError as error:
             if not error.refuted:

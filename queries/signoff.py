@@ -18,10 +18,10 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.alike import Licences
+from mmaformal.cases.alike import Symmetries
 from mmaformal.cases.codes import is_nan
 from mmaformal.cases.evaluate import evaluate
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.questions import Found, Places
 from mmaformal.cases.run import compiled_results
@@ -51,7 +51,8 @@ from mmaformal.solver.session import Cache, Solver, session
 from mmaformal.spaces.common import Types
 from mmaformal.witness import WitnessError
 
-#: Random cases on which a design is run before anything is proved, by moods, and those that nodes are compared on.
+#: Random cases on which a design is run before anything is proved, by distributions, and those that nodes are
+#: compared on.
 _CASES, _SEEN = 4000, 1000
 #: The part of the time left in which a witness is made smaller.
 _SHRINKING = 0.6
@@ -236,7 +237,7 @@ class _Signoff:
         wrong = self._random()
         if wrong is not None:
             return self._fails(wrong)
-        rows = generate(self.spec, _SEEN, seed=1, moods=(*MOODS, "edge"))
+        rows = generate(self.spec, _SEEN, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
         follower = Follower(self.asker, self.spec, self.inputs, self.module, rows, self.progress)
         self.asker.best = lambda: self._unknown(follower.matched)
         effort = 1.0
@@ -269,7 +270,7 @@ class _Signoff:
         return Unknown(self.question, why, tuple(self.asker.proved), self.asker.elapsed)
 
     def _holds(self, proof: Proof) -> Holds | Fails | Unknown:
-        """What is proved of the SMT wing's model is said of the instruction: of both wings."""
+        """What is proved of the SMT encoding's model is said of the instruction: of both encodings."""
         self.progress("the two encodings of the model agree")
         holds = Holds(self.question, proof, self.asker.elapsed, notes=self.notes)
         return of_both_encodings(holds, self.instruction, [self.spec], self.asker)
@@ -279,7 +280,7 @@ class _Signoff:
     def _random(self) -> Codes | None:
         """A case on which the design is wrong, of random ones."""
         for count, seed in ((400, 2), (_CASES, 3)):
-            rows = generate(self.spec, count, seed=seed, moods=(*MOODS, "edge"))
+            rows = generate(self.spec, count, seed=seed, distributions=(*DISTRIBUTIONS, "edge"))
             wrong = np.flatnonzero(self.wrong(rows))
             if len(wrong):
                 return rows[int(wrong[0])]
@@ -392,5 +393,5 @@ class _Smallest(Search):
         model = smt.dot_add(spec, inputs.a, inputs.b, inputs.c, inputs.scale_a, inputs.scale_b).result
         return [signed.differ(mine, model)], []
 
-    def find_licences(self) -> Licences:
-        return Licences(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")
+    def find_licences(self) -> Symmetries:
+        return Symmetries(list(range(self.spec.k)), exchange=False, signs=False, zeros="any")

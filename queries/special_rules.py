@@ -42,7 +42,7 @@ class SpecialRules(ShortRepr):
 
     flushed: frozenset[str] = frozenset()  #: of "a", "b", "c", "d": whose subnormal numbers are zeros
     saturates: bool = False  #: an infinity of finite inputs is the largest number
-    one_nan: bool = False  #: NaNs are not told apart
+    one_nan: bool = False  #: NaNs are not distinguished
     one_zero: bool = False  #: nor the signs of zero results
 
     def __bool__(self) -> bool:
@@ -206,7 +206,7 @@ def _rules() -> list[SpecialRules]:
 
 
 def _needed(spec: DotAdd, rules: SpecialRules, rows: Rows, d: NDArray[np.uint64]) -> SpecialRules:
-    """The same, NaNs and zeros told apart where that leaves no more rows unexplained."""
+    """The same, NaNs and zeros distinguished where that leaves no more rows unexplained."""
     least = int(wrong(spec, rows, d, rules).sum())
     for name in ("one_zero", "one_nan"):
         zero, nan = (getattr(rules, each) and name != each for each in ("one_zero", "one_nan"))

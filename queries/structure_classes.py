@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaformal.architectures.known import without_nan_rule
 from mmaformal.cases.codes import is_nan
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.run import compiled_results
 from mmaformal.display import ShortRepr
@@ -211,7 +211,7 @@ def steps_equal(x: DotAdd, y: DotAdd, asker: Asker) -> tuple[str, Proof] | None:
 
 def _differ_somewhere(x: DotAdd, y: DotAdd) -> bool:
     """Whether a random case tells two models of the same types apart."""
-    rows = generate(x, _CASES, moods=(*MOODS, "edge", "tiny"))
+    rows = generate(x, _CASES, distributions=(*DISTRIBUTIONS, "edge", "tiny"))
     d = [one_nan(compiled_results(spec, rows.codes), spec.d_format) for spec in (x, y)]
     return bool((d[0] != d[1]).any())
 

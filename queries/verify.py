@@ -4,10 +4,10 @@
     from mmaformal.queries.verify import verify
     print(verify(hopper["HMMA.16816.F32"]))
 
-The executable wing is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are linked to
-those of the SMT wing stage by stage (`proof/simulation`, `facts/*/equal.py`), by lemmas over fresh constants
-(`lemmas`).  docs/proofs.md has the argument.  Where it fails, an input is looked for on which the wings differ or an
-operation wraps; it is re-run in both wings before anyone sees it.
+The executable encoding is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are
+linked to those of the SMT encoding stage by stage (`proof/simulation`, `facts/*/equal.py`), by lemmas over fresh
+constants (`lemmas`).  docs/proofs.md has the argument.  Where it fails, an input is looked for on which the
+encodings differ or an operation wraps; it is re-run in both encodings before anyone sees it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mmaformal.renamed import keywords, names
 from mmaformal.solver.answers import Answer, Holds, Proof
 from mmaformal.solver.asking import Asker, watching
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.solver.session import Cache, Solver, remembering
 from mmaformal.spec import DotAdd
 
@@ -34,7 +34,7 @@ class Prover:
     """
 
     def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = Relay(solver, memory)
+        self.portfolio = LazyPortfolio(solver, memory)
         self._proofs: dict[DotAdd, Proof] = {}
 
     def __enter__(self) -> Prover:

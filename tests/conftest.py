@@ -107,7 +107,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def terms_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`find_difference` says `Equal` of the SMT wing's terms, without the proof that the encodings are equal."""
+    """`find_difference` says `Equal` of the SMT encoding's terms, without the proof that the encodings are equal."""
     module = importlib.import_module("mmaformal.queries.find_difference")
     monkeypatch.setattr(module, "equal_in_both_encodings", lambda answer, *_: answer)
 

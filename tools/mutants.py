@@ -82,8 +82,8 @@ COMMON: dict[str, tuple[str, ...]] = {
 _ENCODINGS = (
     *(Target(f"encodings/{file}.py", asked, proved=True) for file, asked in COMMON.items()),
     *(
-        Target(f"encodings/{wing}/{name}.py", asked, proved=True)
-        for wing in ("executable", "smt")
+        Target(f"encodings/{encoding}/{name}.py", asked, proved=True)
+        for encoding in ("executable", "smt")
         for name, asked in INSTRUCTIONS.items()
     ),
 )

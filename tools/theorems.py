@@ -43,7 +43,7 @@ from mmaformal.queries.property import Property, in_order
 from mmaformal.queries.verify import Prover
 from mmaformal.solver.answers import Answer, Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.solver.script import smtlib
 from mmaformal.studies import roundoff as rounding_model
 from mmaformal.studies.amx import prover as amx
@@ -68,7 +68,7 @@ class Question(NamedTuple):
 
     family: str
     subject: str
-    settle: Callable[[Relay, float], Answer]
+    settle: Callable[[LazyPortfolio, float], Answer]
 
     @property
     def name(self) -> str:
@@ -151,39 +151,39 @@ def _is_program(instruction: Instruction) -> bool:
     return True
 
 
-def _roundoff(name: str, subnormals: bool, nearest: bool, portfolio: Relay, limit: float) -> Answer:
+def _roundoff(name: str, subnormals: bool, nearest: bool, portfolio: LazyPortfolio, limit: float) -> Answer:
     fmt = FORMATS[name]
     return rounding_model.of_format(fmt, portfolio, subnormals=subnormals, nearest=nearest, timeout=limit)
 
 
-def _verify(instruction: Instruction, portfolio: Relay, limit: float) -> Answer:
+def _verify(instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:
     prover = Prover()
     prover.portfolio = portfolio
     return prover.prove(instruction, limit)
 
 
-def _e9s12(claim: str, name: str, portfolio: Relay, limit: float) -> Answer:
+def _e9s12(claim: str, name: str, portfolio: LazyPortfolio, limit: float) -> Answer:
     prover = e9s12.E9s12Prover()
     prover.portfolio = portfolio
     return prover.prove(claim, name, limit)
 
 
-def _amx(claim: str, name: str, portfolio: Relay, limit: float) -> Answer:
+def _amx(claim: str, name: str, portfolio: LazyPortfolio, limit: float) -> Answer:
     prover = amx.AmxProver()
     prover.portfolio = portfolio
     return prover.prove(claim, name, limit)
 
 
-def _property(each: Property, instruction: Instruction, portfolio: Relay, limit: float) -> Answer:
+def _property(each: Property, instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:
     asker = Asker(portfolio, limit)
     return asker.within(each.statement, lambda: each.settle(in_order(instruction), asker))
 
 
-def _bound(instruction: Instruction, portfolio: Relay, limit: float) -> Answer:
+def _bound(instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:
     return bound.of_instruction(instruction, portfolio, timeout=limit)
 
 
-def _program(instruction: Instruction, portfolio: Relay, limit: float) -> Answer:
+def _program(instruction: Instruction, portfolio: LazyPortfolio, limit: float) -> Answer:
     return program_bound.of_program(instruction, portfolio, timeout=limit)
 
 
@@ -213,7 +213,7 @@ def concluding() -> Iterator[dict[kernel.Theorem, z3.BoolRef]]:
         kernel.Theorem.conclude = real  # type: ignore[method-assign]
 
 
-def row(question: Question, portfolio: Relay, limit: float) -> Row:
+def row(question: Question, portfolio: LazyPortfolio, limit: float) -> Row:
     """The line of a question, after settling it."""
     start = time.monotonic()
     with concluding() as concluded:
@@ -240,7 +240,7 @@ def _digest(texts: Sequence[str]) -> str:
 def settle_family(names: Sequence[str], file: Path, limit: float) -> int:
     """Settle questions of one family, appending lines to the file; returns how many ended in an error of ours."""
     wanted, errors = set(names), 0
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         for question in questions():
             if question.name not in wanted:
                 continue

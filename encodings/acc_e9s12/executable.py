@@ -56,7 +56,7 @@ class Pass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class AccE9s12Step:
     """The interfaces of all passes, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -92,7 +92,7 @@ def run_pass(terms: Sequence[Term], before: limbs.Wide, exponent: Lane, F: int) 
     return Pass(tuple(terms), e_max, kept, placed, partials, where(zero, 0, e_max))
 
 
-def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> AccE9s12Step:
     rho, fmt, N = parameters.rho, spec.a_format, parameters.N
     a_operands = tuple(decode(x, fmt.layout) for x in a)
     b_operands = tuple(decode(x, fmt.layout) for x in b)
@@ -120,7 +120,7 @@ def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[Lane], b: Sequence[Lane
     narrowed = limbs.narrow(total, passes[-1].e_max - 2 * BIAS - F - BELOW)
     rounded = round_sum(narrowed, zero, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(
+    return AccE9s12Step(
         a_operands,
         b_operands,
         c=c_operand,
@@ -139,7 +139,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[AccE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, AccE9s12)

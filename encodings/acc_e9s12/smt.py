@@ -58,7 +58,7 @@ class Pass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class AccE9s12Step:
     """The interfaces of all passes, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -89,7 +89,9 @@ def run_pass(terms: Sequence[Term], before: BitVec, exponent: BitVec, F: int, pl
     return Pass(tuple(terms), e_max, shifted, placed, partials, after)
 
 
-def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd, parameters: AccE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
+) -> AccE9s12Step:
     rho, fmt, L = parameters.rho, spec.a_format, parameters.L
     a_operands, b_operands = (tuple(decode(each, fmt) for each in codes) for codes in (a, b))
     c_operand = decode(c, spec.c_format)
@@ -116,7 +118,7 @@ def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[BitVec], b: Sequence[Bi
     rounded = normalise_and_round(total, last, exponents, F, rho, low)
     rounded = rounded._replace(sign=z3.If(total == 0, z3.BitVecVal(0, 1), rounded.sign))
     result = select_special(special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    return Step(
+    return AccE9s12Step(
         a_operands,
         b_operands,
         c=c_operand,
@@ -128,7 +130,7 @@ def step(spec: DotAdd, parameters: AccE9s12, a: Sequence[BitVec], b: Sequence[Bi
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[AccE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, AccE9s12)

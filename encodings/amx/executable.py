@@ -8,7 +8,7 @@ rows of 64 bytes.  An instruction takes N = 64 / (bytes of an element) lanes of 
 - fma16 in matrix mode onto fp32: `Z[2j + i mod 2].f32[i div 2] += X[i]·Y[j]`.
 
 Whatever the operand, each element of Z is one function of a lane of X, one of Y and itself; of which, and whether it
-is written, follows from the operand.  So there is no branch on data, as in all of this wing: a *byte* is a lane.
+is written, follows from the operand.  So there is no branch on data, as in all of this encoding: a *byte* is a lane.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Alu(NamedTuple):
     x: Lane  #: the factors and the addend, something in the place of what is skipped
     y: Lane
     z: Lane
-    fma: sfma.Step
+    fma: sfma.SfmaStep
     result: Lane
 
 

@@ -60,7 +60,7 @@ from mmaformal.spec import DotAdd
 
 BIAS = 139  #: of an E9S12 exponent
 FRACTION = 11  #: fractional bits of an E9S12 significand
-BELOW = 26  #: places below the last one of the sum of products at which c is still told apart
+BELOW = 26  #: places below the last one of the sum of products at which c is still distinguished
 HALF = limbs.BITS - BELOW
 
 
@@ -74,7 +74,7 @@ class E9S12(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class DpaE9s12Step:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -136,7 +136,7 @@ def place(x: Term, e_max: Lane, F: int) -> limbs.Wide:
     return limbs.Wide(above + (below >> HALF), (below & ((1 << HALF) - 1)) << BELOW)
 
 
-def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> DpaE9s12Step:
     rho, fmt, least = parameters.rho, spec.a_format, spec.c_format.min_exponent
     a_operands = tuple(decode(x, fmt.layout) for x in a)
     b_operands = tuple(decode(x, fmt.layout) for x in b)
@@ -163,7 +163,7 @@ def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[Lane], b: Sequence[Lane
     zero_sign = reduce(lambda x, y: x & y, (p.sign for p in products), addend.sign)
     rounded = round_sum(wide.narrowed, zero_sign, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(
+    return DpaE9s12Step(
         a_operands,
         b_operands,
         c=c_operand,
@@ -190,7 +190,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[DpaE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, DpaE9s12)

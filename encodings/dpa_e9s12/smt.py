@@ -69,7 +69,7 @@ class E9S12(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class DpaE9s12Step:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -140,7 +140,9 @@ def exponents_of(spec: DotAdd, L: int, products: int) -> ExponentRange:
     return exponent_range(spec.c_format).union(above, above + (1 << EXPONENT_BITS + 1) - 1)
 
 
-def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd, parameters: DpaE9s12, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
+) -> DpaE9s12Step:
     rho, fmt, L = parameters.rho, spec.a_format, parameters.L
     a_operands, b_operands = (tuple(decode(each, fmt) for each in codes) for codes in (a, b))
     c_operand = decode(c, spec.c_format)
@@ -167,7 +169,7 @@ def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[BitVec], b: Sequence[Bi
     zero_sign = reduce(lambda x, y: x & y, (p.sign for p in products), c_term.sign)
     rounded = rounded._replace(sign=z3.If(sum_.total == 0, zero_sign, rounded.sign))
     result = select_special(special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
-    return Step(
+    return DpaE9s12Step(
         a_operands,
         b_operands,
         c=c_operand,
@@ -187,7 +189,7 @@ def step(spec: DotAdd, parameters: DpaE9s12, a: Sequence[BitVec], b: Sequence[Bi
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[DpaE9s12Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, DpaE9s12)

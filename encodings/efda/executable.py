@@ -86,7 +86,7 @@ class SortedSum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class EfdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -173,7 +173,7 @@ def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
     return SortedSum(terms, (x, y, z), partial, normal, total)
 
 
-def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> EfdaStep:
     rho = parameters.rho
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
@@ -213,7 +213,7 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(
+    return EfdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -234,7 +234,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[EfdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Efda)

@@ -9,7 +9,7 @@ largest product), and the sign.  This number and c are aligned to the larger exp
 place above its highest, with the number's bits and q + 2 = 26 more, the last one sticky (108 bits for fp16).  The
 number loses bits only where c is far above all of it, and normal.  c loses bits only if its last place is below the
 second of those 26, |c| is then less than a quarter of the number's last place; the sum is more than half of that
-place, so that ρ tells apart what lies between multiples of 2^-(q+1) of it: the place above the sticky one.  One place
+place, so that ρ distinguishes what lies between multiples of 2^-(q+1) of it: the place above the sticky one.  One place
 less would be too few.
 
 Three terms (wider sums, L ≤ 2): bf16 products reach from 2^-266 to 2^256.  Every term is normalised to
@@ -127,7 +127,7 @@ class Inputs:
 
 
 def places_below(q: int) -> int:
-    """Places below the last one of the sum of products at which c is still told apart, the last one sticky."""
+    """Places below the last one of the sum of products at which c is still distinguished, the last one sticky."""
     return q + 2
 
 

@@ -84,7 +84,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class EmulatedStep:
     """The interfaces of one step, in order."""
 
     a: tuple[Words, ...]
@@ -161,7 +161,7 @@ def run(
     return Run(start, tuple(chain), scaled, addition, addition.result)
 
 
-def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> Step:
+def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> EmulatedStep:
     """One step over `p.step_products` products."""
     commons = (common_exponent(a), common_exponent(b)) if p.common else ()
     of_a, of_b = (each.largest for each in commons) if commons else (None, None)
@@ -173,7 +173,7 @@ def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total:
         for first in range(0, p.blocks, size):
             runs.append(run(p, part, range(first, min(first + size, p.blocks)), x, y, total, commons))
             total = runs[-1].result
-    return Step(x, y, tuple(runs), total, commons)
+    return EmulatedStep(x, y, tuple(runs), total, commons)
 
 
 def dot_add(
@@ -183,7 +183,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[EmulatedStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Emulated)

@@ -75,7 +75,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class EmulatedStep:
     """The interfaces of one step, in order."""
 
     a: tuple[Words, ...]
@@ -171,7 +171,9 @@ def block_sum(
     return Run(start, tuple(traces), scaled, addition, addition.result)
 
 
-def step(spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
+) -> EmulatedStep:
     """One step: all of the program, over as many products as it takes."""
     commons = tuple(map(common_exponent, (a, b))) if parameters.common else ()
     each = commons or (None, None)
@@ -184,14 +186,14 @@ def step(spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[Bi
             total = runs[-1].result if runs else c
             some = slice(start, start + products)
             runs.append(block_sum(parameters, part, of_a[some], of_b[some], total, commons))
-    return Step(of_a, of_b, tuple(runs), runs[-1].result, commons)
+    return EmulatedStep(of_a, of_b, tuple(runs), runs[-1].result, commons)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[EmulatedStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Emulated)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["EmulatedStep", "Trace", "dot_add", "step"]

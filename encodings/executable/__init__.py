@@ -1,4 +1,4 @@
-"""The executable wing: `dot_add` runs a `DotAdd` on lanes (see `blocks`) and returns its trace."""
+"""The executable encoding: `dot_add` runs a `DotAdd` on lanes (see `blocks`) and returns its trace."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class FdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -61,7 +61,7 @@ def step(
     scale_a: Sequence[Operand] = (),
     scale_b: Sequence[Operand] = (),
     stages: Stages | None = None,
-) -> Step:
+) -> FdaStep:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per product or none."""
     F, rho = parameters.F, parameters.rho
     stages = Stages() if stages is None else stages
@@ -82,7 +82,7 @@ def step(
     total = stages.accumulate(terms, e_max, F, parameters.cut)
     code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
     aligned_c, *aligned = total.terms
-    return Step(
+    return FdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -108,7 +108,7 @@ def dot_add(
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
     stages: Stages | None = None,
-) -> Trace[Step]:
+) -> Trace[FdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Fda)

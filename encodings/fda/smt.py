@@ -32,7 +32,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class FdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -81,7 +81,7 @@ def step(
     scale_a: Sequence[Operand] = (),
     scale_b: Sequence[Operand] = (),
     stages: Stages | None = None,
-) -> Step:
+) -> FdaStep:
     """One step over L products; `scale_a` and `scale_b` are one operand for each product, or empty."""
     F, rho = parameters.F, parameters.rho
     stages = Stages() if stages is None else stages
@@ -109,7 +109,7 @@ def step(
     lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
     code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
     *aligned, aligned_c = total.terms
-    return Step(
+    return FdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -135,7 +135,7 @@ def dot_add(
     scale_a: Sequence[BitVec] = (),
     scale_b: Sequence[BitVec] = (),
     stages: Stages | None = None,
-) -> Trace[Step]:
+) -> Trace[FdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K terms each, of their formats' storage bits, c one; with
     block scales, K / scale_block of each side."""
     parameters = spec.parameters
@@ -158,4 +158,4 @@ def scales_per_product(spec: DotAdd, scales: Sequence[BitVec], stages: Stages) -
     return [decoded[k // spec.scale_block] for k in range(spec.k)]
 
 
-__all__ = ["Step", "Trace", "dot_add", "exponents_of", "step", "sum_bits"]
+__all__ = ["FdaStep", "Trace", "dot_add", "exponents_of", "step", "sum_bits"]

@@ -63,7 +63,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Step:
+class FdrdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -179,7 +179,7 @@ def round_total(parameters: Fdrda, total: Lane, e_max: Lane) -> tuple[Sum, Round
     return exact, normalise_and_round(exact.total, exact.unit, rho)
 
 
-def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> FdrdaStep:
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
     c_operand = decode(c, spec.c_format.layout)
@@ -190,7 +190,7 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[Lane], b: Sequence[Lane], 
     cut_total, rounded = round_total(parameters, total, e_max)
     rho = parameters.rho
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(
+    return FdrdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -215,7 +215,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Fdrda)

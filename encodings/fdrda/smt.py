@@ -58,7 +58,7 @@ OVERFLOW = fp32.max_exponent + 1  #: a product of this exponent counts as an inf
 
 
 @dataclass(frozen=True)
-class Step:
+class FdrdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -193,7 +193,7 @@ def result_of(spec: DotAdd, parameters: Fdrda, special: Special, rounded: Rounde
     return select_special(special, encode(rounded, parameters.rho), spec.d_format, quiet_nan(spec.d_format))
 
 
-def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> FdrdaStep:
     """One step over L products."""
     F = parameters.F
     x = inputs_of(spec, parameters, a, b, c)
@@ -210,7 +210,7 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVe
     c_cut = c_at(e_max, c_term, spec.c_format.fraction_bits, parameters)
     total, rounded = add_c(spec, parameters, dot_cut, c_cut, e_max, bound)
     result = result_of(spec, parameters, x.special, rounded)
-    return Step(
+    return FdrdaStep(
         x.a,
         x.b,
         c=x.c,
@@ -230,11 +230,11 @@ def step(spec: DotAdd, parameters: Fdrda, a: Sequence[BitVec], b: Sequence[BitVe
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Fdrda)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["FdrdaStep", "Trace", "dot_add", "step"]

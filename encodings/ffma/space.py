@@ -1,4 +1,4 @@
-"""ffma: in detail, when a result counts as tiny; the order of its products is told apart from it."""
+"""ffma: in detail, when a result counts as tiny; the order of its products is distinguished from it."""
 
 from __future__ import annotations
 

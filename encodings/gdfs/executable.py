@@ -41,7 +41,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class GdfsStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -94,7 +94,7 @@ def step(
     scale_a: Sequence[Operand],
     scale_b: Sequence[Operand],
     stages: Stages | None = None,
-) -> Step:
+) -> GdfsStep:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per group."""
     F, G, rho = parameters.F, parameters.G, parameters.rho
     stages = Stages() if stages is None else stages
@@ -120,7 +120,7 @@ def step(
     total = stages.accumulate(terms, e_max, F)
     code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
     aligned_c, *aligned = total.terms
-    return Step(
+    return GdfsStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -147,7 +147,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[GdfsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c, and `spec.scales` scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
@@ -156,7 +156,7 @@ def dot_add(
     each_a = [stages.decode(x, spec.scale_format) for x in scale_a]
     each_b = [stages.decode(x, spec.scale_format) for x in scale_b]
 
-    def group_step(k: slice, c: Lane) -> Step:
+    def group_step(k: slice, c: Lane) -> GdfsStep:
         blocks = [first // spec.scale_block for first in range(k.start, k.stop, parameters.G)]
         scales = [each_a[i] for i in blocks], [each_b[i] for i in blocks]
         return step(spec, parameters, a[k], b[k], c, *scales, stages)

@@ -47,7 +47,7 @@ _MAX_PRODUCT = 36 << _PRODUCT_FRACTION_BITS  #: in units of the last place
 
 
 @dataclass(frozen=True)
-class Step:
+class GdfsStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -140,7 +140,7 @@ def step(
     scale_a: Sequence[Operand],
     scale_b: Sequence[Operand],
     stages: Stages | None = None,
-) -> Step:
+) -> GdfsStep:
     """One step over L products; `scale_a` and `scale_b` are one scale for each group."""
     F, G, rho, fmt = parameters.F, parameters.G, parameters.rho, spec.scale_format
     assert fmt is not None
@@ -168,7 +168,7 @@ def step(
     lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
     code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
     *aligned, aligned_c = total.terms
-    return Step(
+    return GdfsStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -195,18 +195,18 @@ def dot_add(
     c: BitVec,
     scale_a: Sequence[BitVec],
     scale_b: Sequence[BitVec],
-) -> Trace[Step]:
+) -> Trace[GdfsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one; K / scale_block scales of each side."""
     parameters = spec.parameters
     assert isinstance(parameters, Gdfs)
     stages = Stages()
     per_a, per_b = (scales_per_product(spec, side, stages) for side in (scale_a, scale_b))
 
-    def of_groups(k: slice, c: BitVec) -> Step:
+    def of_groups(k: slice, c: BitVec) -> GdfsStep:
         groups = slice(k.start, k.stop, parameters.G)
         return step(spec, parameters, a[k], b[k], c, per_a[groups], per_b[groups], stages)
 
     return chained(spec, of_groups, c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["GdfsStep", "Trace", "dot_add", "step"]

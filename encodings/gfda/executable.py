@@ -43,7 +43,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Step:
+class GfdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -75,7 +75,7 @@ def step(
     b: Sequence[Lane],
     c: Lane,
     stages: Stages | None = None,
-) -> Step:
+) -> GfdaStep:
     """One step: codes of L a, L b and one c."""
     F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
     stages = Stages() if stages is None else stages
@@ -94,7 +94,7 @@ def step(
     total = stages.accumulate(terms, e_max, F, parameters.cut)
     code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
     aligned_c, *aligned = total.terms
-    return Step(
+    return GfdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -118,7 +118,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[GfdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)

@@ -44,7 +44,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Step:
+class GfdaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: tuple[Operand, ...]  #: decode
@@ -91,7 +91,7 @@ def step(
     b: Sequence[BitVec],
     c: BitVec,
     stages: Stages | None = None,
-) -> Step:
+) -> GfdaStep:
     """One step over L products."""
     F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
     stages = Stages() if stages is None else stages
@@ -115,7 +115,7 @@ def step(
     lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
     code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
     *aligned, aligned_c = total.terms
-    return Step(
+    return GfdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -132,7 +132,7 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GfdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfda)
@@ -140,4 +140,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["GfdaStep", "Trace", "dot_add", "step"]

@@ -25,7 +25,7 @@ from mmaformal.encodings.executable.blocks import (
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.fdrda.executable import (
     Dot,
-    Step,
+    FdrdaStep,
     add_c,
     dot_product,
     products_and_specials,
@@ -42,7 +42,7 @@ def add_dots(even: Dot, odd: Dot, parameters: Gfdrda) -> Dot:
     return Dot(e_max, aligned, sum(aligned))
 
 
-def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> FdrdaStep:
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
     c_operand = decode(c, spec.c_format.layout)
@@ -55,7 +55,7 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[Lane], b: Sequence[Lane],
     cut_total, rounded = round_total(parameters, total, e_max)
     rho = parameters.rho
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
-    return Step(
+    return FdrdaStep(
         a_operands,
         b_operands,
         c=c_operand,
@@ -80,7 +80,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[FdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfdrda)

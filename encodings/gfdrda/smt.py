@@ -43,7 +43,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class GfdrdaStep:
     """The interfaces between the stages of one step, in order; groups are (even, odd)."""
 
     a: tuple[Operand, ...]  #: decode
@@ -67,7 +67,7 @@ class Step:
     result: BitVec  #: encode
 
 
-def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> GfdrdaStep:
     """One step over L products."""
     F, products = parameters.F, len(a)
     x = inputs_of(spec, parameters, a, b, c)
@@ -102,7 +102,7 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitV
         c_cut = z3.If(beyond, z3.BitVecVal(0, c_cut.size()), c_cut)
     total, rounded = add_c(spec, parameters, dot_cut, c_cut, e_max, bound)
     result = result_of(spec, parameters, x.special, rounded)
-    return Step(
+    return GfdrdaStep(
         x.a,
         x.b,
         c=x.c,
@@ -125,11 +125,11 @@ def step(spec: DotAdd, parameters: Gfdrda, a: Sequence[BitVec], b: Sequence[BitV
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GfdrdaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gfdrda)
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["GfdrdaStep", "Trace", "dot_add", "step"]

@@ -55,7 +55,7 @@ class Product(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class GpsStep:
     """The interfaces of one step: a group's products, their sums in order, and the group added to d."""
 
     products: tuple[Product, ...]
@@ -91,7 +91,7 @@ def product(spec: DotAdd, a: Lane, b: Lane) -> Product:
     return Product(x, y, special, exact, rounded, flush_result(code))
 
 
-def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane) -> Step:
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane) -> GpsStep:
     products = tuple(product(spec, x, y) for x, y in zip(a, b, strict=True))
     sums: list[Addition] = []
     level = [p.result for p in products]
@@ -100,7 +100,7 @@ def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane) -> Step:
         sums += pairs
         level = [flush_result(pair.result) for pair in pairs]
     addition = ieee_add(d, level[0], RHO, NAN)
-    return Step(products, tuple(sums), level[0], addition, flush_result(addition.result))
+    return GpsStep(products, tuple(sums), level[0], addition, flush_result(addition.result))
 
 
 def dot_add(
@@ -110,7 +110,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)

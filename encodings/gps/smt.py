@@ -37,7 +37,7 @@ NAN = quiet_nan(fp32)
 
 
 @dataclass(frozen=True)
-class Step:
+class GpsStep:
     """The interfaces of one group, in order; from the products on, codes of fp32."""
 
     a: tuple[Operand, ...]  #: decode; no subnormals
@@ -98,7 +98,7 @@ def flush_result(code: BitVec) -> BitVec:
     return flush(code, keep_sign=True)
 
 
-def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> GpsStep:
     """One group of G products, added to c."""
     a_operands, b_operands = (
         tuple(decode_flushed(x, fmt) for x in codes)
@@ -115,7 +115,7 @@ def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> S
         level = tuple(flush_result(pair.result) for pair in pairs)
     addition = add(c, level[0], IEEE_FP32, NAN)
     result = flush_result(addition.result)
-    return Step(
+    return GpsStep(
         a_operands,
         b_operands,
         products=products,
@@ -127,11 +127,11 @@ def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> S
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c), flush(c, keep_sign=False))
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["GpsStep", "Trace", "dot_add", "step"]

@@ -29,7 +29,7 @@ from mmaformal.spec import DotAdd
 class Lowering(NamedTuple):
     """The steps of one PTX instruction: those of the fda steps (`fda.Step`), then that of the addition."""
 
-    steps: tuple[fda.Step | Addition, ...]
+    steps: tuple[fda.FdaStep | Addition, ...]
     result: Lane
 
 
@@ -58,7 +58,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[fda.Step | Addition]:
+) -> Trace[fda.FdaStep | Addition]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales.
 
     Its steps are those of the fda steps (`fda.Step`), then that of the addition (`blocks.Addition`).

@@ -19,12 +19,12 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class LoweredStep:
     """The interfaces of one instruction, in order."""
 
     a: tuple[BitVec, ...]  #: codes of the converted operands, in the order in which they are taken
     b: tuple[BitVec, ...]
-    inner: tuple[fda.Step, ...]
+    inner: tuple[fda.FdaStep, ...]
     dot: BitVec  #: code of what the fda steps give
     addition: Addition  #: of c
     result: BitVec
@@ -37,7 +37,7 @@ def step(
     b: Sequence[BitVec],
     c: BitVec,
     stages: Stages | None = None,
-) -> Step:
+) -> LoweredStep:
     """One instruction over `len(order)` products."""
     to_a, to_b = parameters.taken_as(spec.a_format), parameters.taken_as(spec.b_format)
     stages = Stages() if stages is None else stages
@@ -46,10 +46,10 @@ def step(
     zero = stages.zero(spec.d_format)
     dot = fda.dot_add(parameters.inner_dot_add(spec), a_codes, b_codes, zero, stages=stages)
     addition = stages.add(dot.result, c, parameters.addition, canonical_nan(spec.d_format))
-    return Step(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
+    return LoweredStep(a_codes, b_codes, dot.steps, dot.result, addition, addition.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[LoweredStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Lowered)
@@ -57,4 +57,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["LoweredStep", "Trace", "dot_add", "step"]

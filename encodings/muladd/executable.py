@@ -38,7 +38,7 @@ class Product(NamedTuple):
     result: Lane  #: encode
 
 
-class Step(NamedTuple):
+class MuladdStep(NamedTuple):
     """A product, and its addition."""
 
     product: Product
@@ -62,15 +62,15 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[MuladdStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
     rho, stages = parameters.rho, Stages()
 
-    def multiply_add(k: slice, c: Lane) -> Step:
+    def multiply_add(k: slice, c: Lane) -> MuladdStep:
         product = rounded_product(spec, parameters.product, a[k.start], b[k.start], stages)
         addition = stages.add(c, product.result, rho, quiet_nan(rho.format))
-        return Step(product, addition, addition.result)
+        return MuladdStep(product, addition, addition.result)
 
     return chain(spec, multiply_add, c, stages)

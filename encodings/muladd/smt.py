@@ -39,7 +39,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Step:
+class MuladdStep:
     """A product, and its addition."""
 
     a: tuple[Operand]  #: decode
@@ -61,16 +61,16 @@ def rounded_product(spec: DotAdd, pi: Conversion, x: Operand, y: Operand, stages
 
 def step(
     spec: DotAdd, parameters: Muladd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
-) -> Step:
+) -> MuladdStep:
     """One product, added to c."""
     stages = Stages() if stages is None else stages
     x, y = stages.decode(a, spec.a_format), stages.decode(b, spec.b_format)
     product = rounded_product(spec, parameters.product, x, y, stages)
     addition = stages.add(c, product.result, parameters.rho, quiet_nan(parameters.rho.format))
-    return Step((x,), (y,), product, addition, addition.result)
+    return MuladdStep((x,), (y,), product, addition, addition.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[MuladdStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Muladd)
@@ -78,4 +78,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(spec, parameters, a[k.start], b[k.start], c, stages), c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["MuladdStep", "Trace", "dot_add", "step"]

@@ -27,7 +27,7 @@ from mmaformal.encodings.executable.blocks import (
     signed,
 )
 from mmaformal.encodings.executable.chain import chain
-from mmaformal.encodings.gps.executable import Product, Step
+from mmaformal.encodings.gps.executable import GpsStep, Product
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.executable import operand, without_subnormal
 from mmaformal.formats import fp32
@@ -46,12 +46,12 @@ def product(spec: DotAdd, rho: Conversion, a: Lane, b: Lane) -> Product:
     return Product(x, y, special, exact, rounded, without_subnormal(code))
 
 
-def step(spec: DotAdd, rho: Conversion, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, rho: Conversion, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> GpsStep:
     products = tuple(product(spec, rho, x, y) for x, y in zip(a, b, strict=True))
     pair = ieee_add(products[0].result, products[1].result, rho, NAN)
     group = without_subnormal(pair.result)
     addition = ieee_add(without_subnormal(c), group, rho, NAN)
-    return Step(products, (pair,), group, addition, without_subnormal(addition.result))
+    return GpsStep(products, (pair,), group, addition, without_subnormal(addition.result))
 
 
 def dot_add(
@@ -61,7 +61,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.encodings.gps.smt import NAN, Step, flush_result, multiply
+from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result, multiply
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.smt import decode_flushed
 from mmaformal.encodings.smt.blocks import BitVec, Trace
@@ -21,7 +21,7 @@ from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
-def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> GpsStep:
     """One pair of products, added to c, which is any code."""
     x, y = (
         tuple(decode_flushed(code, fmt) for code in codes)
@@ -31,7 +31,7 @@ def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec]
     pair = add(first, second, rho, NAN)
     group, start = flush_result(pair.result), flush_result(c)
     addition = add(start, group, rho, NAN)
-    return Step(
+    return GpsStep(
         x,
         y,
         products=(first, second),
@@ -43,11 +43,11 @@ def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec]
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
     return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["GpsStep", "Trace", "dot_add", "step"]

@@ -72,7 +72,7 @@ class Fma(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class PfmaStep:
     """The interfaces of one instruction: fma for fma in the order of the products, then two sums."""
 
     fmas: tuple[Fma, ...]
@@ -158,14 +158,14 @@ def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:
     return addition, first_nan(nans, without_subnormal(addition.result))
 
 
-def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> Step:
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> PfmaStep:
     sums, fmas, before = [c * 0, c * 0], [], tiny_before(spec)
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         fmas.append(fma(x, y, sums[k % 2], spec, before))
         sums[k % 2] = fmas[-1].result
     pair, sum_ = add_codes(*sums)
     addition, result = add_codes(c, sum_)
-    return Step(tuple(fmas), pair, sum_, addition, result)
+    return PfmaStep(tuple(fmas), pair, sum_, addition, result)
 
 
 def dot_add(
@@ -175,7 +175,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)

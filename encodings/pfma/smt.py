@@ -75,7 +75,7 @@ class Fma(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class PfmaStep:
     """The interfaces of one instruction."""
 
     fmas: tuple[Fma, ...]  #: in the order of the products: of t_0, t_1, t_0, …
@@ -163,7 +163,7 @@ def nan_or(x: BitVec, y: BitVec, code: BitVec) -> BitVec:
     return z3.If(decode(x, fp32).nan, quiet(x), z3.If(decode(y, fp32).nan, quiet(y), code))
 
 
-def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> PfmaStep:
     zero = z3.BitVecVal(0, fp32.storage_bits)
     sums, fmas = [zero, zero], []
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -171,14 +171,14 @@ def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> S
         sums[k % 2] = fmas[-1].result
     pair, sum_ = add(*sums)
     addition, result = add(c, sum_)
-    return Step(tuple(fmas), pair, sum_, c, addition, result)
+    return PfmaStep(tuple(fmas), pair, sum_, c, addition, result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c), c)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["PfmaStep", "Trace", "dot_add", "step"]

@@ -27,7 +27,7 @@ from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.spec import DotAdd
 
 
-class Step(NamedTuple):
+class Rnd2Step(NamedTuple):
     """A pair of products, and its addition to c."""
 
     products: tuple[Term, Term]  #: multiply
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 def step(
     spec: DotAdd, parameters: Rnd2, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
-) -> Step:
+) -> Rnd2Step:
     """The pair of two products, added to c."""
     phi, nan, bits = (
         parameters.pair,
@@ -57,7 +57,7 @@ def step(
     code = Code(total.total, rounded, select_special(special, encode(rounded, phi), phi, nan))
     pair = stages.made("round_sum", [total, first, second, special], code, rho=phi)
     addition = stages.add(c, pair.result, parameters.rho, nan)
-    return Step((first, second), total, pair, addition, addition.result)
+    return Rnd2Step((first, second), total, pair, addition, addition.result)
 
 
 def dot_add(
@@ -67,7 +67,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[Rnd2Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Rnd2)

@@ -30,7 +30,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class Rnd2Step:
     """A pair of products, and its addition to c."""
 
     special: Special  #: classify
@@ -43,7 +43,7 @@ class Step:
 
 def step(
     spec: DotAdd, parameters: Rnd2, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
-) -> Step:
+) -> Rnd2Step:
     """The pair of two products, added to c."""
     phi, frame, nan = parameters.pair, parameters.frame(spec), quiet_nan(spec.d_format)
     exponents, bias = product_range(spec.a_format, spec.b_format), spec.a_format.bias + spec.b_format.bias
@@ -61,10 +61,10 @@ def step(
     code = select_special(special, encode(rounded, phi), phi.format, nan)
     pair = stages.round_sum(total, (first, second), special, Code(total.total, rounded, code), phi)
     addition = stages.add(c, pair.result, parameters.rho, nan)
-    return Step(special, (first, second), total, pair, addition, addition.result)
+    return Rnd2Step(special, (first, second), total, pair, addition, addition.result)
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Rnd2Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Rnd2)

@@ -44,7 +44,7 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class SfmaStep:
     """The interfaces between the stages of one fma, in order."""
 
     a: Operand  #: decode
@@ -67,7 +67,7 @@ def step(
     c: Lane,
     rule: NanRule = NanRule.ANY,
     stages: Stages | None = None,
-) -> Step:
+) -> SfmaStep:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept."""
     bits = rho.format.fraction_bits
     stages = Stages() if stages is None else stages
@@ -104,7 +104,7 @@ def step(
     result = select_special(special, encode(rounded, rho), rho, nan)
     inputs = [total, product, addend, special, *(part for pair in reversed(nans) for part in reversed(pair))]
     stages.made("round_sum", inputs, Code(total.total, rounded, result), rho=rho)
-    return Step(
+    return SfmaStep(
         x,
         y,
         c=z,
@@ -126,7 +126,7 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[SfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)

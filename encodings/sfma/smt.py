@@ -6,7 +6,7 @@ themselves have 2p - 2 and p - 1.  Let e be the larger exponent.
 
 - *c loses bits.*  Then e is the product's, and the distance is more than p + 2.  The product is not zero (it would
   have the least exponent), and one of its factors is normal (or e would be 2·e_min, below c's), so it is at least
-  2^(e-p+1), and |c| < 2^(e-p-1) is less than half of that.  The sum is above 2^(e-p), and ρ tells apart what lies
+  2^(e-p+1), and |c| < 2^(e-p-1) is less than half of that.  The sum is above 2^(e-p), and ρ distinguishes what lies
   between multiples of 2^(e-2p), the place above the sticky one.
 - *The product loses bits.*  Then e is c's and the distance is at least 4; c is normal, or has the least exponent, below
   which ρ keeps no more places; the product is less than 2^(e-2), and ρ looks no further down than 2^(e-p-1).
@@ -48,7 +48,7 @@ from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
 
 
-class Step(NamedTuple):
+class SfmaStep(NamedTuple):
     """The interfaces between the stages of one fma, in order."""
 
     codes: tuple[BitVec, BitVec, BitVec]  #: of a, b and c
@@ -92,7 +92,7 @@ def step(
     c: BitVec,
     nan: NanRule = NanRule.ANY,
     stages: Stages | None = None,
-) -> Step:
+) -> SfmaStep:
     """`fma(a, b, c)` of three codes of ρ's format, an IEEE one; rounded with ρ, subnormals kept.
 
     An exact zero is +0 unless the product and c are both −0.
@@ -116,7 +116,7 @@ def step(
     result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
     nans = [(a, x), (b, y), (c, z)] if nan is NanRule.FIRST else []
     stages.round_sum(sum_, (product, c_term), special, Code(sum_.total, rounded, result), rho, nans)
-    return Step(
+    return SfmaStep(
         (a, b, c),
         x,
         y,
@@ -131,7 +131,7 @@ def step(
     )
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[SfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Sfma)
@@ -139,4 +139,4 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     return chained(spec, lambda k, c: step(rho, a[k.start], b[k.start], c, nan, stages), c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["SfmaStep", "Trace", "dot_add", "step"]

@@ -1,4 +1,4 @@
-"""The SMT wing: `dot_add` builds the bit-vector terms of a `DotAdd` and returns their trace."""
+"""The SMT encoding: `dot_add` builds the bit-vector terms of a `DotAdd` and returns their trace."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from mmaformal.encodings.wfma import Wfma
 from mmaformal.spec import DotAdd
 
 
-class Step(NamedTuple):
+class WfmaStep(NamedTuple):
     """The interfaces between the stages of one step, in order."""
 
     a: Lane  #: convert: the codes of the factors in ρ's format
     b: Lane
-    fma: sfma.Step
+    fma: sfma.SfmaStep
     result: Lane
 
 
@@ -32,15 +32,15 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-) -> Trace[Step]:
+) -> Trace[WfmaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)
     rho, formats, stages = parameters.rho, (spec.a_format, spec.b_format), Stages()
 
-    def widened(k: slice, c: Lane) -> Step:
+    def widened(k: slice, c: Lane) -> WfmaStep:
         u, v = (stages.convert(x[k.start], fmt, rho.format) for x, fmt in zip((a, b), formats, strict=True))
         fma = sfma.step(rho, u, v, c, stages=stages)
-        return Step(u, v, fma, fma.result)
+        return WfmaStep(u, v, fma, fma.result)
 
     return chain(spec, widened, c, stages)

@@ -17,12 +17,12 @@ from mmaformal.spec import DotAdd
 
 
 @dataclass(frozen=True)
-class Step:
+class WfmaStep:
     """The interfaces between the stages of one step, in order."""
 
     a: BitVec  #: convert: the codes of the factors in ρ's format
     b: BitVec
-    fma: sfma.Step
+    fma: sfma.SfmaStep
 
     @property
     def special(self) -> Special:
@@ -37,20 +37,20 @@ class Step:
         return self.fma.result
 
 
-def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Step:
+def step(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> WfmaStep:
     """`fma(a, b, c)` of two codes of the factors' formats and one of ρ's."""
     parameters = spec.parameters
     assert isinstance(parameters, Wfma)
     rho = parameters.rho
     stages = Stages() if stages is None else stages
     x, y = stages.convert(a, spec.a_format, rho.format), stages.convert(b, spec.b_format, rho.format)
-    return Step(x, y, sfma.step(rho, x, y, c, stages=stages))
+    return WfmaStep(x, y, sfma.step(rho, x, y, c, stages=stages))
 
 
-def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[WfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     stages = Stages()
     return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
 
 
-__all__ = ["Step", "Trace", "dot_add", "step"]
+__all__ = ["Trace", "WfmaStep", "dot_add", "step"]

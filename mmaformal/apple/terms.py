@@ -1,4 +1,4 @@
-"""The SMT wing of Apple AMX with what elements become left open, and on states of bytes.
+"""The SMT encoding of Apple AMX with what elements become left open, and on states of bytes.
 
 An element's arithmetic is a term of hundreds of operations, and a state has up to 3072 elements.  So terms of a state
 have a constant in the place of each, and the arithmetic is one term, evaluated for all elements together.
@@ -82,7 +82,7 @@ def named_words(state: AmxState) -> Pairs:
 
 
 def execute_terms(state: AmxState, name: str, operand: int) -> AmxState:
-    """The state after fma16, fma32 or fma64, as the SMT wing has it."""
+    """The state after fma16, fma32 or fma64, as the SMT encoding has it."""
     open_ = OpenElements()
     after = amx.execute(name, words(state), z3.BitVecVal(operand, 64), open_.unit).state
     whole = z3.simplify(z3.substitute(z3.Concat(after.z[::-1]), *open_.values([])))

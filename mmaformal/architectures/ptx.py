@@ -5,7 +5,7 @@ Sources: PTX ISA 9.0, sections "Multiply-and-Accumulate Instruction: mma", "Bloc
 tcgen05.mma" and, for the sizes of the latter, the table "Various combinations of .kind and shapes".  The
 synopses give the qualifiers in one order; ptxas (of CUDA 13.5, asked about each spelling that tests/package/test_ptx.py
 lists) takes them in any, and headers in the wild write `.kind` before the shape.  So any order is read here,
-but for the types, which are told apart by their order alone: D, A, B, C, scales.
+but for the types, which are distinguished by their order alone: D, A, B, C, scales.
 """
 
 from __future__ import annotations

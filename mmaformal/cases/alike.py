@@ -48,7 +48,7 @@ def is_zero_product(a: z3.BitVecRef, b: z3.BitVecRef, spec: DotAdd) -> z3.BoolRe
 
 
 @dataclass(frozen=True)
-class Licences:
+class Symmetries:
     """Which cases stand for others in a search: each licence was proved."""
 
     classes: Sequence[Hashable]  #: products of one class may change places

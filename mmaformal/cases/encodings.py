@@ -1,4 +1,4 @@
-"""Both wings at once, traced on the same symbolic codes; and a case on which they are not the same."""
+"""Both encodings at once, traced on the same symbolic codes; and a case on which they are not the same."""
 
 from __future__ import annotations
 
@@ -39,25 +39,26 @@ class Lanes:
     scale_b: tuple[Lane, ...]
 
 
-StepT = TypeVar("StepT", bound=AnyStep, covariant=True)  #: of the SMT wing
+StepT = TypeVar("StepT", bound=AnyStep, covariant=True)  #: of the SMT encoding
 
 
 @dataclass(frozen=True)
 class Traces(Generic[StepT]):
-    """One dot product-add in both wings, on the same symbolic codes."""
+    """One dot product-add in both encodings, on the same symbolic codes."""
 
     spec: DotAdd
     inputs: Inputs
     lanes: Lanes
-    executable: Trace[ExecutableStep]  #: the executable wing's trace, of lanes
-    smt: smt.Trace[StepT]  #: the SMT wing's, of terms
+    executable: Trace[ExecutableStep]  #: the executable encoding's trace, of lanes
+    smt: smt.Trace[StepT]  #: the SMT encoding's, of terms
 
 
 def trace(spec: DotAdd, inputs: Inputs, tracer: Tracer) -> Traces[AnyStep]:
-    """Run both wings on symbolic codes; what the traces are of has its products in the order in which they are taken.
+    """Run both encodings on symbolic codes; what the traces are of has its products in the order in which they are
+    taken.
 
-    Raises LaneError if the tracer is strict and an operation may wrap, or if on the lanes' samples the executable wing
-    computes something else in NumPy: what it did on symbolic lanes is then not what runs.
+    Raises LaneError if the tracer is strict and an operation may wrap, or if on the lanes' samples the executable
+    encoding computes something else in NumPy: what it did on symbolic lanes is then not what runs.
     """
     rng = np.random.default_rng(0)
 
@@ -157,7 +158,7 @@ def _fields(fmt: Format, rng: np.random.Generator, exponents: NDArray[np.int64])
 
 
 def wraps(spec: DotAdd, codes: Codes) -> str | None:
-    """Where in the executable wing an operation wraps, and what; None if nothing does."""
+    """Where in the executable encoding an operation wraps, and what; None if nothing does."""
     tracer = Tracer()
 
     def lift(side: Sequence[int], fmt: Format | None) -> list[Lane]:
@@ -173,7 +174,7 @@ def wraps(spec: DotAdd, codes: Codes) -> str | None:
 
 
 def compare(instruction: Instruction, codes: Codes) -> CaseWitness | None:
-    """Run both wings on codes; None if they give the same code, NaNs included, and nothing wraps."""
+    """Run both encodings on codes; None if they give the same code, NaNs included, and nothing wraps."""
     spec = instruction.spec
     (in_executable,), in_smt = run(instruction, [codes]), smt_result(spec, codes)
     where = wraps(spec, codes)

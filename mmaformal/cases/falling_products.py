@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mmaformal.cases.codes import negated
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import Descends, any_code, codes_of_number, position, shown
+from mmaformal.cases.out_of_order import OutOfOrder, any_code, codes_of_number, position, shown
 from mmaformal.cases.run import run
 from mmaformal.cases.shrink import size as size_of
 from mmaformal.explain import code_text, number_text
@@ -158,7 +158,7 @@ def find_product(
 
 def falls_with_a_product(
     instruction: Instruction, searches: Iterable[Callable[[], list[Pair]]]
-) -> Descends | None:
+) -> OutOfOrder | None:
     """What `find_product` finds, re-run in both encodings."""
     spec, found = instruction.spec, find_product(instruction, searches)
     if found is None:
@@ -172,10 +172,10 @@ def falls_with_a_product(
     nonzero = sum(value_of_product(spec, first, k) != 0 for k in range(spec.k))
     minimality = (f"{nonzero} nonzero products, the fewest found; at least one is needed to be changed",)
     witness = shown(instruction, first, second, what, minimality)
-    return Descends(witness, "d depends on how a product is made of its factors")
+    return OutOfOrder(witness, "d depends on how a product is made of its factors")
 
 
-def falls_where_flushed(instruction: Instruction) -> Descends | None:
+def falls_where_flushed(instruction: Instruction) -> OutOfOrder | None:
     """Return an input on which a larger product gives a smaller d, of a unit that takes subnormal factors for zero."""
     return falls_with_a_product(instruction, [partial(flushed_cases, instruction.spec)])
 

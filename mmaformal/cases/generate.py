@@ -1,6 +1,7 @@
 """Random cases at which something happens: few products or many, near each other, cancelling, extreme, special.
 
-A mood is a way to draw cases.  Each user names the moods that serve it; `generate` draws as many of each.
+A distribution is a way to draw cases.  Each user names the distributions that serve it; `generate` draws as many of
+each.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ Mood = Literal[
 ]
 _NAMED: tuple[Mood, ...] = ("edge", "tiny", "subnormal", "cancel")
 #: Those that are drawn if none is named.
-MOODS: tuple[Mood, ...] = tuple(mood for mood in get_args(Mood) if mood not in _NAMED)
+DISTRIBUTIONS: tuple[Mood, ...] = tuple(
+    distribution for distribution in get_args(Mood) if distribution not in _NAMED
+)
 
 
 class Takes(Protocol):
-    """What inputs are drawn for: a model, or its types alone, for which all moods but `opposite` can be drawn."""
+    """What inputs are drawn for: a model, or its types alone, for which all distributions but `opposite` can be
+    drawn."""
 
     @property
     def a_format(self) -> Format: ...
@@ -59,11 +63,15 @@ class Takes(Protocol):
     def scales(self) -> int: ...
 
 
-def generate(spec: Takes, count: int, seed: int = 0, moods: Sequence[Mood] = MOODS) -> Rows:
-    """`count` cases, of each mood as many."""
+def generate(spec: Takes, count: int, seed: int = 0, distributions: Sequence[Mood] = DISTRIBUTIONS) -> Rows:
+    """`count` cases, of each distribution as many."""
     rng = np.random.default_rng(seed)
-    shares = [len(range(i, count, len(moods))) for i in range(len(moods))]
-    drawn = [_MOODS[mood](_Draw(spec, n, rng)) for mood, n in zip(moods, shares, strict=True) if n]
+    shares = [len(range(i, count, len(distributions))) for i in range(len(distributions))]
+    drawn = [
+        _MOODS[distribution](_Draw(spec, n, rng))
+        for distribution, n in zip(distributions, shares, strict=True)
+        if n
+    ]
     return Rows.join(drawn)
 
 
@@ -152,7 +160,7 @@ class _Draw:
 _ANYWHERE = -(1 << 20)  # an exponent that stands for any
 
 
-# ---- moods -------------------------------------------------------------------------------------------------------
+# ---- distributions --------------------------------------------------------------------------------------------------
 
 
 def _near(

@@ -46,7 +46,7 @@ def find_case(instruction: Instruction, breaks: Breaks, *, count: int = 3000, se
 def shown(
     instruction: Instruction, codes: Codes, notes: Sequence[str], minimality: Sequence[str] = ()
 ) -> CaseWitness:
-    """A case beside its exact sum.  Raises WitnessError if the wings do not agree on it."""
+    """A case beside its exact sum.  Raises WitnessError if the encodings do not agree on it."""
     spec = instruction.spec
     run_of = Run("", spec, codes, run_both(instruction, codes))
     return CaseWitness(instruction, (run_of,), exact(spec, codes), tuple(notes), tuple(minimality))

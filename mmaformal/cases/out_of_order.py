@@ -44,7 +44,7 @@ def not_below(pair: tuple[z3.BitVecRef, z3.BitVecRef], fmt: Format) -> z3.BoolRe
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """Two runs of a model in the SMT wing, the second with another c."""
+    """Two runs of a model in the SMT encoding, the second with another c."""
 
     spec: DotAdd
     first: Trace[AnyStep]
@@ -69,7 +69,7 @@ def two_runs(spec: DotAdd) -> TwoRuns:
 
 
 @dataclass(frozen=True)
-class Descends:
+class OutOfOrder:
     """That a property of the order of results fails: an input, and why."""
 
     witness: CaseWitness
@@ -86,7 +86,7 @@ def shown(
 ) -> CaseWitness:
     """Two inputs in order whose results are not, `what` being larger in the second.
 
-    Raises WitnessError unless both wings give results out of order.
+    Raises WitnessError unless both encodings give results out of order.
     """
     spec = instruction.spec
     runs = (

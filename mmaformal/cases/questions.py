@@ -1,6 +1,6 @@
 """Questions about cases with few nonzero products: which inputs there are, which stand for others, how one is asked.
 
-One case is asked about for all that are alike, as far as `Licences` go, each of which was proved.
+One case is asked about for all that are alike, as far as `Symmetries` go, each of which was proved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from mmaformal.cases.alike import Licences, has_minus_zero, zero_of_sign
+from mmaformal.cases.alike import Symmetries, has_minus_zero, zero_of_sign
 from mmaformal.cases.codes import (
     is_finite,
     magnitude_field,
@@ -34,7 +34,7 @@ class Found:
 
     codes: Codes
     active: Places
-    seen: tuple[int, ...] = ()  #: what the SMT wing says the results are
+    seen: tuple[int, ...] = ()  #: what the SMT encoding says the results are
 
 
 class Questions(ABC):
@@ -53,7 +53,7 @@ class Questions(ABC):
         self.progress = progress or (lambda _: None)
         self.forced = [k for k in range(spec.k) if every_product or self._pinned_nonzero(k)]
         self.bare = False  # whether the trailing significands that count are known to be 0
-        self._licences: Licences | None = None
+        self._licences: Symmetries | None = None
 
     # ---- what they are about -------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class Questions(ABC):
         """Assertions that a case shows what is looked for; and the results."""
 
     @abstractmethod
-    def find_licences(self) -> Licences:
+    def find_licences(self) -> Symmetries:
         """Which cases stand for others."""
 
     #: what a refuted question says
@@ -77,7 +77,7 @@ class Questions(ABC):
         """A case was found."""
 
     @property
-    def licences(self) -> Licences:
+    def symmetries(self) -> Symmetries:
         """Which cases stand for others; proved at the first use, unless a search has them before (`know`)."""
         if self._licences is None:
             self.progress(f"{self.asker.elapsed:5.1f} s  proving which cases are alike")
@@ -85,9 +85,9 @@ class Questions(ABC):
         assert self._licences is not None
         return self._licences
 
-    def know(self, licences: Licences) -> None:
+    def know(self, symmetries: Symmetries) -> None:
         """Takes what was proved of which cases stand for others."""
-        self._licences = licences
+        self._licences = symmetries
 
     # ---- inputs ---------------------------------------------------------------------------------------------------
 
@@ -101,8 +101,8 @@ class Questions(ABC):
 
     def inputs(self, active: Places | None) -> tuple[Inputs, list[z3.BoolRef]]:
         """Inputs whose products outside `active` are zero, and what is to be asserted of those; None: all inputs."""
-        spec, licences = self.spec, self.licences if active is not None else None
-        positive = [f"b{k}" for k in active or () if licences and licences.signs and self._free(k)]
+        spec, symmetries = self.spec, self.symmetries if active is not None else None
+        positive = [f"b{k}" for k in active or () if symmetries and symmetries.signs and self._free(k)]
         inputs = symbolic_inputs(spec, self.pins, positive=positive, bare=self.bare)
         asserted: list[z3.BoolRef] = []
         a, b = list(inputs.a), list(inputs.b)
@@ -121,7 +121,7 @@ class Questions(ABC):
             for side, fmt, pin in zip("ab", (x, y), pins, strict=True)
         )
         sign, plus = z3.BitVec(f"z{k}", 1), z3.BitVecVal(0, 1)
-        zeros = self.licences.zeros
+        zeros = self.symmetries.zeros
         if pins == [None, None] and zeros != "any":
             signed = zeros == "signed"
             on_a = signed and has_minus_zero(x)
@@ -132,7 +132,7 @@ class Questions(ABC):
             )
         zero_a, zero_b = zero_of_sign(sign, x), zero_of_sign(sign, y)
         if pins == [None, None]:
-            if self.licences.exchange:
+            if self.symmetries.exchange:
                 return a, zero_b, [is_finite(a, x)]
             on_a = z3.BitVec(f"on{k}", 1) == 1
             chosen = z3.If(on_a, zero_a, a), z3.If(on_a, b, zero_b)
@@ -150,7 +150,7 @@ class Questions(ABC):
 
     def _in_order(self, inputs: Inputs, active: Iterable[int]) -> list[z3.BoolRef]:
         """|b| ≤ |a|, where b·a may stand for a·b."""
-        if not self.licences.exchange:
+        if not self.symmetries.exchange:
             return []
         fmt = self.spec.a_format
         return [
@@ -197,12 +197,12 @@ class Questions(ABC):
 
     def _up_to(self) -> str:
         """What a question with few products leaves out, in words."""
-        licences = self.licences
+        symmetries = self.symmetries
         alike = [
-            *(["the order of products of a class"] if len(set(licences.classes)) < self.spec.k else []),
-            *(["that of two factors"] if licences.exchange else []),
-            *(["the signs of both"] if licences.signs else []),
-            *(["which zero products there are"] if licences.zeros != "any" else []),
+            *(["the order of products of a class"] if len(set(symmetries.classes)) < self.spec.k else []),
+            *(["that of two factors"] if symmetries.exchange else []),
+            *(["the signs of both"] if symmetries.signs else []),
+            *(["which zero products there are"] if symmetries.zeros != "any" else []),
         ]
         return f" (up to {', '.join(alike)}: laws that were proved)" if alike else ""
 
@@ -218,7 +218,7 @@ class Questions(ABC):
 
     def ways(self, count: int) -> Iterator[Places]:
         """The ways to place `count` nonzero products, one of those that are alike."""
-        classes = self.licences.classes
+        classes = self.symmetries.classes
         members: dict[Hashable, list[int]] = {}
         for k in range(self.spec.k):
             if k not in self.forced:

@@ -60,7 +60,7 @@ class Relation(ShortRepr):
     allowed: Condition = lambda _: True
 
     def traces(self, inputs: Inputs) -> tuple[smt.Trace[AnyStep], smt.Trace[AnyStep]]:
-        """Both runs in the SMT wing."""
+        """Both runs in the SMT encoding."""
 
         def trace(spec: DotAdd, x: Inputs) -> smt.Trace[AnyStep]:
             return smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b)
@@ -76,7 +76,7 @@ class Relation(ShortRepr):
         return broken if allowed is True else z3.And(allowed, broken)
 
     def runs(self, rows: Rows) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
-        """Both results of many cases, by the executable wing, and which cases break it."""
+        """Both results of many cases, by the executable encoding, and which cases break it."""
         codes = rows.codes
         first = results(self.left, codes)
         second = first if self.image is None else results(self.right, self.image(codes))
@@ -91,9 +91,9 @@ class Relation(ShortRepr):
 def witness_of(
     instruction: Instruction, relation: Relation, codes: Codes, minimality: Sequence[str] = ()
 ) -> CaseWitness:
-    """Inputs that break a relation, re-run in both wings.
+    """Inputs that break a relation, re-run in both encodings.
 
-    Raises WitnessError unless both wings give the same results, and these break the relation.
+    Raises WitnessError unless both encodings give the same results, and these break the relation.
     """
     first, second, broken = relation.runs(Rows.of([codes]))
     runs = [Run("", relation.left, codes, int(first[0]))]
@@ -140,13 +140,13 @@ def sample(relation: Relation, rows: int = _ROWS) -> Codes | None:
 
     rows = min(rows, max(_FEWEST_ROWS, _CODES // spec.k))
 
-    def broken(mood: Mood, seed: int) -> list[Codes]:
-        cases = generate(spec, rows, seed, [mood])
+    def broken(distribution: Mood, seed: int) -> list[Codes]:
+        cases = generate(spec, rows, seed, [distribution])
         return [cases[int(row)] for row in np.flatnonzero(relation.runs(cases)[2])]
 
-    moods: tuple[Mood, ...] = ("near", "edge")
-    for mood, seed in product(moods, range(_TRIES)):
-        found = broken(mood, seed)
+    distributions: tuple[Mood, ...] = ("near", "edge")
+    for distribution, seed in product(distributions, range(_TRIES)):
+        found = broken(distribution, seed)
         if found:
             sparse = [*broken("sparse", seed), *broken("sparse", seed + _TRIES)]
             some = [min(found, key=by_size), *sorted(sparse, key=by_size)[:_STARTS]]

@@ -18,11 +18,11 @@ from mmaformal.kernels.rows import dot_add as compiled_dot_add
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, results_differ
 
-# ---- the executable wing -----------------------------------------------------------------------------------------
+# ---- the executable encoding -----------------------------------------------------------------------------------------
 
 
 def run_trace(spec: DotAdd, codes: Columns) -> Trace[AnyStep]:
-    """The executable wing's trace on columns of codes."""
+    """The executable encoding's trace on columns of codes."""
 
     def lanes(side: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.int64]]:
         return [np.asarray(x, np.uint64).astype(np.int64) for x in side]
@@ -40,7 +40,7 @@ def as_codes(lane: Lane, fmt: Format) -> NDArray[np.uint64]:
 
 
 def results(spec: DotAdd, codes: Columns) -> NDArray[np.uint64]:
-    """The codes of d that the executable wing gives for columns of codes."""
+    """The codes of d that the executable encoding gives for columns of codes."""
     return as_codes(run_trace(spec, codes).result, spec.d_format)
 
 
@@ -61,7 +61,7 @@ def run(instruction: Instruction, cases: Sequence[Codes]) -> list[int]:
     return found
 
 
-# ---- the SMT wing ------------------------------------------------------------------------------------------------
+# ---- the SMT encoding ------------------------------------------------------------------------------------------------
 
 
 def values(spec: DotAdd, codes: Codes) -> Inputs:
@@ -80,14 +80,14 @@ def values(spec: DotAdd, codes: Codes) -> Inputs:
 
 
 def smt_result(spec: DotAdd, codes: Codes) -> int:
-    """The code of d that the SMT wing gives for one case."""
+    """The code of d that the SMT encoding gives for one case."""
     x = values(spec, codes)
     result: int = z3.simplify(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).result).as_long()
     return result
 
 
-class SmtWing:
-    """The SMT wing, for many cases at once."""
+class SmtEncoding:
+    """The SMT encoding, for many cases at once."""
 
     def __init__(self, spec: DotAdd) -> None:
         self._inputs = symbolic_inputs(spec)
@@ -106,11 +106,11 @@ class SmtWing:
 
 def both_results(spec: DotAdd, rows: Rows) -> list[tuple[int, int]]:
     """The codes of d, (executable, SMT)."""
-    return list(zip(results(spec, rows.codes).tolist(), SmtWing(spec).results(rows), strict=True))
+    return list(zip(results(spec, rows.codes).tolist(), SmtEncoding(spec).results(rows), strict=True))
 
 
 def run_both(instruction: Instruction, codes: Codes) -> int:
-    """The code of d that both wings give.  Raises WitnessError if they do not agree."""
+    """The code of d that both encodings give.  Raises WitnessError if they do not agree."""
     spec = instruction.spec
     (executable_d,), smt_d = run(instruction, [codes]), smt_result(spec, codes)
     if results_differ(spec, spec, executable_d, smt_d):

@@ -7,7 +7,7 @@ signs, and at last the least codes at the first places, of the cases that stand 
 solver answers, the case is the same.
 
 "Proved minimal" is said where the bound below was refuted.  One case is asked about for all that are alike, as far as
-`Licences` go, each of which was proved.
+`Symmetries` go, each of which was proved.
 """
 
 from __future__ import annotations

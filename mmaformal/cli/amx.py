@@ -15,7 +15,7 @@ from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
 
 #: Known here, so that completion need not import a solver.
 CLAIM_NAMES = (
-    "both-wings",
+    "both-encodings",
     "disabled-lanes",
     "vector-mode",
     "matrix-mode",

@@ -113,10 +113,10 @@ def _asked(
 ) -> Answer:
     from mmaformal.queries import bound as query
     from mmaformal.solver.asking import watching
-    from mmaformal.solver.portfolio import Relay
+    from mmaformal.solver.portfolio import LazyPortfolio
     from mmaformal.studies.emulation import program_bound
 
-    with Relay(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
+    with LazyPortfolio(solvers or None, memory) as portfolio, Status() as status, watching(status.show):
         try:
             if instruction.parameters.is_program:
                 return program_bound.of_program(instruction, portfolio, K, least=least, timeout=timeout)

@@ -106,7 +106,7 @@ def fingerprint(
         if isinstance(found, Recalled):
             told = json.dumps({**found.to_json(), "named": {}}, indent=2)
             return answered(told if as_json else str(found), SETTLED)
-        if not found.told_apart:  # no program, and nothing is named
+        if not found.distinguished:  # no program, and nothing is named
             return answered(json.dumps(found.to_json(), indent=2) if as_json else str(found), UNKNOWN)
         if out is not None and on is not None:
             arch, name = on

@@ -53,14 +53,17 @@ def roundoff(
     """
     from mmaformal.formats import FORMATS
     from mmaformal.solver.asking import watching
-    from mmaformal.solver.portfolio import Relay
+    from mmaformal.solver.portfolio import LazyPortfolio
     from mmaformal.studies.roundoff import NAMES, of_format
 
     if unknown := [name for name in formats if name not in NAMES]:
         raise UsageError(f"nothing is rounded to a format {unknown[0]!r}; there are {', '.join(NAMES)}")
     subnormals, nearest = not no_subnormals, not toward_zero
     answers: dict[str, Answer | Recalled] = {}
-    with options.remembering(evidence, no_cache) as store, Relay(solvers or None, memory) as portfolio:
+    with (
+        options.remembering(evidence, no_cache) as store,
+        LazyPortfolio(solvers or None, memory) as portfolio,
+    ):
 
         def ask(name: str) -> Answer:
             with Status() as status, watching(status.show):

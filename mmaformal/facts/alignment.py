@@ -133,7 +133,7 @@ def count_in_block(spec: DotAdd) -> int:
 # ---- fda and gdfs: proof -------------------------------------------------------------------------------------------
 
 
-def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None = None) -> z3.BoolRef:
+def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: KnownTerm | None = None) -> z3.BoolRef:
     """That no more is lost than `cases_of` says, or what is `known`, and d is ρ of the sum; returns what was proved of
     both."""
     p = spec.parameters
@@ -143,7 +143,7 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None 
     prove_total(proving, x, at_most)
     rounded = prove_rounding(proving, x, prove_highest(proving, x, at_most, some))
     _claim_finite(proving, x, none)
-    losses = Alignment(proving, spec, x, none, known or Known(ranges_of(spec, x), cases_of(spec, x)))
+    losses = Alignment(proving, spec, x, none, known or KnownTerm(ranges_of(spec, x), cases_of(spec, x)))
     losses.within_ranges(at_most, some)
     facts = [losses.of_product(k, below) for k, below in enumerate(at_most[:-1])]
     blocks = [losses.of_block(b, facts) for b in range(losses.blocks)]
@@ -156,7 +156,7 @@ def prove_fused(proving: Composing, spec: DotAdd, x: Fused, known: Known | None 
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTerm:
     """What is known of the inputs of a step, and with it of what is lost; claimed before, or assumed."""
 
     ranges: Ranges
@@ -168,7 +168,9 @@ class Known:
 class Alignment:
     """What the terms of a step lose where they are aligned, in a fixed point that holds every term exactly."""
 
-    def __init__(self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef, known: Known) -> None:
+    def __init__(
+        self, proving: Composing, spec: DotAdd, x: Fused, none: z3.BoolRef, known: KnownTerm
+    ) -> None:
         self.proving, self.spec, self.x, self.none = proving, spec, x, none
         ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
         self.places = (1 << ex.bits) - 1 + max(most - x.F, 0)

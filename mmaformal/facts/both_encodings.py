@@ -1,7 +1,8 @@
-"""An answer is about both encodings: what was proved of the SMT wing's terms is proved of the executable wing too.
+"""An answer is about both encodings: what was proved of the SMT encoding's terms is proved of the executable
+encoding too.
 
-Properties and differences are settled on terms of the SMT wing.  `Holds` and `Equal` are said of an instruction, not of
-one way to write it down, so they rest on `verify` as well, for every specification that the answer is about:
+Properties and differences are settled on terms of the SMT encoding.  `Holds` and `Equal` are said of an instruction,
+not of one way to write it down, so they rest on `verify` as well, for every specification that the answer is about:
 its obligations become the answer's.  Those that the store of evidence has are not asked again.
 """
 
@@ -32,7 +33,7 @@ _PROVED: dict[DotAdd, tuple[tuple[object, ...], Proof]] = {}
 
 
 def _encodings() -> tuple[object, ...]:
-    """Everything that the two wings are made of, by identity."""
+    """Everything that the two encodings are made of, by identity."""
     names = (executable.__name__, smt.__name__)
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(names)]
     return tuple(value for module in modules for value in vars(module).values())

@@ -74,9 +74,9 @@ class _Loop:
         return _Step(_Result(len(self.calls) - 1))
 
 
-def _module(wing: ModuleType, spec: DotAdd) -> ModuleType:
+def _module(encoding: ModuleType, spec: DotAdd) -> ModuleType:
     """Where an algorithm's loop and step are.  Raises ArgumentError if it has none of its own."""
-    module = part(spec.parameters.algorithm, wing.__name__.rpartition(".")[2])
+    module = part(spec.parameters.algorithm, encoding.__name__.rpartition(".")[2])
     own = getattr(module, "dot_add", None)
     if not isinstance(own, FunctionType) or "step" not in _names(own.__code__):
         raise ArgumentError(f"the loop of {spec.parameters.algorithm} has no step that could be followed")
@@ -89,9 +89,9 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_names(each) for each in code.co_consts if isinstance(each, CodeType)))
 
 
-def _follow(wing: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:
-    """The loop of a wing on tokens."""
-    loop, own = _Loop(), _module(wing, spec).dot_add
+def _follow(encoding: ModuleType, spec: DotAdd, c: object) -> tuple[_Loop, object]:
+    """The loop of an encoding on tokens."""
+    loop, own = _Loop(), _module(encoding, spec).dot_add
     names = own.__globals__ | {"step": loop.step, "decode": _Stages.decode, "Stages": _Stages}
     run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
     sides = [[_Code(side, k) for k in range(spec.k)] for side in ("a", "b")]
@@ -121,9 +121,9 @@ def _shape(spec: DotAdd, number: int, given: object) -> object:
     return "the specification" if given is spec else given
 
 
-def _check_loop(wing: ModuleType, long: DotAdd, short: DotAdd, c: object) -> None:
-    loop, end = _follow(wing, long, c)
-    other, _ = _follow(wing, short, c)
+def _check_loop(encoding: ModuleType, long: DotAdd, short: DotAdd, c: object) -> None:
+    loop, end = _follow(encoding, long, c)
+    other, _ = _follow(encoding, short, c)
     steps = long.k // long.parameters.step_products
     wanted = [_shape(short, i, call) for i, call in enumerate(other.calls)]
     shapes = (_shape(long, i, call) for i, call in enumerate(loop.calls))
@@ -145,9 +145,9 @@ def _alike(x: object, y: object) -> bool:
     return x is y or (isinstance(x, (str, int, Parameters, Conversion)) and x == y)
 
 
-def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | Lanes) -> None:
+def _check_step(encoding: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | Lanes) -> None:
     """That a step is the same terms, whichever chain it is of; `codes` are inputs of the short one."""
-    module, (loop, _) = _module(wing, short), _follow(wing, short, codes.c)
+    module, (loop, _) = _module(encoding, short), _follow(encoding, short, codes.c)
 
     def real(given: object, spec: DotAdd) -> object:
         """What a token stands for."""
@@ -169,7 +169,7 @@ def _check_step(wing: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs | L
 
 
 def check_order(spec: DotAdd) -> None:
-    """That both wings give an algorithm its products in the order of the specification.
+    """That both encodings give an algorithm its products in the order of the specification.
 
     Raises ArgumentError if one does not.
     """
@@ -177,10 +177,10 @@ def check_order(spec: DotAdd) -> None:
     scales = [[_Code(side, k) for k in range(spec.scales)] for side in ("scale_a", "scale_b")]
     c = _Code("c", 0)
     wanted = [[side[k] for k in spec.taken] for side in (a, b)]
-    for wing in (smt, executable):
+    for encoding in (smt, executable):
         given: list[tuple[DotAdd, list[_Code], list[_Code], object, *tuple[object, ...]]] = []
         algorithms = {spec.parameters.algorithm: lambda *x, given=given: given.append(x)}
-        own = wing.dot_add
+        own = encoding.dot_add
         names = own.__globals__ | {"_ALGORITHMS": algorithms}
         run = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
         try:
@@ -189,7 +189,7 @@ def check_order(spec: DotAdd) -> None:
             given = []
         taken = [[*side] for side in given[0][1:3]] if len(given) == 1 else []
         if taken != wanted or given[0][0] != spec.in_order or given[0][3] is not c:
-            raise ArgumentError(f"{wing.__name__} does not take the products of {spec} in their order")
+            raise ArgumentError(f"{encoding.__name__} does not take the products of {spec} in their order")
 
 
 def follow(long: DotAdd, short: DotAdd) -> str:
@@ -203,9 +203,9 @@ def follow(long: DotAdd, short: DotAdd) -> str:
     check_order(long)
     long, short = long.in_order, short.in_order
     both = trace(short, symbolic_inputs(short), Tracer())
-    for wing, codes in ((smt, both.inputs), (executable, both.lanes)):
-        _check_loop(wing, long, short, codes.c)
-        _check_step(wing, long, short, codes)
+    for encoding, codes in ((smt, both.inputs), (executable, both.lanes)):
+        _check_loop(encoding, long, short, codes.c)
+        _check_step(encoding, long, short, codes)
     return (
         f"induction over steps: both encodings' loops were followed over all {steps} steps of the chain; each is the "
         "step that was proved, of the next products and the result before"

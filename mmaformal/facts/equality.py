@@ -11,10 +11,10 @@ from mmaformal.cases.encodings import codes_of, compare, trace
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, Rows, symbolic_inputs
 from mmaformal.cases.just_below import just_below
-from mmaformal.cases.run import SmtWing, run
+from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.cases.shrink import fewer_products, shrink, size
 from mmaformal.cases.witness import CaseWitness
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.lanes import LaneError, Tracer
@@ -43,7 +43,7 @@ def question_of(instruction: Instruction) -> str:
 def argue(spec: DotAdd) -> Argument:
     """The argument that both encodings agree, and its lemmas, none of them proved.
 
-    Raises NoArgumentError; LaneError or ArgumentError if the encodings do not have the structure to argue about.
+    Raises UnsupportedError; LaneError or ArgumentError if the encodings do not have the structure to argue about.
     """
     tracer = Tracer()
     traces = trace(spec, symbolic_inputs(spec), tracer)
@@ -55,7 +55,7 @@ def argue(spec: DotAdd) -> Argument:
     facts_of(spec).equal(argument, traces)
     # Whatever an argument ends with: it is the code of d that has to be the same.
     argument.conclude(
-        "in both wings d is the same code", same_code(traces.executable.result, traces.smt.result)
+        "in both encodings d is the same code", same_code(traces.executable.result, traces.smt.result)
     )
     return argument
 
@@ -66,7 +66,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
     known: tuple[Obligation, ...] = ()
     try:
         return Holds(question, prove(asker, argue(instruction.spec)), asker.elapsed)
-    except NoArgumentError as error:
+    except UnsupportedError as error:
         return Unknown(question, str(error), (), asker.elapsed)
     except (LaneError, ArgumentError, NotProvedError) as error:
         why, known = str(error), tuple(asker.proved)
@@ -79,7 +79,7 @@ def settle(instruction: Instruction, asker: Asker) -> Answer:
 
 
 def find_witness(asker: Asker, instruction: Instruction) -> CaseWitness | None:
-    """An input on which the wings differ or an operation wraps; None if the asker's time does not suffice."""
+    """An input on which the encodings differ or an operation wraps; None if the asker's time does not suffice."""
     witness = _sample(instruction)
     if witness is not None:
         return witness
@@ -91,7 +91,7 @@ def find_witness(asker: Asker, instruction: Instruction) -> CaseWitness | None:
                 return None
             try:
                 outcome = _differ(asker, instruction.spec, inputs, patience)
-            except LaneError:  # what the executable wing does cannot be said of symbolic lanes
+            except LaneError:  # what the executable encoding does cannot be said of symbolic lanes
                 return None
             if outcome.verdict == "unknown":
                 left.append(inputs)
@@ -100,17 +100,19 @@ def find_witness(asker: Asker, instruction: Instruction) -> CaseWitness | None:
             codes = codes_of(inputs, outcome.model)
             witness = compare(instruction, codes)
             if witness is None:
-                raise WitnessError(f"symbolic lanes or a solver are wrong: both wings agree on {codes}")
+                raise WitnessError(f"symbolic lanes or a solver are wrong: both encodings agree on {codes}")
             return witness
     return None
 
 
 def _sample(instruction: Instruction) -> CaseWitness | None:
-    """Run both wings on codes of all moods."""
-    spec, wing = instruction.spec, SmtWing(instruction.spec)
+    """Run both encodings on codes of all distributions."""
+    spec, encoding = instruction.spec, SmtEncoding(instruction.spec)
 
     def shows(cases: Sequence[Codes]) -> list[bool]:
-        return [x != y for x, y in zip(run(instruction, cases), wing.results(Rows.of(cases)), strict=True)]
+        return [
+            x != y for x, y in zip(run(instruction, cases), encoding.results(Rows.of(cases)), strict=True)
+        ]
 
     for cases in _tried(spec):
         found = [codes for codes, shown in zip(cases, shows(cases), strict=True) if shown]
@@ -128,11 +130,11 @@ def _tried(spec: DotAdd) -> Iterator[list[Codes]]:
 
 
 def _differ(asker: Asker, spec: DotAdd, inputs: Inputs, limit: float) -> Outcome:
-    """Ask for codes on which the wings differ, or an operation wraps."""
+    """Ask for codes on which the encodings differ, or an operation wraps."""
     tracer = Tracer(strict=False)
     traces = trace(spec, inputs, tracer)
     differ = traces.executable.result.fit(spec.d_format.storage_bits) != traces.smt.result
-    statement = "the wings agree on inputs of one kind"
+    statement = "the encodings agree on inputs of one kind"
     return asker.satisfy(
         "search", statement, [z3.Or(differ, *tracer.violations)], inputs.constants(), limit=limit
     )

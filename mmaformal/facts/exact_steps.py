@@ -84,14 +84,14 @@ def prove_claims(proving: Composing, spec: DotAdd, given: Inputs | None = None) 
     step = step_of(spec, inputs)
     prove_specials(proving, spec, inputs, step)
     prove_terms(proving, spec, inputs, step)
-    if isinstance(step, sfma.Step):
+    if isinstance(step, sfma.SfmaStep):
         prove_sticky(proving, sfma_terms(proving, step, p.rho))
     elif isinstance(step, efda.SortedStep):
         prove_sorted(proving, spec, step)
     else:
         assert isinstance(p, Efda)
         prove_sticky(proving, fixed_terms(proving, spec, p, step))
-    operands = (step.a, step.b, step.c) if isinstance(step, sfma.Step) else (*step.a, *step.b, step.c)
+    operands = (step.a, step.b, step.c) if isinstance(step, sfma.SfmaStep) else (*step.a, *step.b, step.c)
     return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
 
 
@@ -238,7 +238,7 @@ def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int
     return small
 
 
-def sfma_terms(proving: Composing, step: sfma.Step, rho: Conversion) -> Sticky:
+def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Sticky:
     """A product and c, and what is known of them."""
     fmt = rho.format
     M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)

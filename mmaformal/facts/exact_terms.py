@@ -63,9 +63,9 @@ from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd, LossModel
 
 AnySticky: TypeAlias = (
-    sfma.Step | efda.FixedStep | efda.SortedStep
+    sfma.SfmaStep | efda.FixedStep | efda.SortedStep
 )  #: sums of two terms, with a sticky last place
-AnyFused: TypeAlias = fda.Step | gdfs.Step | gfda.Step | fdrda.Step | gfdrda.Step
+AnyFused: TypeAlias = fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep | fdrda.FdrdaStep | gfdrda.GfdrdaStep
 
 
 def step_of(spec: DotAdd, x: Inputs) -> AnySticky:
@@ -141,7 +141,7 @@ def prove_terms(proving: Composing, spec: DotAdd, x: Inputs, step: AnySticky) ->
     """That what is added up are the products of the numbers that a and b are, and c."""
     c, formats = exponent_range(spec.c_format), (spec.a_format, spec.b_format)
     sides: tuple[tuple[Operand, ...], tuple[Operand, ...]]
-    if isinstance(step, sfma.Step):
+    if isinstance(step, sfma.SfmaStep):
         sides, products = ((step.a,), (step.b,)), [step.product]
         ex = c_exponents = sfma.exponents_of(spec.a_format)
     else:
@@ -171,14 +171,14 @@ def prove_inputs(proving: Composing, spec: DotAdd, x: Inputs, step: AnyFused) ->
     scales: Sequence[tuple[Operand, ...]] = [()] * len(step.a)
     bias = a.bias + b.bias
     if spec.scale_format is not None:
-        assert isinstance(step, (fda.Step, gdfs.Step))
+        assert isinstance(step, (fda.FdaStep, gdfs.GdfsStep))
         scales = list(zip(step.scale_a, step.scale_b, strict=True))
         for codes, side in ((x.scale_a, step.scale_a), (x.scale_b, step.scale_b)):
             flags += [z3.Not(is_finite(code, spec.scale_format)) for code in codes]
             for k, operand in enumerate(side):
                 prove_decoded(proving, codes[k * len(codes) // len(side)], operand, spec.scale_format)
         bias += 2 * spec.scale_format.bias
-    if isinstance(step, gdfs.Step):
+    if isinstance(step, gdfs.GdfsStep):
         assert isinstance(p, Gdfs)
         _prove_groups(proving, spec, p, step, scales)
         ex = gdfs.exponents_of(spec, p)
@@ -210,7 +210,7 @@ def _is_huge(product: Term, own: ExponentRange, fraction_bits: int) -> z3.BoolRe
 
 
 def _prove_groups(
-    proving: Composing, spec: DotAdd, p: Gdfs, step: gdfs.Step, scales: Sequence[tuple[Operand, ...]]
+    proving: Composing, spec: DotAdd, p: Gdfs, step: gdfs.GdfsStep, scales: Sequence[tuple[Operand, ...]]
 ) -> None:
     """That e2m1 products are exact, and a group is their sum times its scales."""
     assert spec.scale_format is not None
@@ -295,7 +295,7 @@ def prove_conversion(proving: Composing, code: z3.BitVecRef, source: Format, tar
     return proving.claim("conversion", text, claim)
 
 
-def group_of(spec: DotAdd, x: Inputs) -> gps.Step:
+def group_of(spec: DotAdd, x: Inputs) -> gps.GpsStep:
     """One step of gps or oddsum."""
     p, L = spec.parameters, spec.parameters.step_products
     if isinstance(p, Oddsum):
@@ -443,7 +443,7 @@ def _prove_fixed(proving: Composing, spec: DotAdd, step: efda.FixedStep) -> None
 def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.BitVecRef]]]:
     """Returns the sums of two terms: name, sum and the terms' signs."""
     if not isinstance(step, efda.SortedStep):
-        first = step.product if isinstance(step, sfma.Step) else step.term
+        first = step.product if isinstance(step, sfma.SfmaStep) else step.term
         return [("sum", step.sum, (first.sign, step.addend.sign))]
     one, two, three = step.sorted
     bits = one.exponent.size()

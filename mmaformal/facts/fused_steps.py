@@ -1,4 +1,4 @@
-"""The steps of the fused algorithms in the SMT wing, seen alike: terms, the unit they are aligned to, a sum, ρ."""
+"""The steps of the fused algorithms in the SMT encoding, seen alike: terms, the unit they are aligned to, a sum, ρ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mmaformal.spec import DotAdd, LossModel
 class Fused:
     """A step of fda, gdfs or gfda: all terms, c the last of them, are aligned to one unit u = 2^(e_max - F)."""
 
-    step: fda.Step | gdfs.Step | gfda.Step
+    step: fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep
     summands: tuple[Summand, ...]
     exponents: ExponentRange
     low: tuple[int, ...]  #: of each summand, the least exponent it has where it is not zero
@@ -42,7 +42,7 @@ class Fused:
     def scales(self) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
         """Of a and of b, one for each product or group; gfda has none."""
         step = self.step
-        return ((), ()) if isinstance(step, gfda.Step) else (step.scale_a, step.scale_b)
+        return ((), ()) if isinstance(step, gfda.GfdaStep) else (step.scale_a, step.scale_b)
 
     @property
     def whole(self) -> Aligned:
@@ -75,7 +75,7 @@ def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     x = symbolic_inputs(one_step(spec)) if inputs is None else inputs
     c = exponent_range(spec.c_format)
     c_high = spec.c_format.max_exponent
-    step: fda.Step | gdfs.Step | gfda.Step
+    step: fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep
     terms: Sequence[Term]
     factors: list[tuple[z3.BitVecRef, ...]]
     if p.loss is LossModel.TERMS_AND_GROUPS:
@@ -156,7 +156,7 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         return small
     # gdfs: products of e2m1, their sum, that with its scales, and that aligned.
     step = x.step
-    assert isinstance(step, gdfs.Step)
+    assert isinstance(step, gdfs.GdfsStep)
     products = step.products[k * len(step.products) // (len(x.summands) - 1) :]
     products = products[: len(step.products) // (len(x.summands) - 1)]
     each = [

@@ -12,8 +12,8 @@ rest: so it is enough that a change of that product leaves each of those terms a
 about one product, and the same for all that look alike.
 
 A law is proved of one step of a model, for any c.  A chain is made of such steps, the result of one being the c of the
-next, so the law holds in a chain.  What is proved is proved of the SMT wing; that the executable wing gives the same
-codes is what `verify` proves.
+next, so the law holds in a chain.  What is proved is proved of the SMT encoding; that the executable encoding gives
+the same codes is what `verify` proves.
 """
 
 from __future__ import annotations

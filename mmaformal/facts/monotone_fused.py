@@ -86,11 +86,11 @@ class Rise:
 
 
 @dataclass(frozen=True)
-class Pair:
+class FusedPair:
     """Both runs of a step of fda, gdfs or gfda, with neighbouring codes of c."""
 
     spec: DotAdd
-    runs: Neighbours[fda.Step | gdfs.Step | gfda.Step]
+    runs: Neighbours[fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep]
     x: Fused  #: with the code of smaller magnitude
     y: Fused
 
@@ -169,7 +169,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     """That a model of fda, gdfs or gfda is monotone in c: `two_runs(spec).statement`.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
 
-    def step(c: z3.BitVecRef) -> fda.Step | gdfs.Step | gfda.Step:
+    def step(c: z3.BitVecRef) -> fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep:
         return fused_step(spec, replace(inputs, c=c)).step
 
     one = OneStep(step, inputs.c, spec.c_format, spec.d_format)
@@ -177,11 +177,13 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours[fda.Step | gdfs.Step | gfda.Step]) -> None:
+def prove_in_order(
+    proving: Theory, spec: DotAdd, runs: Neighbours[fda.FdaStep | gdfs.GdfsStep | gfda.GfdaStep]
+) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     x, y = (fused_step(spec, replace(inputs, c=code)) for code in runs.rule.neighbouring)
-    pair = Pair(spec, runs, x, y)
+    pair = FusedPair(spec, runs, x, y)
     rounding = _Rounding(proving, pair)
     if pair.covers:
         rounding.rule.prove(proving)
@@ -204,7 +206,7 @@ def prove_in_order(proving: Theory, spec: DotAdd, runs: Neighbours[fda.Step | gd
 # ---- c and e_max -------------------------------------------------------------------------------------------------
 
 
-def _next_c(proving: Composing, pair: Pair) -> z3.BoolRef:
+def _next_c(proving: Composing, pair: FusedPair) -> z3.BoolRef:
     """How c changes from a code to the next."""
     (e0, s0), (e1, s1) = pair.c
     sign, M = pair.runs.sign, pair.spec.c_format.fraction_bits
@@ -225,7 +227,9 @@ def _next_c(proving: Composing, pair: Pair) -> z3.BoolRef:
     )
 
 
-def _maxima(proving: Composing, pair: Pair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def _maxima(
+    proving: Composing, pair: FusedPair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]
+) -> z3.BoolRef:
     """How e_max changes with c; and the ways of that are how far it rises."""
     (E0, E1), ((e0, s0), (e1, s1)) = pair.E, pair.c
     zero, least = pair.exponents.constant(pair.zero), pair.least
@@ -247,7 +251,7 @@ def _maxima(proving: Composing, pair: Pair, step: z3.BoolRef, largest: Sequence[
 # ---- terms on two grids ------------------------------------------------------------------------------------------
 
 
-def _aligned(pair: Pair, k: int) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+def _aligned(pair: FusedPair, k: int) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     """The k-th aligned term in both runs, with its sign, each in its own units."""
     x, y = (side.summands[k] for side in (pair.x, pair.y))
     return negate_if(x.term.sign, fit(x.aligned, pair.bits)), negate_if(
@@ -259,7 +263,7 @@ def _bounded(x: z3.BitVecRef, most: z3.BitVecRef) -> z3.BoolRef:
     return z3.And(-most <= x, x <= most)
 
 
-def _term(proving: Composing, pair: Pair, k: int, rise: Rise, below: z3.BoolRef) -> z3.BoolRef:
+def _term(proving: Composing, pair: FusedPair, k: int, rise: Rise, below: z3.BoolRef) -> z3.BoolRef:
     """What the k-th product loses by the rise: less than a coarser unit, with its own sign."""
     u, v = pair.x.summands[k], pair.y.summands[k]
     A, B = _aligned(pair, k)
@@ -271,7 +275,7 @@ def _term(proving: Composing, pair: Pair, k: int, rise: Rise, below: z3.BoolRef)
     return proving.claim(f"{u.name} on two grids, {rise.name}", text, claims, [below], cut)
 
 
-def _of_c(proving: Composing, pair: Pair, rise: Rise, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
+def _of_c(proving: Composing, pair: FusedPair, rise: Rise, given: Sequence[z3.BoolRef]) -> z3.BoolRef:
     """What c gains: at least what `covered` products can lose."""
     gains, F = covered(pair.spec), pair.x.F
     A, B = _aligned(pair, -1)
@@ -298,7 +302,7 @@ def _of_c(proving: Composing, pair: Pair, rise: Rise, given: Sequence[z3.BoolRef
 class _Sums:
     """The sums of both runs, term by term."""
 
-    def __init__(self, proving: Composing, pair: Pair) -> None:
+    def __init__(self, proving: Composing, pair: FusedPair) -> None:
         self.proving, self.pair = proving, pair
         self.terms = [_aligned(pair, k) for k in range(pair.terms)] + [_aligned(pair, -1)]
         self.sums = [self._running([term[n] for term in self.terms]) for n in (0, 1)]
@@ -439,7 +443,7 @@ class _Sums:
 # ---- rounding ----------------------------------------------------------------------------------------------------
 
 
-def ordered_totals(pair: Pair, rise: Rise) -> z3.BoolRef:
+def ordered_totals(pair: FusedPair, rise: Rise) -> z3.BoolRef:
     """Whether the totals are in order, in units of the finer grid; or less than a coarser unit out of order."""
     bits = pair.bits
     a, b = wide(pair.x.step.total, bits), rise.finer(wide(pair.y.step.total, bits))
@@ -459,7 +463,7 @@ class _Rounding:
     """Totals in order are rounded in order, and so are those that are almost."""
 
     theory: Theory
-    pair: Pair
+    pair: FusedPair
 
     @property
     def rule(self) -> OrderedRounding:

@@ -49,7 +49,7 @@ class AddsTerm(Judged, Protocol):
 Sticky: TypeAlias = pfma.Fma | AddsTerm
 
 
-def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.Step:
+def sticky_step(spec: DotAdd, x: Inputs) -> dpa_e9s12.DpaE9s12Step:
     p = spec.parameters
     assert isinstance(p, DpaE9s12)
     return dpa_e9s12.step(spec, p, x.a, x.b, x.c)
@@ -80,7 +80,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), *prove_step_in_c(theory, spec))
 
 
-def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Step], z3.BoolRef]:
+def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.DpaE9s12Step], z3.BoolRef]:
     """(one step as a function of c; that it is not smaller if c is not).  Raises NotProvedError."""
     inputs = symbolic_inputs(one_step(spec))
     one = OneStep(lambda c: sticky_step(spec, replace(inputs, c=c)), inputs.c, spec.c_format, spec.d_format)
@@ -88,7 +88,7 @@ def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Ste
 
 
 @dataclass(frozen=True)
-class Pair:
+class StickyPair:
     """Both runs of a step, with neighbouring codes of c, the smaller in magnitude first."""
 
     spec: DotAdd
@@ -160,10 +160,10 @@ class Pair:
 def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     ex, fmt = exponents_of(spec), spec.c_format
-    prove_pair_in_order(theory, Pair(spec, runs, ex, fmt.min_exponent, fmt.fraction_bits, ex.low))
+    prove_pair_in_order(theory, StickyPair(spec, runs, ex, fmt.min_exponent, fmt.fraction_bits, ex.low))
 
 
-def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
+def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
     """The same; "c" is whatever changes from one run to the other."""
     spec, runs = pair.spec, pair.runs
     bits, reach = pair.totals[0].size(), _reach(pair.totals[0])
@@ -197,7 +197,7 @@ def prove_pair_in_order(theory: Theory, pair: Pair) -> None:
     theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked])
 
 
-def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
+def _next_c(theory: Theory, pair: StickyPair) -> z3.BoolRef:
     """How c changes from a code to the next."""
     (_, e0, s0), (_, e1, s1) = pair.c
     sign, ex, M = pair.runs.sign, pair.exponents, pair.fraction_bits
@@ -217,7 +217,7 @@ def _next_c(theory: Theory, pair: Pair) -> z3.BoolRef:
     )
 
 
-def _maxima(theory: Theory, pair: Pair, step: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
+def _maxima(theory: Theory, pair: StickyPair, step: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(how e_max changes with c; the ways of that are how far it rises)."""
     (E0, E1), (c0, c1), e = pair.E, pair.c, pair.term.exponent
     text = "the other term's exponent is in its range"
@@ -235,7 +235,7 @@ def _maxima(theory: Theory, pair: Pair, step: z3.BoolRef) -> tuple[z3.BoolRef, z
     return maxima, theory.claim("rise of e_max", "so it rises by 0 or 1", ways, [maxima])
 
 
-def _total(theory: Theory, pair: Pair, run: int) -> z3.BoolRef:
+def _total(theory: Theory, pair: StickyPair, run: int) -> z3.BoolRef:
     """That a sum is that of both terms, and how large it is at most."""
     sum_, (x, y) = pair.sums[run], pair.parts[run]
     total, reach = sum_.total, _reach(sum_.total)
@@ -245,7 +245,7 @@ def _total(theory: Theory, pair: Pair, run: int) -> z3.BoolRef:
 
 def _sums(
     theory: Theory,
-    pair: Pair,
+    pair: StickyPair,
     rise: int,
     step: z3.BoolRef,
     maxima: z3.BoolRef,

@@ -53,7 +53,7 @@ def all_minus_zero(spec: DotAdd, x: Inputs) -> z3.BoolRef:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two such models of the same codes."""
 
     first: RoundsExactly
@@ -114,7 +114,7 @@ class OneCode:
     """Such a pair, and the theorems of both in one theory; that of what is special is one, too."""
 
     theory: Theory
-    pair: Pair
+    pair: ModelPair
     x: ExactSum
     y: ExactSum
 
@@ -236,7 +236,7 @@ class OneCode:
         return self.theory.claim("no zero", text, claim, larger)
 
 
-def prove_one_code(theory: Theory, pair: Pair) -> z3.BoolRef:
+def prove_one_code(theory: Theory, pair: ModelPair) -> z3.BoolRef:
     """The pair's statement, a theorem.  Raises NotProvedError."""
     rho, other = (model.spec.parameters.last_rounding for model in (pair.first, pair.second))
     if rho != other:
@@ -262,7 +262,7 @@ def prove_equal(asker: Asker, x: DotAdd, y: DotAdd, allowed: z3.BoolRef) -> Proo
     first, second = (facts_of(spec).rounds_exactly(spec) for spec in (x, y))
     if first is None or second is None:
         return None
-    pair, theory = Pair(first, second), Theory(asker)
+    pair, theory = ModelPair(first, second), Theory(asker)
     d, e = pair.results
     try:
         text = "what is allowed are no zeros to which the models give two signs"

@@ -1,4 +1,4 @@
-"""The operands of a step, in both wings."""
+"""The operands of a step, in both encodings."""
 
 from __future__ import annotations
 

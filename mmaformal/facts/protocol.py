@@ -1,6 +1,6 @@
 """What a proof needs to know of an algorithm: one `Facts` for each, in a folder of its name (`registry`).
 
-A method that an algorithm does not have raises NoArgumentError, which every query answers with `Unknown`: a new
+A method that an algorithm does not have raises UnsupportedError, which every query answers with `Unknown`: a new
 algorithm starts with none of them.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmaformal.cases.encodings import Traces
     from mmaformal.cases.inputs import Codes, Inputs
     from mmaformal.cases.interfaces import Adds, AnyStep
-    from mmaformal.cases.out_of_order import Descends
+    from mmaformal.cases.out_of_order import OutOfOrder
     from mmaformal.encodings.executable.blocks import Lane
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing
-    from mmaformal.proof.related_runs import Step as RelatedStep
+    from mmaformal.proof.related_runs import RelatedStep as RelatedStep
     from mmaformal.proof.rules import Theory
-    from mmaformal.proof.scaling import Two
+    from mmaformal.proof.scaling import DoubledRuns
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
     from mmaformal.spec import DotAdd
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 StepT = TypeVar("StepT", bound="AnyStep")  #: a step of the SMT encoding
 
 
-class NoArgumentError(ArgumentError, NotProvedError):
+class UnsupportedError(ArgumentError, NotProvedError):
     """An algorithm's facts do not have what a proof needs."""
 
     def __init__(self, algorithm: str, what: str) -> None:
@@ -50,7 +50,7 @@ class NoArgumentError(ArgumentError, NotProvedError):
         self.refuted, self.verdict = False, "unknown"
 
 
-class Known(NamedTuple):
+class ResultFact(NamedTuple):
     """A fact about codes, and the terms from which it follows of one."""
 
     of: Callable[[z3.BitVecRef], z3.BoolRef]
@@ -84,7 +84,7 @@ class Facts(Generic[StepT]):
         self.algorithm = algorithm
 
     def lack(self, what: str) -> NoReturn:
-        raise NoArgumentError(self.algorithm, what)
+        raise UnsupportedError(self.algorithm, what)
 
     # ---- both encodings
 
@@ -108,7 +108,7 @@ class Facts(Generic[StepT]):
         """A case in which doubling a and c is likely not to double d."""
         return None
 
-    def scaled(self, two: Two[StepT]) -> Link:
+    def scaled(self, two: DoubledRuns[StepT]) -> Link:
         """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
         self.lack("what doubling a and c does")
 
@@ -155,7 +155,8 @@ class Facts(Generic[StepT]):
         return sums.largest_case(spec)
 
     def first_sum(self, step: object) -> Lane:
-        """The lane of the executable wing's first sum, in the unit of the SMT wing's; None if it has another unit."""
+        """The lane of the executable encoding's first sum, in the unit of the SMT encoding's; None if it has another
+        unit."""
         return None
 
     # ---- codes of results
@@ -179,7 +180,7 @@ class Facts(Generic[StepT]):
     #: ways to prove that a number is never the result: each gives the argument, the code, and what every result is
     unreachable: Sequence[Callable[[DotAdd], tuple[Pairing, int, str]]] = ()
 
-    def of_result(self, step: StepT) -> Known | None:
+    def of_result(self, step: StepT) -> ResultFact | None:
         """What every result of a step is; None if it may be any code."""
         return None
 
@@ -211,7 +212,7 @@ class Facts(Generic[StepT]):
 
     # ---- two runs in order
 
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         """Prove that c ≤ c' gives d ≤ d' (`two_runs(spec).statement`), or find an input on which it does not.
 
         Here of a model that rounds one exact sum once.
@@ -220,7 +221,7 @@ class Facts(Generic[StepT]):
         monotone.prove_in_c(theory, instruction.spec, model)
         return None
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         """Prove that a larger product gives no smaller d (`larger_product(spec, k).statement`), or find an input.
 
         Here of a model that rounds one exact sum once.

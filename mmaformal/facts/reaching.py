@@ -164,10 +164,10 @@ def _e2m1_sum(total: int, G: int) -> list[tuple[int, int]] | None:
 
 
 def rounded_sum(spec: DotAdd, x: Fused, codes: Codes) -> tuple[Fraction, int]:
-    """(S, e_max) of one step of the executable wing."""
+    """(S, e_max) of one step of the executable encoding."""
     scales = (list(codes.scale_a), list(codes.scale_b)) if spec.scale_format is not None else ()
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c, *scales).steps[0]
-    assert isinstance(step, (executable_fda.Step, executable_gdfs.Step))
+    assert isinstance(step, (executable_fda.FdaStep, executable_gdfs.GdfsStep))
     return Fraction(step.total) * Fraction(2) ** (step.e_max - x.F), step.e_max
 
 
@@ -178,7 +178,7 @@ def least_n(instruction: Instruction) -> Fraction:
 
 
 def reach(instruction: Instruction) -> CaseWitness | None:
-    """An input of one step of fda or gdfs that loses n units, in both wings; None if none was found.
+    """An input of one step of fda or gdfs that loses n units, in both encodings; None if none was found.
 
     Raises WitnessError if it loses another number.
     """

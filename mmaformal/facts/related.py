@@ -20,10 +20,10 @@ from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import (
     Opposite,
     Pairing,
+    RelatedStep,
     Runs,
     Same,
     SameButNans,
-    Step,
     operand_codes,
 )
 
@@ -32,7 +32,7 @@ class Classifies(Judged, Adds, Protocol):
     """A step that decodes its operands, and tells their special values apart."""
 
 
-def _decodes_c(step: Step[AnyStep]) -> TypeGuard[Step[Classifies]]:
+def _decodes_c(step: RelatedStep[AnyStep]) -> TypeGuard[RelatedStep[Classifies]]:
     return isinstance(getattr(step.left, "c", None), Operand)
 
 
@@ -51,14 +51,14 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
         if not all(0 <= k < n for k in order):
             raise ArgumentError("no argument is known where products change from one step to another")
         dropped = {k - s * n: link for k, link in runs.dropped.items() if s * n <= k < (s + 1) * n}
-        step = Step(argument, runs, left=left, right=right, c=c, order=order, dropped=dropped)
+        step = RelatedStep(argument, runs, left=left, right=right, c=c, order=order, dropped=dropped)
         facts = facts_of(runs.left_spec)
         one_nan = isinstance(runs.kind, Opposite) and not facts.nan_of_operands(runs.left_spec)
         c = _unless_nan(step) if one_nan and _decodes_c(step) else facts.related(step)
     return c
 
 
-def _unless_nan(step: Step[Classifies]) -> Link:
+def _unless_nan(step: RelatedStep[Classifies]) -> Link:
     """The link of the results: that of numbers if there is no NaN to keep its sign, else that both are NaN."""
     left, right, argument = step.left, step.right, step.argument
     pairs = [(left.c, right.c)]

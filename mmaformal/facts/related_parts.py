@@ -13,12 +13,12 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
     Opposite,
-    Step,
+    RelatedStep,
     same,
 )
 
 
-def products(step: Step[Multiplies], factors: Sequence[Link]) -> list[Link]:
+def products(step: RelatedStep[Multiplies], factors: Sequence[Link]) -> list[Link]:
     left, right = step.left, step.right
     return [
         step.product(
@@ -32,7 +32,7 @@ def products(step: Step[Multiplies], factors: Sequence[Link]) -> list[Link]:
 
 
 def dropped_terms(
-    step: Step[Decodes],
+    step: RelatedStep[Decodes],
     zeros: Mapping[int, Link],
     e_max: z3.BitVecRef | None,
     place: Callable[[int], int] = lambda i: i,
@@ -46,7 +46,7 @@ def dropped_terms(
 
 
 def rounded(
-    step: Step[AnyStep], x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]
+    step: RelatedStep[AnyStep], x: StickySum, y: StickySum, terms: Sequence[Link], given: Sequence[Link]
 ) -> Link:
     """The link of the results, from the links of two terms that are added."""
     e_max = step.derive("align", "the sums are at the same exponent", same(x.e_max, y.e_max), terms)

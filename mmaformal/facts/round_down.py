@@ -16,10 +16,10 @@ def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
     return z3.And(wide <= bound, wide >= -bound)
 
 
-def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.Step | gfdrda.Step) -> None:
+def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> None:
     """No sum of products wraps, and how large they, what is left of them, and c are at most."""
     for members, total in zip(
-        p.members(), step.groups if isinstance(step, gfdrda.Step) else (step.dot,), strict=True
+        p.members(), step.groups if isinstance(step, gfdrda.GfdrdaStep) else (step.dot,), strict=True
     ):
         aligned = [step.aligned[k] for k in members]
         bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
@@ -29,7 +29,7 @@ def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.Step | gfdrda.Step) -
         text = "a sum of products is at most that of their bounds"
         proving.claim("range of a sum", text, within(total, sum(bounds)), [summed])
     bound = fdrda.dot_bound(p, p.L)
-    if isinstance(step, gfdrda.Step):
+    if isinstance(step, gfdrda.GfdrdaStep):
         cuts = []
         for members, group, cut in zip(p.members(), step.groups, step.groups_cut, strict=True):
             own = fdrda.dot_bound(p, len(members))

@@ -8,7 +8,7 @@ from mmaformal.cases.interfaces import AnyStep
 from mmaformal.facts.registry import facts_of
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.spec import DotAdd
 
 
@@ -22,5 +22,5 @@ def chain(
     """From the link of c, step by step, to that of d; `assumed`: what is known of a, b and scales, by their codes."""
     facts = facts_of(spec)
     for left, right in zip(*steps, strict=True):
-        c = facts.scaled(Two(pairing, spec, left, right, c, assumed))
+        c = facts.scaled(DoubledRuns(pairing, spec, left, right, c, assumed))
     return c

@@ -13,11 +13,11 @@ from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import same
-from mmaformal.proof.scaling import Two, one_up, same_double, well_inside
+from mmaformal.proof.scaling import DoubledRuns, one_up, same_double, well_inside
 
 
 def addition(
-    two: Two[AnyStep], x: Addition, y: Addition, given: Sequence[Link], known: Sequence[Link]
+    two: DoubledRuns[AnyStep], x: Addition, y: Addition, given: Sequence[Link], known: Sequence[Link]
 ) -> Link:
     """That the sum of two codes doubles, from those of the codes, and what is known of the sums' ranges."""
     kept, changed, claims = [], [], []
@@ -53,7 +53,7 @@ def addition(
     return two.derive("round", text, result, [total, field, none, sign, *known])
 
 
-def assumed_results(two: Two[AnyStep]) -> list[Link]:
+def assumed_results(two: DoubledRuns[AnyStep]) -> list[Link]:
     what = "every step's result is zero or above the least normal number"
     fmt = two.spec.d_format
     return [two.pairing.assume(what, Link(well_inside(s.result, fmt), ())) for s in (two.left, two.right)]

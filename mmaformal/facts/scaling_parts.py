@@ -12,7 +12,7 @@ from mmaformal.encodings.smt.blocks import StickySum, Term
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import magnitude_and_sign, same, together
-from mmaformal.proof.scaling import Derive, Two, is_up, rounded_up, up_or
+from mmaformal.proof.scaling import Derive, DoubledRuns, is_up, rounded_up, up_or
 
 
 def by_exponent(products: Sequence[Term], links: Sequence[Link]) -> dict[int, Link]:
@@ -82,7 +82,7 @@ StickyT = TypeVar("StickyT", bound=AddsSticky)
 
 
 def sticky_sum_doubled(
-    two: Two[StickyT],
+    two: DoubledRuns[StickyT],
     of: Callable[[StickyT], Term],
     term: Link,
     least: z3.BitVecRef,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import z3
 
-from mmaformal.cases.alike import Licences, Zeros, is_zero_product, symmetry_classes
+from mmaformal.cases.alike import Symmetries, Zeros, is_zero_product, symmetry_classes
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.questions import Found, Places
@@ -53,7 +53,7 @@ class _Smallest(Search):
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         return [self.relation.broken(inputs)], []
 
-    def find_licences(self) -> Licences:
+    def find_licences(self) -> Symmetries:
         """What leaves both runs' results as they are, and is allowed if what stands for it is."""
         relation, laws, inputs = self.relation, Laws(self.asker), symbolic_inputs(self.spec)
         product, of_products = OneProduct(self.spec), product_terms([relation.broken(inputs)], inputs)
@@ -75,7 +75,7 @@ class _Smallest(Search):
         if zeros == "any" and "plus" in laws.zeros(relation.left) & laws.zeros(relation.right):
             zeros = "plus" if self._image_keeps_zeros(inputs) else "any"
         exchange, signs = changes_nothing("exchange"), changes_nothing("signs")
-        return Licences(self._classes(inputs, laws), exchange, signs, zeros)
+        return Symmetries(self._classes(inputs, laws), exchange, signs, zeros)
 
     def _classes(self, inputs: Inputs, laws: Laws) -> list[Hashable]:
         """Classes of products that may change places: in both runs, and in what is allowed."""
@@ -110,7 +110,7 @@ class _Smallest(Search):
             inner = parts is not None and laws.order(parts)
             for step in trace.steps:
                 if inner:
-                    assert isinstance(step, lowered.Step)
+                    assert isinstance(step, lowered.LoweredStep)
                     results += [each.result for each in step.inner]
                 results.append(step.result)
         return [z3.substitute(allowed, *((x, z3.FreshConst(x.sort(), "step")) for x in results))]
@@ -181,7 +181,7 @@ def settle(
 ) -> Answer:
     """Whether relations hold: run cases first, then prove the arguments, then ask for a case that breaks one.
 
-    Raises WitnessError if a case does not hold when both wings re-run it.
+    Raises WitnessError if a case does not hold when both encodings re-run it.
     """
     for relation in relations:
         found = sample(relation)

@@ -17,7 +17,7 @@ from mmaformal.encodings.smt.blocks import StickySum, Term, resize, signed_sum
 from mmaformal.proof.lemmas import Link
 
 if TYPE_CHECKING:
-    from mmaformal.proof.related_runs import Step
+    from mmaformal.proof.related_runs import RelatedStep
 
 
 def normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
@@ -39,7 +39,7 @@ def _equal(xs: Sequence[Term], ys: Sequence[Term]) -> z3.BoolRef:
 
 
 def same_number(
-    step: Step[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
+    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
 ) -> Link:
     """That both runs round one number, from the links of the normalised terms.
 

@@ -95,9 +95,9 @@ def with_codes(inputs: Inputs) -> dict[str, z3.BitVecRef]:
 
 
 def model_of(spec: DotAdd, name: str) -> Module:
-    """The SMT wing's terms of a model as a module; the interfaces between its stages are the wires.
+    """The SMT encoding's terms of a model as a module; the interfaces between its stages are the wires.
 
-    The wires are named as the SMT wing's traces name them: `e_max`, `products_3_exponent`, `total`; with several
+    The wires are named as the SMT encoding's traces name them: `e_max`, `products_3_exponent`, `total`; with several
     steps, after `step0_`, `step1_`, ….
     """
     codes = symbolic_inputs(spec)

@@ -16,7 +16,7 @@ _TERMS = 4
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(ShortRepr):
+class NetlistSum(ShortRepr):
     """A two's complement sum of bit-vectors of one width in a model."""
 
     total: z3.BitVecRef
@@ -27,7 +27,7 @@ class Sum(ShortRepr):
 class Partial(ShortRepr):
     """The sum of some of the terms, added in the design's order, and a bound of its magnitude."""
 
-    of: Sum
+    of: NetlistSum
     places: frozenset[int]  #: of the terms
     term: z3.BitVecRef
     bound: int
@@ -47,7 +47,7 @@ class Partial(ShortRepr):
         return bool(self.bound < 1 << (self.term.size() - 1))
 
 
-def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[Sum]:
+def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[NetlistSum]:
     """Sums of four terms or more that are no part of a larger one."""
     added = [node for node in nodes if isinstance(node, z3.BitVecRef) and z3.is_app_of(node, z3.Z3_OP_BADD)]
     parts = {x.get_id() for node in added for x in node.children() if z3.is_app_of(x, z3.Z3_OP_BADD)}
@@ -55,7 +55,7 @@ def sums_of(nodes: Sequence[z3.ExprRef]) -> Iterator[Sum]:
         if node.get_id() not in parts:
             terms = _terms(node)
             if len(terms) >= _TERMS:
-                yield Sum(node, tuple(terms))
+                yield NetlistSum(node, tuple(terms))
 
 
 def _terms(node: z3.BitVecRef) -> list[z3.BitVecRef]:
@@ -102,8 +102,8 @@ def bound_of(term: z3.BitVecRef) -> int:
 class Partials:
     """The partial sums that were met in a design, by their values as signed numbers."""
 
-    def __init__(self, sums: Sequence[Sum], values: Mapping[int, Value]) -> None:
-        self.pools: list[tuple[Sum, dict[Value, Partial]]] = []
+    def __init__(self, sums: Sequence[NetlistSum], values: Mapping[int, Value]) -> None:
+        self.pools: list[tuple[NetlistSum, dict[Value, Partial]]] = []
         for each in sums:
             pool: dict[Value, Partial] = {}
             for place, term in enumerate(each.terms):
@@ -137,4 +137,4 @@ def signed(seen: Value, bits: int) -> Value:
     return tuple(x - (x >> (bits - 1) << bits) for x in seen)
 
 
-__all__ = ["Partial", "Partials", "Sum", "Value", "bound_of", "signed", "sums_of"]
+__all__ = ["NetlistSum", "Partial", "Partials", "Value", "bound_of", "signed", "sums_of"]

@@ -1,4 +1,4 @@
-"""Kernels: the executable wing compiled, a `DotAdd` over a whole block of outputs at a time.
+"""Kernels: the executable encoding compiled, a `DotAdd` over a whole block of outputs at a time.
 
 `kernel_for(spec)` gives the kernel of a `DotAdd`.  Importing this package compiles nothing and does not import numba;
 the first kernel does, and keeps what it compiled on disk.

@@ -1,4 +1,4 @@
-"""The bridge to numba: the executable wing's stage functions become compiled code, as they stand.
+"""The bridge to numba: the executable encoding's stage functions become compiled code, as they stand.
 
 A stage function is plain Python on lanes.  These make the same function compile for 64-bit lanes:
 

@@ -1,9 +1,9 @@
 """Dot product-adds row by row, each with an a, b and c of its own, compiled; parameters are arguments.
 
-`dot_add(spec, a, b, c)` is what the executable wing gives.  One function is compiled for each algorithm, whatever its
-parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.  It is
-`Kernel.run_rows`, made of the steps that compute blocks too where these are made of the executable's stages.  Importing
-this module compiles nothing and does not import numba.
+`dot_add(spec, a, b, c)` is what the executable encoding gives.  One function is compiled for each algorithm,
+whatever its parameters and formats, so that thousands of models can be run on some rows: a call takes microseconds.
+It is `Kernel.run_rows`, made of the steps that compute blocks too where these are made of the executable's stages.
+Importing this module compiles nothing and does not import numba.
 """
 
 from __future__ import annotations

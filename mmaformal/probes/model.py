@@ -24,7 +24,7 @@ from mmaformal.formats import Format
 from mmaformal.probes.box import Box, Row
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.special import Behaviour
-from mmaformal.probes.sums import Sum
+from mmaformal.probes.sums import ProbedSum
 from mmaformal.probes.tree import Tree
 from mmaformal.probes.zeros import ZeroExponent
 from mmaformal.spaces.common import Types
@@ -153,7 +153,7 @@ class ReadModel:
         self,
         types: Types,
         tree: Tree | None,
-        sums: Sequence[Sum],
+        sums: Sequence[ProbedSum],
         exact_products: Behaviour,
         zero: ZeroExponent | None,
         subnormals: Sequence[Behaviour],
@@ -233,7 +233,7 @@ class ReadModel:
         cuts = [self._cut(each, x) for x in node.children]
         return lambda terms: round_(self._added([part(terms) for part in parts], cuts))
 
-    def _with_group(self, each: Sum, node: Node, group: Node) -> Evaluation:
+    def _with_group(self, each: ProbedSum, node: Node, group: Node) -> Evaluation:
         """Products that are summed on their own, and then added to c."""
         others = [x for x in node.children if x is not group]
         beside, first = each.beside_c, each.product
@@ -259,7 +259,7 @@ class ReadModel:
 
         return evaluated
 
-    def _cut(self, each: Sum, child: Node | int) -> _Cut | None:
+    def _cut(self, each: ProbedSum, child: Node | int) -> _Cut | None:
         """How one child of a fused sum is cut; None: it is not, as far as was seen."""
         c = isinstance(child, Node) or child == self.tree.k
         beside = each.beside_c.kept if each.beside_c else None
@@ -292,7 +292,7 @@ class ReadModel:
             )
         return term.exponent
 
-    def _rounding(self, each: Sum) -> Callable[[_Term], _Term]:
+    def _rounding(self, each: ProbedSum) -> Callable[[_Term], _Term]:
         """How the result of a sum is rounded, and flushed."""
         d = self.types.d
         kept = _result(each, self.last)
@@ -336,13 +336,13 @@ class _Cut:
         return MODES[self.mode](Fraction(value, 1 << shift)) << shift
 
 
-def _between(each: Sum) -> _Cut | None:
+def _between(each: ProbedSum) -> _Cut | None:
     """What the next sum gets of a result, where that has more places than d seems to."""
     kept = each.carried
     return _Cut(kept.places, kept.cut[0]) if kept is not None and kept.cut and not kept.more else None
 
 
-def _result(each: Sum, last: Sum) -> _Cut | None:
+def _result(each: ProbedSum, last: ProbedSum) -> _Cut | None:
     """How a result is rounded, as the last one where it has as many places and more is not told; None: it is not."""
     kept = each.carried
     if each is not last and kept is not None:

@@ -25,9 +25,9 @@ from mmaformal.probes.modes import WORDS
 from mmaformal.probes.rounding import Rounded
 from mmaformal.probes.special import Behaviour, Nans, nans, overflow, subnormals
 from mmaformal.probes.steps import steps
-from mmaformal.probes.sums import Sum, read_sums
+from mmaformal.probes.sums import ProbedSum, read_sums
 from mmaformal.probes.tree import Tree, flat
-from mmaformal.probes.zeros import Known, ZeroExponent, ZeroSign, signs, zero_exponent
+from mmaformal.probes.zeros import KnownZeros, ZeroExponent, ZeroSign, signs, zero_exponent
 from mmaformal.result import Result
 from mmaformal.solver.deadline import checked_timeout, last_within
 from mmaformal.spaces.common import Types
@@ -51,7 +51,7 @@ class Probed(Result):
     k: int
     tree: Tree | None  #: None: not told, for the reason `order`
     order: str  #: how the order of summation was found, or why it was not
-    sums: tuple[Sum, ...]  #: the last one first
+    sums: tuple[ProbedSum, ...]  #: the last one first
     exact_products: Behaviour
     carries: Behaviour
     zero_exponent: ZeroExponent | None  #: None where no sum is fused
@@ -193,7 +193,7 @@ def _result(found: Rounded) -> str:
     return f"{places}, rounded {' or '.join(f'{WORDS[name]} ({name})' for name in found.names)}"
 
 
-def _sums_read(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[tuple[int, str, list[str]]]:
+def _sums_read(tree: Tree, sums: tuple[ProbedSum, ...]) -> Iterator[tuple[int, str, list[str]]]:
     """How many sums are the same, the title of the first one, and what was read of them."""
     read: dict[tuple[str, ...], int] = {}
     for each in reversed(sums):
@@ -207,7 +207,7 @@ def _numbered(number: int, title: str) -> str:
     return f"{counted(number, 'sum')} alike: {title}" if number > 1 else title
 
 
-def _sum_lines(tree: Tree, sums: tuple[Sum, ...]) -> Iterator[str]:
+def _sum_lines(tree: Tree, sums: tuple[ProbedSum, ...]) -> Iterator[str]:
     """What was read of each sum; of sums that are alike, once."""
     for number, title, lines in _sums_read(tree, sums):
         yield f"  {_numbered(number, title)}"
@@ -317,7 +317,7 @@ def _readings(box: Box, found: Probed, check: int) -> Iterator[Probed]:
     yield (found := replace(found, zeros=signs(box), nans=nans(box)))
     yield (found := replace(found, subnormals=subnormals(box), overflow=overflow(box)))
     tree, order, evidence = _order(box)
-    sums: tuple[Sum, ...] = ()
+    sums: tuple[ProbedSum, ...] = ()
     if tree is not None:
         tree, sums = read_sums(box, tree)
     yield (found := replace(found, tree=tree, order=order, sums=sums, evidence=evidence))
@@ -358,7 +358,7 @@ def _fraction_bits(box: Box) -> int:
     return sum(1 for row, x in zip(rows, wanted, strict=True) if box.number(row) == x)
 
 
-def _zero_exponent(box: Box, sums: tuple[Sum, ...]) -> ZeroExponent | None:
+def _zero_exponent(box: Box, sums: tuple[ProbedSum, ...]) -> ZeroExponent | None:
     """Of the fused sum with the most products of its own; c enters it first where it is one of its terms."""
     fused = [each for each in sums if each.fused and each.kept is not None]
     if not fused:
@@ -370,7 +370,7 @@ def _zero_exponent(box: Box, sums: tuple[Sum, ...]) -> ZeroExponent | None:
     if kept is None or kept.more or len(places) < 2:
         return ZeroExponent(None, None, None, ())
     last = sums[0].rounded  # what d has
-    known = Known(
+    known = KnownZeros(
         (places[0], places[1]),
         kept.places,
         product=None if each.product is None else each.product.places,

@@ -15,7 +15,7 @@ from mmaformal.summation import Node
 
 
 @dataclass(frozen=True, repr=False)
-class Sum(ShortRepr):
+class ProbedSum(ShortRepr):
     """What was read of one sum."""
 
     node: Node  #: with its groups
@@ -123,7 +123,7 @@ def rounded_words(found: Rounded) -> str:
     return f"{places}, {' or '.join(f'{WORDS[name]} ({name})' for name in found.names)}"
 
 
-def read_sums(box: Box, tree: Tree) -> tuple[Tree, tuple[Sum, ...]]:
+def read_sums(box: Box, tree: Tree) -> tuple[Tree, tuple[ProbedSum, ...]]:
     """The tree with its groups, and each sum, the last one first."""
     after = {id(x): node for node in tree.sums for x in node.children if isinstance(x, Node)}
     sums = [_read(box, node, after.get(id(node))) for node in tree.sums]
@@ -156,7 +156,7 @@ def _carried(box: Box, node: Node, after: Node | None) -> Kept | None:
     return carried(box, (places[0], places[-1]), min(others, key=lambda x: x == box.c))
 
 
-def _read(box: Box, node: Node, after: Node | None) -> Sum:
+def _read(box: Box, node: Node, after: Node | None) -> ProbedSum:
     c, products, own = slots(box, node)
     product = small_c = None
     beside, unlike = None, None
@@ -183,7 +183,7 @@ def _read(box: Box, node: Node, after: Node | None) -> Sum:
     told = fine is not None if c is None else coarse is not None and (fine is not None or not coarse)
     told = told or len(node.children) == 2
     found = with_groups(node, [*(fine or []), *(coarse or [])])
-    return Sum(found, product, small_c, beside, first, told, _carried(box, node, after), unlike)
+    return ProbedSum(found, product, small_c, beside, first, told, _carried(box, node, after), unlike)
 
 
 def _leaves_traces(kept: Kept | None) -> bool:

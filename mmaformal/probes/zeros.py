@@ -86,7 +86,7 @@ class ZeroExponent(ShortRepr):
 
 
 @dataclass(frozen=True, repr=False)
-class Known(ShortRepr):
+class KnownZeros(ShortRepr):
     """What is known of a fused sum before zeros are asked about: places kept."""
 
     products: tuple[int, int]  #: two of its products
@@ -96,7 +96,7 @@ class Known(ShortRepr):
     result: int | None  #: fractional places of the result
 
 
-def zero_exponent(box: Box, known: Known) -> ZeroExponent:
+def zero_exponent(box: Box, known: KnownZeros) -> ZeroExponent:
     """That of a fused sum."""
     rows: list[Row] = []
     bounds: list[int] = []
@@ -141,7 +141,7 @@ def _lonely(box: Box) -> tuple[int, Row, Row | None] | None:
     return found
 
 
-def _by_products(box: Box, known: Known, least: int, bounds: list[int], rows: list[Row]) -> int | None:
+def _by_products(box: Box, known: KnownZeros, least: int, bounds: list[int], rows: list[Row]) -> int | None:
     """From the smallest product that is seen beside 2^least, the smallest result, or half of it; all else is zero."""
     base, tiny = known.products
     ends = []
@@ -180,7 +180,7 @@ def _faintest(
     return exponents[n - 1], n < len(seen), tuple(answers[n - 1 : n + 1])
 
 
-def _fields(box: Box, known: Known, rows: list[Row]) -> bool | None:
+def _fields(box: Box, known: KnownZeros, rows: list[Row]) -> bool | None:
     """Whether 0·x, x being large, makes a small term be cut."""
     t = box.types
     high = max(t.a.max_exponent + t.b.min_exponent, t.a.min_exponent + t.b.max_exponent)

@@ -1,4 +1,5 @@
-"""What the interfaces of single stages have to say to each other in the two wings (`simulation`, `facts/*/equal.py`).
+"""What the interfaces of single stages have to say to each other in the two encodings (`simulation`,
+`facts/*/equal.py`).
 
 No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
 """
@@ -63,13 +64,13 @@ class InnerTraces(Traces[StepT]):
 
 
 def inputs(argument: Argument, traces: Traces[AnyStep]) -> CodeLinks:
-    """Both wings read the same codes."""
+    """Both encodings read the same codes."""
     if isinstance(traces, InnerTraces):
         return traces.links
 
     def link(lane: Lane, code: z3.BitVecRef) -> Link:
         return argument.derive(
-            "inputs", "both wings read the same codes", [same_code(lane, code)], inputs=[code]
+            "inputs", "both encodings read the same codes", [same_code(lane, code)], inputs=[code]
         )[0]
 
     def links(lanes: Sequence[Lane], codes: Sequence[z3.BitVecRef]) -> list[Link]:
@@ -150,9 +151,9 @@ def multiply(
     low: int,
     zero_exponent: int | None = None,
 ) -> TermLinks:
-    """A product, of two factors and maybe scales; or c as a term.  Exponents are `low` + the SMT wing's.
+    """A product, of two factors and maybe scales; or c as a term.  Exponents are `low` + the SMT encoding's.
 
-    If `zero_exponent` is not None, the executable gives it to a product that is zero, and the SMT wing `low`.
+    If `zero_exponent` is not None, the executable gives it to a product that is zero, and the SMT encoding `low`.
     """
     exponent = number(executable.exponent, smt.exponent, low=low)
     if zero_exponent is not None:
@@ -195,7 +196,7 @@ def align(
     aligned: Sequence[z3.BitVecRef],
     idle: Idle | None = None,
 ) -> list[Link]:
-    """Each aligned lane is the two's complement summand of the SMT wing's sum."""
+    """Each aligned lane is the two's complement summand of the SMT encoding's sum."""
     links = []
     all_idle = [] if idle is None else [idle.all]
     for k, (term, order, lane, summand) in enumerate(zip(terms, below, lanes, aligned, strict=True)):
@@ -277,8 +278,8 @@ def add_codes(
 ) -> Link:
     """The link of `x + y`, from those of the two codes, or of what they are made from.
 
-    The SMT wing sorts the two by magnitude, the executable aligns both to the larger exponent; the sum of the aligned
-    magnitudes is the same, for there is the same number of bits below.
+    The SMT encoding sorts the two by magnitude, the executable aligns both to the larger exponent; the sum of the
+    aligned magnitudes is the same, for there is the same number of bits below.
     """
     fmt = rho.format
     special = classify(argument, codes, executable.special, smt.special)

@@ -1,6 +1,6 @@
 """What is lost where terms are aligned and added: lemmas about the steps of fda, gdfs, fdrda and gfdrda.
 
-Of a step in the SMT wing, with its interfaces cut: in units of u = 2^(e_max - F),
+Of a step in the SMT encoding, with its interfaces cut: in units of u = 2^(e_max - F),
 
 1. *largest*:     every exponent is at most e_max, and one of them is e_max;
 2. *alignment*:   an aligned magnitude A is the floor of the exact one: A·u ≤ |term| < (A + 1)·u;

@@ -87,7 +87,7 @@ def at_most(x: Number, y: Number) -> z3.BoolRef:
 
 @dataclass(frozen=True)
 class LargerProduct:
-    """Two runs of a model in the SMT wing, the second with other factors in one place, or in some."""
+    """Two runs of a model in the SMT encoding, the second with other factors in one place, or in some."""
 
     spec: DotAdd
     x: Inputs

@@ -1,6 +1,6 @@
 """Links between lanes and terms, and arguments about sums and maxima of them.
 
-An `Argument` is a theorem about traces of the executable wing, whose lanes bring their rules as lemmas.
+An `Argument` is a theorem about traces of the executable encoding, whose lanes bring their rules as lemmas.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mmaformal.lanes import Flag, Lane, Tracer, fit
 from mmaformal.proof.kernel import ArgumentError as ArgumentError
 from mmaformal.proof.kernel import Lemma, Theorem, conjunction
 from mmaformal.proof.kernel import Link as Link
-from mmaformal.solver.portfolio import Relay as Relay
+from mmaformal.solver.portfolio import LazyPortfolio as LazyPortfolio
 
 # ---- links -----------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Argument(Theorem):
             raise ArgumentError("lanes were computed after the argument began: their rules are no lemmas")
         super().conclude(statement, conclusion, whole)
 
-    # ---- sums and maxima: both wings have the same operands in different orders -----------------------------------
+    # ---- sums and maxima: both encodings have the same operands in different orders ---------------------------------
 
     def add_up(
         self, stage: str, what: str, total: Lane, sum_: z3.BitVecRef, summands: Sequence[Link]

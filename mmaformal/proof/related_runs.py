@@ -1,4 +1,4 @@
-"""Two runs in the SMT wing, the second on related inputs, and the argument that their results are related.
+"""Two runs in the SMT encoding, the second on related inputs, and the argument that their results are related.
 
 Step by step of the chain and stage by stage: each function derives, from links of what a stage reads, the link of
 what it gives.  Everything is a lemma about fresh constants (`lemmas`), so a chain needs no induction beyond the
@@ -509,7 +509,7 @@ class Relating:
 
 
 @dataclass
-class Step(Relating, Generic[StepT]):
+class RelatedStep(Relating, Generic[StepT]):
     """One step of both runs, on the way from its c to its result."""
 
     argument: Pairing
@@ -521,31 +521,33 @@ class Step(Relating, Generic[StepT]):
     dropped: Mapping[int, Link] = field(
         default_factory=dict
     )  #: other products of the first's: that each is zero
-    no_nan: dict[int, Link] = field(default_factory=dict)  #: that a flag is not set, where that is told apart
+    no_nan: dict[int, Link] = field(
+        default_factory=dict
+    )  #: that a flag is not set, where that is distinguished
 
     @property
     def kind(self) -> Kind:
         return self.runs.kind
 
     def number(self, x: Operand) -> list[Link]:
-        """That an operand is no NaN, where that is told apart."""
+        """That an operand is no NaN, where that is distinguished."""
         return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
 
     # ---- products of the first run only
 
-    def zeros(self: Step[Decodes]) -> dict[int, Link]:
+    def zeros(self: RelatedStep[Decodes]) -> dict[int, Link]:
         """For each dropped product, that its factors are finite and one is zero."""
         return {
             i: self.zero_factors(self.left.a[i], self.left.b[i], zero) for i, zero in self.dropped.items()
         }
 
     def nothing(
-        self: Step[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
+        self: RelatedStep[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
     ) -> Link:
         """That a dropped product adds nothing to a sum."""
         return self.adds_nothing(self.left.a[i], self.left.b[i], summand, e_max, zero)
 
-    def quiet(self: Step[Multiplies], i: int, zero: Link) -> Link:
+    def quiet(self: RelatedStep[Multiplies], i: int, zero: Link) -> Link:
         """That a dropped product is no infinity by its size."""
         x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
         link = Link(
@@ -555,20 +557,20 @@ class Step(Relating, Generic[StepT]):
         return self.derive("multiply", text, link, [zero], [x.field, y.field])
 
     def not_largest(
-        self: Step[Decodes], i: int, product: Term, other: z3.BitVecRef, zero: Link
+        self: RelatedStep[Decodes], i: int, product: Term, other: z3.BitVecRef, zero: Link
     ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
         """That a dropped product's exponent is at most another one of the first run's."""
         return self.below_another(self.left.a[i], self.left.b[i], product, other, zero, [])
 
     # ---- stages
 
-    def operand_c(self: Step[AddsC]) -> Link:
+    def operand_c(self: RelatedStep[AddsC]) -> Link:
         text = "c is decoded to related operands"
         return self.derive(
             "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self.number(self.left.c)]
         )
 
-    def factors(self: Step[Decodes]) -> list[Link]:
+    def factors(self: RelatedStep[Decodes]) -> list[Link]:
         """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
         if isinstance(self.kind, Same):
             return []
@@ -580,18 +582,18 @@ class Step(Relating, Generic[StepT]):
             links.append(self.derive("decode", text, link, self.number(mine), codes))
         return links
 
-    def special(self: Step[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
+    def special(self: RelatedStep[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
         """Inputs are operands that are the same in both runs."""
         text = "special values are related"
         return self.derive(
             "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
         )
 
-    def addend(self: Step[AddsC], c: Link) -> Link:
+    def addend(self: RelatedStep[AddsC], c: Link) -> Link:
         text = "c is a related term"
         return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
 
-    def bounded_groups(self: Step[gfdrda.Step], groups: Sequence[Link]) -> Link:
+    def bounded_groups(self: RelatedStep[gfdrda.GfdrdaStep], groups: Sequence[Link]) -> Link:
         """That the sum of two groups' sums, cut, is within the sum of their bounds."""
         right, bits = (
             self.right,

@@ -126,7 +126,7 @@ StepT = TypeVar("StepT", bound=AnyStep, covariant=True)
 
 
 @dataclass
-class Two(Generic[StepT]):
+class DoubledRuns(Generic[StepT]):
     """One step of both runs."""
 
     pairing: Pairing
@@ -141,11 +141,11 @@ class Two(Generic[StepT]):
     ) -> Link:
         return self.pairing.derive(stage, text, [link], given, inputs)[0]
 
-    def factors(self: Two[Decodes], k: int) -> tuple[Link, Link]:
+    def factors(self: DoubledRuns[Decodes], k: int) -> tuple[Link, Link]:
         """Of product k: the link of a's operands, and that of b's."""
         return self._factors(self.left.a[k], self.right.a[k], self.left.b[k])
 
-    def only_factors(self: Two[OneProduct]) -> tuple[Link, Link]:
+    def only_factors(self: DoubledRuns[OneProduct]) -> tuple[Link, Link]:
         """The same of the only product."""
         return self._factors(self.left.a, self.right.a, self.left.b)
 
@@ -154,12 +154,14 @@ class Two(Generic[StepT]):
         given = [self.assumed[code.get_id()] for code in codes]
         return factor_links(self.derive, a, other, b, given, codes)
 
-    def product(self: Two[Multiplies], k: int, zero: z3.BitVecRef | None, factor: Link, field: Link) -> Link:
+    def product(
+        self: DoubledRuns[Multiplies], k: int, zero: z3.BitVecRef | None, factor: Link, field: Link
+    ) -> Link:
         """That product k is doubled by its exponent, or zero (with the exponent `zero` in both, if there is one)."""
         terms = self.left.products[k], self.right.products[k]
         return self._product(*terms, self.left.b[k], zero, factor, field)
 
-    def only_product(self: Two[OneProduct], zero: z3.BitVecRef, factor: Link, field: Link) -> Link:
+    def only_product(self: DoubledRuns[OneProduct], zero: z3.BitVecRef, factor: Link, field: Link) -> Link:
         """The same of the only product."""
         return self._product(self.left.product, self.right.product, self.left.b, zero, factor, field)
 
@@ -169,7 +171,7 @@ class Two(Generic[StepT]):
         text = "a product's exponent goes up by one, unless it is zero"
         return self.derive("multiply", text, moves(x, y, zero), [factor, field], [b.sign, b.significand])
 
-    def addend(self: Two[AddsC], least: z3.BitVecRef) -> tuple[Link, Link]:
+    def addend(self: DoubledRuns[AddsC], least: z3.BitVecRef) -> tuple[Link, Link]:
         """That c is doubled by its exponent, or zero with the least one; and that no exponent of c is below that."""
         left, right = self.left.addend, self.right.addend
         text = "c's exponent goes up by one, unless it is zero"
@@ -190,7 +192,7 @@ class Two(Generic[StepT]):
                 links.append(self.derive("align", text, at_most(x, top), [], parts))
         return links
 
-    def in_range(self: Two[Rounds]) -> list[Link]:
+    def in_range(self: DoubledRuns[Rounds]) -> list[Link]:
         """What is assumed of the results, and that they are of no special values."""
         links = []
         for step in (self.left, self.right):
@@ -233,7 +235,7 @@ def up_or(x: z3.BitVecRef, y: z3.BitVecRef, other: z3.BoolRef, *terms: z3.ExprRe
     return Link(z3.Or(one_up(x, y), other), (x, y, *terms))
 
 
-def rounded_up(two: Two[AnyStep], total: Link, up: Link, given: Sequence[Link]) -> None:
+def rounded_up(two: DoubledRuns[AnyStep], total: Link, up: Link, given: Sequence[Link]) -> None:
     """The results where the exponent goes up and the sum is the same."""
     text = "the same sum at twice the unit is twice the number"
     two.derive("round", text, two.result, [total, up, *given])

@@ -91,7 +91,8 @@ class Layout(ShortRepr):
 def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
     """The lines, then the rows in pieces, d being 0.
 
-    Random cases of all moods, as many of each (`mmaformal.cases.generate`).  The first rows of more are the same.
+    Random cases of all distributions, as many of each (`mmaformal.cases.generate`).  The first rows of more are the
+    same.
     """
     layout = Layout(instruction)
     yield f"{layout.title}\n{json.dumps({'rows': rows, 'seed': seed})}\n".encode()
@@ -104,7 +105,7 @@ def stream(instruction: Instruction, rows: int, seed: int) -> Iterator[bytes]:
 
 
 def _draw(layout: Layout, rows: int, seeds: tuple[int, int]) -> NDArray[Any]:
-    """Rows of all moods, in any order."""
+    """Rows of all distributions, in any order."""
     (seed,) = np.random.SeedSequence(seeds).generate_state(1, np.uint64).tolist()
     drawn = generate(layout.instruction.spec, rows, seed, get_args(Mood))
     records = np.zeros(rows, layout.dtype)

@@ -27,12 +27,12 @@ _HALVES = ("high·high", "high·low", "low·high", "low·low")
 _PLACES = 2 * (dpa_e9s12.BIAS + dpa_e9s12.FRACTION)  #: that a product's exponent is held above
 
 
-def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.Step], c: int) -> Steps:
+def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.DpaE9s12Step], c: int) -> Steps:
     """Returns the rows of each step."""
     p = spec.parameters
     assert isinstance(p, DpaE9s12)
 
-    def rows(number: int, step: dpa_e9s12.Step) -> list[Row]:
+    def rows(number: int, step: dpa_e9s12.DpaE9s12Step) -> list[Row]:
         unit = _unit(step.e_max, p.L - 3 - dpa_e9s12.carries(len(step.products)))
         names = _names(number * p.N, p.N, len(step.products) // p.N)
         total = term_value(step.addend, spec.c_format.fraction_bits)
@@ -43,12 +43,12 @@ def dot_product(spec: DotAdd, trace: Trace[dpa_e9s12.Step], c: int) -> Steps:
     return shown_steps(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
 
 
-def passes(spec: DotAdd, trace: Trace[acc_e9s12.Step], c: int) -> Steps:
+def passes(spec: DotAdd, trace: Trace[acc_e9s12.AccE9s12Step], c: int) -> Steps:
     """Returns the rows of each step, all passes."""
     p = spec.parameters
     assert isinstance(p, AccE9s12)
 
-    def rows(number: int, step: acc_e9s12.Step) -> list[Row]:
+    def rows(number: int, step: acc_e9s12.AccE9s12Step) -> list[Row]:
         names = iter(["c high", "c low", *_names(number * p.D, p.D, len(step.passes[-1].products) // p.N)])
         shown, before = list[Row](), Fraction(0)
         for each in step.passes:
@@ -60,7 +60,7 @@ def passes(spec: DotAdd, trace: Trace[acc_e9s12.Step], c: int) -> Steps:
             before = _value(each.partials[-1], unit)
         return shown + ending_rows(before, step.result, spec.d_format)
 
-    def any_product(step: acc_e9s12.Step) -> bool:
+    def any_product(step: acc_e9s12.AccE9s12Step) -> bool:
         return any(x.significand for each in step.passes for x in each.products)
 
     return shown_steps(spec, trace, c, any_product, rows)

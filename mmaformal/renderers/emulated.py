@@ -12,7 +12,7 @@ from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text, 
 from mmaformal.spec import DotAdd
 
 
-def words(spec: DotAdd, trace: Trace[emulated.Step], c: int) -> Steps:
+def words(spec: DotAdd, trace: Trace[emulated.EmulatedStep], c: int) -> Steps:
     p = spec.parameters
     assert isinstance(p, Emulated)
     steps: Steps = []
@@ -27,7 +27,7 @@ def _is_zero(code: int, fmt: Format) -> bool:
     return fmt.is_finite(code) and fmt.value(code) == 0
 
 
-def _words(spec: DotAdd, p: Emulated, step: emulated.Step, first: int) -> Iterator[Row]:
+def _words(spec: DotAdd, p: Emulated, step: emulated.EmulatedStep, first: int) -> Iterator[Row]:
     """The words of the factors whose products are not zero."""
     a, b = p.unit.a_format, p.unit.b_format
     converted = (spec.a_format, spec.b_format) != (a, b)
@@ -47,7 +47,7 @@ def _words(spec: DotAdd, p: Emulated, step: emulated.Step, first: int) -> Iterat
                 yield Row(stage, f"{side}[{first + k}]{what}", code_text(code, fmt) + scale)
 
 
-def _runs(p: Emulated, step: emulated.Step, total: int) -> Iterator[Row]:
+def _runs(p: Emulated, step: emulated.EmulatedStep, total: int) -> Iterator[Row]:
     """Each result of the unit, and each addition to the total."""
     done = 0
     for part in p.parts:

@@ -22,18 +22,18 @@ from mmaformal.renderers.rows import (
 from mmaformal.spec import DotAdd
 
 
-def groups(spec: DotAdd, trace: Trace[fdrda.Step], c: int) -> Steps:
+def groups(spec: DotAdd, trace: Trace[fdrda.FdrdaStep], c: int) -> Steps:
     """Returns the rows of each step: of all products, or of even and odd ones; and of their sum with c."""
     p = spec.parameters
     assert isinstance(p, Fdrda)
 
-    def rows(number: int, step: fdrda.Step) -> list[Row]:
+    def rows(number: int, step: fdrda.FdrdaStep) -> list[Row]:
         return [*_products(spec, p, number * p.L, step), *_with_c(spec, p, step)]
 
     return shown_steps(spec, trace, c, lambda step: any(x.significand for x in step.products), rows)
 
 
-def _products(spec: DotAdd, p: Fdrda, first: int, step: fdrda.Step) -> list[Row]:
+def _products(spec: DotAdd, p: Fdrda, first: int, step: fdrda.FdrdaStep) -> list[Row]:
     rows, stride = list[Row](), len(step.dots)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     names = ("products",) if stride == 1 else ("even products", "odd products")
@@ -55,7 +55,7 @@ def _products(spec: DotAdd, p: Fdrda, first: int, step: fdrda.Step) -> list[Row]
     return rows
 
 
-def _with_c(spec: DotAdd, p: Fdrda, step: fdrda.Step) -> list[Row]:
+def _with_c(spec: DotAdd, p: Fdrda, step: fdrda.FdrdaStep) -> list[Row]:
     rows, last = [Row("align", "largest exponent with c", str(step.e_max))], step.e_max - p.dot_bits
     dot = scaled(step.dot.total, step.dot.e_max - p.F)
     rows.append(cut_row("align", "sum of products", scaled(step.cut_dot, last), dot, last))

@@ -28,7 +28,7 @@ def _places(spec: DotAdd) -> int:
     return spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
 
-def pairwise(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
+def pairwise(spec: DotAdd, trace: Trace[gps.GpsStep], c: int) -> Steps:
     """Returns the rows of each step of gps."""
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
@@ -44,7 +44,7 @@ def pairwise(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
     return steps
 
 
-def pair(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
+def pair(spec: DotAdd, trace: Trace[gps.GpsStep], c: int) -> Steps:
     """Returns the rows of each step of oddsum."""
     steps: Steps = []
     for number, (step, entering) in enumerate(zip(trace.steps, addends(spec, trace, c), strict=True)):
@@ -63,7 +63,7 @@ def pair(spec: DotAdd, trace: Trace[gps.Step], c: int) -> Steps:
     return steps
 
 
-def fmas(spec: DotAdd, trace: Trace[pfma.Step], c: int) -> Steps:
+def fmas(spec: DotAdd, trace: Trace[pfma.PfmaStep], c: int) -> Steps:
     """Returns the rows of each step of pfma."""
     p = spec.parameters
     assert isinstance(p, Pfma)
@@ -97,5 +97,5 @@ def _with_c(entering: int, total: int, result: int) -> list[Row]:
     return [Row("accumulate", "c and that", text), Row("encode", "d", code_text(result, fp32))]
 
 
-def _is_idle(step: gps.Step, entering: int) -> bool:
+def _is_idle(step: gps.GpsStep, entering: int) -> bool:
     return not any(each.result & 0x7FFFFFFF for each in step.products) and entering == step.result

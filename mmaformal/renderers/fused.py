@@ -40,11 +40,11 @@ def _exact(spec: DotAdd, trace: Trace[Any], c: int, numbers: Numbers, zeros: boo
     return shown_steps(spec, trace, c, lambda step: any(numbers(step)[0]), rows)
 
 
-def efda(spec: DotAdd, trace: Trace[executable_efda.Step], c: int) -> Steps:
+def efda(spec: DotAdd, trace: Trace[executable_efda.EfdaStep], c: int) -> Steps:
     """Returns the rows of each step."""
     places = spec.a_format.fraction_bits + spec.b_format.fraction_bits
 
-    def numbers(step: executable_efda.Step) -> tuple[Sequence[Fraction], Fraction]:
+    def numbers(step: executable_efda.EfdaStep) -> tuple[Sequence[Fraction], Fraction]:
         products = [term_value(x, places) for x in step.products]
         return products, term_value(step.addend, spec.c_format.fraction_bits)
 

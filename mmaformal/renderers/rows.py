@@ -73,7 +73,7 @@ def scaled(significand: int, exponent: int) -> Fraction:
 
 
 def term_value(term: Term | Operand, fraction_bits: int) -> Fraction:
-    """The value of a `Term` or `Operand` of the executable wing."""
+    """The value of a `Term` or `Operand` of the executable encoding."""
     return scaled(-term.significand if term.sign else term.significand, term.exponent - fraction_bits)
 
 

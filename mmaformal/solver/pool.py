@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Outcome, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Outcome, Portfolio
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
@@ -38,7 +38,7 @@ def decide(
     """
     portfolios: dict[tuple[str | None, int], Portfolio] = _own.__dict__.setdefault("portfolios", {})
     if (backend, memory) not in portfolios:
-        portfolio = Relay(memory=memory) if backend is None else Portfolio([backend], memory)
+        portfolio = LazyPortfolio(memory=memory) if backend is None else Portfolio([backend], memory)
         portfolios[backend, memory] = portfolio
         _all.append(portfolio)
     return [portfolios[backend, memory].ask(script, {}, timeout) for script in scripts]

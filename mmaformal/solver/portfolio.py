@@ -329,7 +329,7 @@ class Portfolio:
             worker.stop()
 
 
-class Relay(Portfolio):
+class LazyPortfolio(Portfolio):
     """Bitwuzla alone for the first seconds, then all solvers at once.
 
     A race ends with the loser killed and started anew, which costs more than most lemmas do.

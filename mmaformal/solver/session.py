@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmaformal.solver.evidence import EvidenceStore, default_path, recording
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Portfolio, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio, Portfolio
 
 #: `solver=`: one solver or several by their names; None: all that are installed.
 Solver: TypeAlias = str | Sequence[str] | None
@@ -29,7 +29,10 @@ def remembering(cache: Cache) -> Iterator[None]:
 
 @contextmanager
 def session(
-    solver: Solver = None, memory: int = DEFAULT_MEMORY, cache: Cache = False, kind: type[Portfolio] = Relay
+    solver: Solver = None,
+    memory: int = DEFAULT_MEMORY,
+    cache: Cache = False,
+    kind: type[Portfolio] = LazyPortfolio,
 ) -> Iterator[Portfolio]:
     """Gives solvers to ask: `memory` megabytes for each process of `solver`, within `cache`.
 

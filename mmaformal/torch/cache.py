@@ -4,7 +4,7 @@ An operand is kept from its second use on: the first one leaves only a note of i
 once, cost no memory.  What is kept goes with the tensor's memory, and stays within `limit` bytes.  It is used again
 only if the tensor's memory has the same contents, of which a digest of 64 bits is taken at each use.  This sees changes
 that torch's version counter does not (`.data`, an array of NumPy's on the same memory, another thread's); two contents
-of one digest, of which one in 2^64 pairs has them by chance, it does not tell apart.
+of one digest, of which one in 2^64 pairs has them by chance, it does not distinguish.
 """
 
 from __future__ import annotations

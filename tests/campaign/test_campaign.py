@@ -157,7 +157,7 @@ def test_a_broken_model_is_refuted_with_a_witness(
     assert run(*arguments) == 1  # what was proved of the right model is no proof of this one
     out = capsys.readouterr().out
     assert "REFUTED" in out
-    results = [re.search(rf"^ *{wing} +(0x[0-9a-f]+)", out, re.M) for wing in ("executable", "smt")]
+    results = [re.search(rf"^ *{encoding} +(0x[0-9a-f]+)", out, re.M) for encoding in ("executable", "smt")]
     assert results[0]
     assert results[1]
     assert results[0][1] != results[1][1]

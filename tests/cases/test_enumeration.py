@@ -52,7 +52,7 @@ from mmaformal.queries import (
 from mmaformal.queries.constraints import Constraint, finite, fixed, magnitude, nonzero, normal
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32, RNE_FP32, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd, Parameters
 
 TINY = Format("e1m1", 3, 1, 1, 0, Specials.NONE, None)  #: 0, 1, 2, 3, and their opposites
@@ -378,8 +378,8 @@ def test_the_smallest_difference_is_that_of_all_cases(name: str) -> None:
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
@@ -543,11 +543,13 @@ QUICK_BROKEN = {
 
 
 @pytest.mark.parametrize("name", _marked(BROKEN, QUICK_BROKEN))
-def test_the_smallest_case_that_breaks_a_property_is_that_of_all_cases(solvers: Relay, name: str) -> None:
+def test_the_smallest_case_that_breaks_a_property_is_that_of_all_cases(
+    solvers: LazyPortfolio, name: str
+) -> None:
     check_property(solvers, BROKEN[name])
 
 
-def check_property(solvers: Relay, broken: Broken) -> None:
+def check_property(solvers: LazyPortfolio, broken: Broken) -> None:
     """Compare the smallest case with that of all, started from the largest.  Raises AssertionError."""
     relation, spec = broken.limited, broken.relation.left
     every = every_case(spec, broken.choices)

@@ -30,13 +30,13 @@ from mmaformal.queries import order_independence, output_range, sign_symmetry, z
 from mmaformal.rounding import RNE_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Different
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Outcome, Relay
+from mmaformal.solver.portfolio import LazyPortfolio, Outcome
 from mmaformal.spec import DotAdd
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
@@ -98,7 +98,7 @@ SLOW = {"order across steps", "zeros with exponents of their fields", "zeros abo
 
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in BROKEN])
-def test_the_smallest_case_is_that_of_all(solvers: Relay, name: str) -> None:
+def test_the_smallest_case_is_that_of_all(solvers: LazyPortfolio, name: str) -> None:
     relation = BROKEN[name]
     every = cases(relation.left)
     broken = relation.runs(every)[2]
@@ -116,7 +116,7 @@ def test_the_smallest_case_is_that_of_all(solvers: Relay, name: str) -> None:
 # ---- which cases are alike
 
 
-def test_minus_zeros_of_products_are_looked_at(solvers: Relay) -> None:
+def test_minus_zeros_of_products_are_looked_at(solvers: LazyPortfolio) -> None:
     for instruction in (ampere["DMMA.884"].replace(k=2), ampere["DMMA.884"].replace(k=1, name="k1")):
         answer: Any = output_range.answer_minus_zero(instruction, Asker(solvers, 60))
         codes = answer.witness.codes
@@ -142,7 +142,12 @@ def test_minus_zeros_of_products_are_looked_at(solvers: Relay) -> None:
     ids=lambda x: x.label if isinstance(x, Instruction) else "",
 )  # fmt: skip
 def test_laws(
-    solvers: Relay, instruction: Instruction, order: bool, exchange: bool, signs: bool, zeros: set[str]
+    solvers: LazyPortfolio,
+    instruction: Instruction,
+    order: bool,
+    exchange: bool,
+    signs: bool,
+    zeros: set[str],
 ) -> None:
     laws, spec = Laws(Asker(solvers, 100)), instruction.spec
     assert laws.order(spec) == order
@@ -152,7 +157,7 @@ def test_laws(
 
 
 @pytest.mark.slow
-def test_a_zero_product_of_gps_is_not_any_zero_product(solvers: Relay) -> None:
+def test_a_zero_product_of_gps_is_not_any_zero_product(solvers: LazyPortfolio) -> None:
     laws = Laws(Asker(solvers, 100))
     spec = cdna2["f32_32x32x4bf16"].spec.replace(k=2)
     assert laws.zeros(spec) == set()
@@ -179,11 +184,11 @@ def test_laws_that_an_encoding_breaks_are_not_proved(monkeypatch: pytest.MonkeyP
     for change, law in ((left, "exchange"), (sign, "signs"), (zero, "zeros")):
         monkeypatch.setattr(stages, "multiply", lambda *args, change=change: change(multiply(*args), *args))
         laws.forget()
-        with Relay() as solvers:
+        with LazyPortfolio() as solvers:
             assert not getattr(Laws(Asker(solvers, 60)), law)(spec), law
         monkeypatch.setattr(stages, "multiply", multiply)
         laws.forget()
-        with Relay() as solvers:
+        with LazyPortfolio() as solvers:
             assert getattr(Laws(Asker(solvers, 60)), law)(spec), law
 
 
@@ -194,7 +199,7 @@ def test_a_case_has_no_bits_that_the_unit_ignores() -> None:
     assert (codes.a, codes.b, codes.c) == ((0xFFFFE000,), (0x3F801234,), 0xFFFFFFFF)
 
 
-def test_what_no_solver_settles_is_open(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_solver_settles_is_open(solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     relation = BROKEN["minus four"]
     asker = Asker(solvers, 60)
     unknown = Outcome("unknown", "", "", 0.0, why="too hard")

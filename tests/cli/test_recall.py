@@ -251,7 +251,7 @@ def quick(
     from mmaformal.formats import e2m1
     from mmaformal.queries.max_difference import Apart
     from mmaformal.solver.evidence import recording
-    from mmaformal.solver.portfolio import Relay
+    from mmaformal.solver.portfolio import LazyPortfolio
     from mmaformal.studies.roundoff import of_format
 
     words, slow = REPEATED[request.param]
@@ -264,7 +264,7 @@ def quick(
         with (
             EvidenceStore(own_cache / "evidence.db") as store,
             recording(store),
-            Relay(None, 2048) as portfolio,
+            LazyPortfolio(None, 2048) as portfolio,
         ):
             answer = of_format(e2m1, portfolio)
         monkeypatch.setattr(slow, lambda *_, **__: answer)

@@ -1,4 +1,5 @@
-"""dpa_e9s12, the dot product-add of E9S12 halves: against exact rational arithmetic, in both wings, and its breaks."""
+"""dpa_e9s12, the dot product-add of E9S12 halves: against exact rational arithmetic, in both encodings, and its
+breaks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from support.e9s12_numbers import halves, nearest
 from mmaformal import e9s12, matmul
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import SmtWing, run
+from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12, executable
 from mmaformal.explain import explain_case
 from mmaformal.facts.equality import argue
@@ -58,14 +59,14 @@ def is_finite(spec: DotAdd, codes: Codes) -> bool:
 @pytest.mark.parametrize(
     "instruction", [i for i in e9s12 if i.algorithm == "dpa_e9s12"], ids=lambda i: i.name
 )
-def test_exact_arithmetic_and_both_wings(instruction: Instruction) -> None:
+def test_exact_arithmetic_and_both_encodings(instruction: Instruction) -> None:
     spec = instruction.spec
     cases = generate(spec, 300).cases()
     found = run(instruction, cases)
     wrong = [x for x, d in zip(cases, found, strict=True) if is_finite(spec, x) and d != expected(spec, x)]
     assert not wrong
     some = cases[:60]
-    assert SmtWing(spec).results(Rows.of(some)) == found[:60]
+    assert SmtEncoding(spec).results(Rows.of(some)) == found[:60]
 
 
 def test_widths_are_the_papers() -> None:
@@ -132,7 +133,7 @@ def test_compiled_rows(instruction: Instruction) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("instruction", list(e9s12), ids=lambda i: i.name)
-def test_both_wings_are_proved_equal(instruction: Instruction) -> None:
+def test_both_encodings_are_proved_equal(instruction: Instruction) -> None:
     assert isinstance(verify(instruction, timeout=600.0), Holds)
 
 
@@ -144,14 +145,14 @@ _unpack = executable.unpack
 
 
 def unpacked_alike() -> bool:
-    """Whether the lemmas hold that both wings unpack alike."""
+    """Whether the lemmas hold that both encodings unpack alike."""
     lemmas = [each for each in argue(e9s12["DP1A.FP32"].spec).lemmas.values() if each.stage == "unpack"]
     assert lemmas
     solver = z3.Solver()
     return all(solver.check(each.refuted) == z3.unsat for each in lemmas)
 
 
-def test_a_break_of_one_wing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_break_of_one_encoding_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's exponent of subnormal factors: the lemma does not hold."""
     assert unpacked_alike()
     monkeypatch.setattr(executable, "unpack", broken_unpack)

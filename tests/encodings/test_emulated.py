@@ -16,7 +16,7 @@ from support.random_cases import cases
 from mmaformal import ARCHITECTURES, emulation, find_difference, hopper, matmul, prove
 from mmaformal.architectures import UnknownInstructionError, emulations
 from mmaformal.cases.inputs import Rows
-from mmaformal.cases.run import SmtWing, run
+from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as smt_emulated
 from mmaformal.encodings.emulated.proofs import portable
@@ -68,7 +68,7 @@ def test_both_encodings_are_exact_arithmetic(name: str) -> None:
     some = cases(i.spec, random.Random(name), 12)
     expected = [exact.dot_add(i.spec, x.a, x.b, x.c) for x in some]
     assert run(i, some) == expected
-    assert SmtWing(i.spec).results(Rows.of(some[:2])) == expected[:2]
+    assert SmtEncoding(i.spec).results(Rows.of(some[:2])) == expected[:2]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if "cdna" not in name])

@@ -1,4 +1,4 @@
-"""The executable wing against exact rational arithmetic (`exact.py`), on checked lanes, and on known answers."""
+"""The executable encoding against exact rational arithmetic (`exact.py`), on checked lanes, and on known answers."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def special_codes(fmt: Format) -> list[int]:
 
 
 def case(spec: DotAdd, rng: random.Random) -> tuple[list[int], list[int], int, list[int], list[int]]:
-    """One dot product-add, in one of several moods: any bits, few binades, cancelling, sparse, special."""
+    """One dot product-add, in one of several distributions: any bits, few binades, cancelling, sparse, special."""
     a_format, b_format, c_format = spec.a_format, spec.b_format, spec.c_format
-    mood = rng.choice(("bits", "near", "near", "cancel", "sparse", "special", "tiny"))
+    distribution = rng.choice(("bits", "near", "near", "cancel", "sparse", "special", "tiny"))
     e_a = rng.randint(a_format.min_exponent, a_format.max_exponent)
     e_b = rng.randint(b_format.min_exponent, b_format.max_exponent)
-    if mood == "tiny":
+    if distribution == "tiny":
         e_a, e_b = a_format.min_exponent, rng.choice((b_format.min_exponent, e_b))
-    if mood == "bits":
+    if distribution == "bits":
         a = [rng.randrange(a_format.codes) for _ in range(spec.k)]
         b = [rng.randrange(b_format.codes) for _ in range(spec.k)]
         c = rng.randrange(c_format.codes)
@@ -106,19 +106,19 @@ def case(spec: DotAdd, rng: random.Random) -> tuple[list[int], list[int], int, l
         a = [near(a_format, e_a, rng) for _ in range(spec.k)]
         b = [near(b_format, e_b, rng) for _ in range(spec.k)]
         c = near(c_format, e_a + e_b + rng.choice((0, 0, 1, 24, -24, -30, rng.randint(-80, 80))), rng)
-    if mood == "cancel" and spec.k > 1:
+    if distribution == "cancel" and spec.k > 1:
         pairs = rng.sample(range(spec.k), spec.k)
         for i, j in zip(pairs[0::2], pairs[1::2], strict=False):
             if rng.random() < 0.8:
                 a[j], b[j] = a[i] ^ a_format.sign_mask, b[i] ^ (rng.random() < 0.2)
-    if mood == "cancel" and spec.k == 1:
+    if distribution == "cancel" and spec.k == 1:
         c = exact.dot_add(spec, [a[0] ^ a_format.sign_mask], b, 0) ^ rng.choice((0, 1, 2))
-    if mood == "sparse":
+    if distribution == "sparse":
         for k in range(spec.k):
             if rng.random() < 0.7:
                 a[k], b[k] = rng.choice(((0, b[k]), (a[k], 0), (0, 0), (a_format.sign_mask, b[k])))
         c = rng.choice((c, 0, c_format.sign_mask))
-    if mood == "special":
+    if distribution == "special":
         for _ in range(rng.randint(1, 3)):
             k = rng.randrange(spec.k)
             a[k] = rng.choice(special_codes(a_format))
@@ -129,7 +129,9 @@ def case(spec: DotAdd, rng: random.Random) -> tuple[list[int], list[int], int, l
         middle = rng.choice((0, rng.randint(-60, 60), rng.randint(-127, 127)))
         scales = [
             [
-                rng.randrange(256) if mood == "special" else near(spec.scale_format, middle * sign, rng)
+                rng.randrange(256)
+                if distribution == "special"
+                else near(spec.scale_format, middle * sign, rng)
                 for _ in range(spec.scales)
             ]
             for sign in (1, rng.choice((1, -1)))

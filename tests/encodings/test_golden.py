@@ -1,4 +1,4 @@
-"""Golden vectors made with mmasim 2.1.1 (tests/golden/make.py): both wings reproduce every one of them."""
+"""Golden vectors made with mmasim 2.1.1 (tests/golden/make.py): both encodings reproduce every one of them."""
 
 from __future__ import annotations
 

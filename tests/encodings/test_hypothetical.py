@@ -24,7 +24,7 @@ from mmaformal.queries import error_bound, exactness, lossless_width, output_ran
 from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.statistics import sample
 
@@ -90,7 +90,7 @@ def test_the_lossless_width_of_a_tiny_unit_is_that_of_all_its_codes(
 
     assert not loses(width.F)
     assert loses(width.F - 1)
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         assert lossless_width.prove(Composing(Asker(portfolio, 60)), *of) == width
 
 

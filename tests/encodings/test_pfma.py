@@ -15,7 +15,7 @@ from support.recorded import SHARED
 
 from mmaformal import sapphire_rapids
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import SmtWing, both_results, results
+from mmaformal.cases.run import SmtEncoding, both_results, results
 from mmaformal.encodings.ffma import executable as ffma
 from mmaformal.encodings.pfma import Pfma
 from mmaformal.formats import bf16, fp16, fp32
@@ -36,7 +36,7 @@ def unit(K: int, L: int | None = None) -> Instruction:
     return TDP.replace(k=K, L=L or K)
 
 
-smt_wing = cache(SmtWing)  #: its terms are made once
+smt_encoding = cache(SmtEncoding)  #: its terms are made once
 
 
 def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
@@ -44,7 +44,7 @@ def both(instruction: Instruction, a: list[int], b: list[int], c: int) -> int:
     rows = Rows.of([Codes(tuple(a), tuple(b), c)])
     (mine,), (other,) = (
         results(instruction.spec, rows.codes).tolist(),
-        smt_wing(instruction.spec).results(rows),
+        smt_encoding(instruction.spec).results(rows),
     )
     assert mine == other
     return int(mine)

@@ -47,7 +47,7 @@ def rounding_as(i: Instruction, rounding: Rounding) -> Instruction:
     return i.replace(rho=rho, **lowered, name=f"{i.name} {rounding.name}")
 
 
-def assert_both_wings_are_exact(spec: DotAdd, count: int) -> None:
+def assert_both_encodings_are_exact(spec: DotAdd, count: int) -> None:
     rows = generate(spec, count)
     for each, got in zip(rows.cases(), both_results(spec, rows), strict=True):
         wanted = exact.dot_add(spec, each.a, each.b, each.c, each.scale_a, each.scale_b)
@@ -59,8 +59,10 @@ def assert_both_wings_are_exact(spec: DotAdd, count: int) -> None:
 @pytest.mark.parametrize("rounding", Rounding, ids=lambda r: r.name)
 @pytest.mark.parametrize("i", UNITS, ids=lambda i: i.label)
 @pytest.mark.parametrize("cases", [60, pytest.param(200, marks=pytest.mark.slow)])
-def test_both_wings_round_as_exact_arithmetic_does(i: Instruction, rounding: Rounding, cases: int) -> None:
-    assert_both_wings_are_exact(rounding_as(i, rounding).spec, cases // 3 if i.k > 4 else cases)
+def test_both_encodings_round_as_exact_arithmetic_does(
+    i: Instruction, rounding: Rounding, cases: int
+) -> None:
+    assert_both_encodings_are_exact(rounding_as(i, rounding).spec, cases // 3 if i.k > 4 else cases)
 
 
 @pytest.mark.parametrize("rounding", Rounding, ids=lambda r: r.name)
@@ -69,7 +71,7 @@ def test_outputs_of_other_formats_and_fewer_bits(fmt: Format, bits: int, roundin
     i = hopper["HMMA.16816.F16"].replace(
         k=2, L=2, c_format=fmt, d_format=fmt, rho=rho_of(fmt, rounding, bits)
     )
-    assert_both_wings_are_exact(i.spec, 200)
+    assert_both_encodings_are_exact(i.spec, 200)
 
 
 def test_rounding_down_is_down() -> None:

@@ -1,4 +1,4 @@
-"""The SMT wing against references that share nothing with it.
+"""The SMT encoding against references that share nothing with it.
 
 1. Exact rational arithmetic, written here from docs/semantics.md (§1, §3, §4, §6) and from nothing else: every
    algorithm, the revisions of §9, and hypothetical parameters, on cases of Hypothesis and on tables of specials.

@@ -21,7 +21,7 @@ from mmaformal.queries import power_of_two_scaling, sign_symmetry
 from mmaformal.queries.exactness import is_exact, rounds_once
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 
 HOLD = [
     ("power-of-two-scaling", "DP4A.FP16"),
@@ -50,7 +50,7 @@ FAIL = [
 
 
 def settled(name: str, instruction: Instruction, timeout: float = 300.0) -> Answer:
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         return PROPERTIES[name].settle(instruction, Asker(portfolio, timeout))
 
 
@@ -70,7 +70,7 @@ def test_what_fails(name: str, of: str) -> None:
 
 def not_proved(argument: Theorem) -> str:
     """Why an argument fails."""
-    with Relay(None, DEFAULT_MEMORY) as portfolio, pytest.raises(NotProvedError) as error:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio, pytest.raises(NotProvedError) as error:
         prove(Asker(portfolio, 60.0), argument)
     assert error.value.refuted
     return str(error.value)

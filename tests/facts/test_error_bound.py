@@ -36,7 +36,7 @@ from mmaformal.queries import error_bound
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.solver.portfolio import LazyPortfolio, Portfolio
 from mmaformal.spec import DotAdd
 
 
@@ -424,7 +424,7 @@ def test_every_product_that_is_not_huge_is_ordinary() -> None:
     """The theorem is about all inputs that are numbers: of fdrda, but for products of 2^128 or more."""
     x = round_down.frame_of(cdna3["v_mfma_f32_32x32x4_2b_bf16"].spec)
     inputs = symbolic_inputs(x.spec)
-    with Relay() as solvers:
+    with LazyPortfolio() as solvers:
         ordinary = prove_inputs(Composing(Asker(solvers, 30)), x.spec, inputs, x.step)
 
     def holds(a: float, b: float) -> bool:

@@ -28,7 +28,7 @@ from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Portfolio, Relay
+from mmaformal.solver.portfolio import LazyPortfolio, Portfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
 from mmaformal.theory.code_numbers import CodeNumbers
@@ -73,7 +73,7 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("query", "name"), CASES)
 def test_instructions_of_cdna1_hold(query: Callable[..., Any], name: str) -> None:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         assert isinstance(query(cdna1[name], Asker(portfolio, 300.0)), Holds)
 
 

@@ -27,7 +27,7 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.queries import error_bound, exactness, rounding
 from mmaformal.solver.answers import Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 
 FDA, CHAIN = volta["HMMA.884.F32.F32"], ampere["HMMA.16816.F32"]
 SCALED = rtx_blackwell["QMMA.SF.16832.F32.E3M2.E2M1.E8"]
@@ -38,7 +38,7 @@ ALL = {"fda": FDA, "fda, scaled": SCALED, "gdfs": GROUPS, "fdrda": DOWN, "gfdrda
 
 @pytest.fixture
 def proving() -> Iterator[Composing]:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         yield Composing(Asker(portfolio, 60))
 
 

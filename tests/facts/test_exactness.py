@@ -38,7 +38,7 @@ from mmaformal.queries import exactness
 from mmaformal.rounding import IEEE_FP16, IEEE_FP32
 from mmaformal.solver.answers import Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.theory import additions, rounded_trees
 
 FDA = volta["HMMA.884.F32.F32"]
@@ -71,7 +71,7 @@ def condition(spec: Any, monkeypatch: pytest.MonkeyPatch) -> z3.BoolRef:
     """The one that the conclusion has, with every claim taken for proved."""
     with monkeypatch.context() as patch:
         patch.setattr(Composing, "claim", lambda self, name, text, claim, *rest, **more: claim)
-        with Relay() as portfolio:
+        with LazyPortfolio() as portfolio:
             return facts_of(spec).exactness(Composing(Asker(portfolio, 60)), spec).condition
 
 
@@ -105,7 +105,7 @@ INNER = {PAIRS: of_pairs, TWO: of_pairs, PFMA: of_fmas}
 
 
 def cases(spec: Any) -> list[Codes]:
-    """Of many moods; and some with few bits, of which many are exact."""
+    """Of many distributions; and some with few bits, of which many are exact."""
     rng = random.Random(5)
     few = [
         Codes(
@@ -350,7 +350,7 @@ def test_what_is_kept_of_a_sum_rests_on_each_claim(missing: str, monkeypatch: py
         return said
 
     monkeypatch.setattr(Composing, "claim", without)
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         proving = Composing(Asker(portfolio, 60.0))
         a.prove(proving)
         if not missing:

@@ -12,7 +12,7 @@ import pytest
 from mmaformal import ARCHITECTURES, ampere
 from mmaformal.encodings import executable, smt
 from mmaformal.encodings.fda import Fda
-from mmaformal.facts.protocol import Facts, NoArgumentError
+from mmaformal.facts.protocol import Facts, UnsupportedError
 from mmaformal.facts.registry import facts_of, found
 from mmaformal.instruction import Instruction
 from mmaformal.queries.properties import PROPERTIES, prove
@@ -31,8 +31,8 @@ class Unheard(Fda):
 @pytest.fixture
 def unheard(monkeypatch: pytest.MonkeyPatch) -> Instruction:
     """An instruction whose algorithm has both encodings and nothing else, and records no stages."""
-    for wing in (executable, smt):
-        table: dict[str, Any] = wing._ALGORITHMS
+    for encoding in (executable, smt):
+        table: dict[str, Any] = encoding._ALGORITHMS
         fda = table["fda"]
         monkeypatch.setitem(table, "unheard", lambda *given, fda=fda: replace(fda(*given), stages=()))
     i = ampere["HMMA.1688.F32"]
@@ -65,15 +65,15 @@ def test_every_encoding_is_found() -> None:
 def test_facts_of_an_algorithm_without_a_folder_have_no_argument(unheard: Instruction) -> None:
     facts = facts_of(unheard.spec)
     assert type(facts) is Facts
-    with pytest.raises(NoArgumentError, match=r"^no argument for unheard: why both encodings agree$"):
+    with pytest.raises(UnsupportedError, match=r"^no argument for unheard: why both encodings agree$"):
         facts.equal(None, SimpleNamespace(smt=SimpleNamespace(stages=())))  # type: ignore[arg-type]
 
 
 def test_equality_needs_no_argument_where_the_stages_are_known(
     unheard: Instruction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for wing in (executable, smt):
-        table: dict[str, Any] = wing._ALGORITHMS
+    for encoding in (executable, smt):
+        table: dict[str, Any] = encoding._ALGORITHMS
         monkeypatch.setitem(table, "unheard", table["fda"])
     assert isinstance(verify(unheard, timeout=60), Holds)
 

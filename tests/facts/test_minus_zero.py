@@ -21,7 +21,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import output_range
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 
 FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"]
 GFDRDA = cdna3["v_mfma_f32_32x32x16_fp8_fp8"]
@@ -30,12 +30,12 @@ GPS = cdna2["v_mfma_f32_32x32x4f16"]
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
-def proved(solvers: Relay, instruction: Instruction) -> bool:
+def proved(solvers: LazyPortfolio, instruction: Instruction) -> bool:
     try:
         prove(Asker(solvers, 20), output_range.never_minus_zero(instruction.spec))
     except (NotProvedError, ArgumentError):
@@ -44,12 +44,12 @@ def proved(solvers: Relay, instruction: Instruction) -> bool:
 
 
 @pytest.mark.parametrize("instruction", [FDRDA, GFDRDA, EFDA, GPS], ids=lambda i: i.algorithm)
-def test_it_is_never_minus_zero(solvers: Relay, instruction: Instruction) -> None:
+def test_it_is_never_minus_zero(solvers: LazyPortfolio, instruction: Instruction) -> None:
     answer = output_range.answer_minus_zero(instruction, Asker(solvers, 20))
     assert isinstance(answer, Holds), answer
 
 
-def test_products_of_bf16_underflow(solvers: Relay) -> None:
+def test_products_of_bf16_underflow(solvers: LazyPortfolio) -> None:
     instruction = cdna3["v_mfma_f32_32x32x4_2b_bf16"]
     answer = output_range.answer_minus_zero(instruction, Asker(solvers, 5))
     assert isinstance(answer, Fails)
@@ -63,7 +63,7 @@ def test_products_of_bf16_underflow(solvers: Relay) -> None:
     ids=["fdrda", "gfdrda", "efda"],
 )
 def test_flushed_results_may_be_minus_zero(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch, module: Any, instruction: Instruction
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, module: Any, instruction: Instruction
 ) -> None:
     encode = module.encode
 
@@ -78,7 +78,7 @@ def test_flushed_results_may_be_minus_zero(
     ("module", "instruction", "by"), [(fdrda, FDRDA, 98), (gfdrda, GFDRDA, 112)], ids=["fdrda", "gfdrda"]
 )
 def test_products_of_low_exponents_may_vanish(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch, module: Any, instruction: Instruction, by: int
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, module: Any, instruction: Instruction, by: int
 ) -> None:
     exponent = module.exponent_of_dot
 
@@ -91,7 +91,7 @@ def test_products_of_low_exponents_may_vanish(
 
 
 def test_a_c_that_is_cut_below_itself_may_be_minus_zero(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     c_at = fdrda.c_at
     monkeypatch.setattr(fdrda, "c_at", lambda e_max, c, *rest: c_at(e_max + 1, c, *rest) - 1)
@@ -99,7 +99,7 @@ def test_a_c_that_is_cut_below_itself_may_be_minus_zero(
 
 
 def test_a_sum_that_cuts_small_numbers_away_may_be_minus_zero(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cut(x: Any, rho: Any) -> Any:
         return blocks.encode(x._replace(code=x.code & -2), rho)
@@ -108,13 +108,15 @@ def test_a_sum_that_cuts_small_numbers_away_may_be_minus_zero(
     assert not proved(solvers, EFDA)
 
 
-def test_a_c_that_may_be_minus_zero_is_told(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_c_that_may_be_minus_zero_is_told(solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch) -> None:
     flush = gps.flush
     monkeypatch.setattr(gps, "flush", lambda code, *, keep_sign: flush(code, keep_sign=True))
     assert not proved(solvers, GPS)
 
 
-def test_groups_of_small_products_may_vanish_with_c(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_small_products_may_vanish_with_c(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     multiply = gps.multiply
 
     def smaller(*given: Any) -> Any:

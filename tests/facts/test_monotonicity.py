@@ -129,10 +129,10 @@ def test_c_after_0_is_covered_however_far_e_max_rises(
 def test_a_far_rise_that_is_not_told_of_is_noticed(
     far: str, theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = monotone_fused.Pair.rises.fget
+    whole = monotone_fused.FusedPair.rises.fget
     assert whole is not None
 
-    def rises(pair: monotone_fused.Pair) -> list[monotone_fused.Rise]:
+    def rises(pair: monotone_fused.FusedPair) -> list[monotone_fused.Rise]:
         *near, more = whole(pair)
         if far == "not asked for":
             return near
@@ -141,7 +141,7 @@ def test_a_far_rise_that_is_not_told_of_is_noticed(
             return [*near, replace(more, happens=z3.And(more.happens, z3.UGE(E1 - E0, 3)))]
         return [*near, replace(more, unit=more.unit << 1)]
 
-    monkeypatch.setattr(monotone_fused.Pair, "rises", property(rises))
+    monkeypatch.setattr(monotone_fused.FusedPair, "rises", property(rises))
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_fused.prove_in_c(theory, SMALL.spec.replace(F=11, e_zero=-21))
 

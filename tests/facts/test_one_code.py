@@ -22,7 +22,7 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
-from mmaformal.facts.one_code import Pair, prove_equal, prove_one_code
+from mmaformal.facts.one_code import ModelPair, prove_equal, prove_one_code
 from mmaformal.formats import e2m1, e3m2, fp32
 from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
@@ -31,7 +31,7 @@ from mmaformal.proof.wide_numbers import WideNumbers
 from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
 from mmaformal.studies.e9s12.short_fma import OneShortFma
@@ -48,7 +48,7 @@ SHORT = OneShortFma(e9s12["DP4A.BF16"].spec, 3)
 
 @pytest.fixture
 def theory() -> Iterator[Theory]:
-    with Relay(["bitwuzla"]) as portfolio:
+    with LazyPortfolio(["bitwuzla"]) as portfolio:
         yield Theory(Asker(portfolio, 300.0))
 
 
@@ -57,7 +57,7 @@ def theory() -> Iterator[Theory]:
 
 @pytest.mark.slow
 def test_models_of_one_sum(theory: Theory) -> None:
-    prove_one_code(theory, Pair(EfdaSum(SMALL), EfdaSum(SMALL)))
+    prove_one_code(theory, ModelPair(EfdaSum(SMALL), EfdaSum(SMALL)))
     assert {rule.name for rule in theory.rules} == {"instance", "ascent"}
 
 
@@ -80,12 +80,12 @@ def test_zeros_of_two_signs_are_found() -> None:
 @pytest.mark.parametrize(
     "pair",
     [
-        Pair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 1).inputs)),
-        Pair(SHORT, WideFmaSum(WIDE_FMA, SHORT.inputs)),
-        Pair(ShortSum(e9s12["DP4A.FP16"].spec), EfdaSum(cdna1["v_mfma_f32_4x4x4f16"].spec)),
+        ModelPair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 1).inputs)),
+        ModelPair(SHORT, WideFmaSum(WIDE_FMA, SHORT.inputs)),
+        ModelPair(ShortSum(e9s12["DP4A.FP16"].spec), EfdaSum(cdna1["v_mfma_f32_4x4x4f16"].spec)),
     ],
 )
-def test_the_statement_holds_of_random_codes(pair: Pair) -> None:
+def test_the_statement_holds_of_random_codes(pair: ModelPair) -> None:
     """And its conclusion fails where its premise does: where all terms are −0, and zeros have two signs."""
     rng, spec = random.Random(1), pair.first.spec
     letters = symbolic_inputs(spec).flat()
@@ -120,9 +120,9 @@ def test_the_sum_is_that_of_the_codes(theory: Theory) -> None:
 
 
 def test_special_values_of_two_kinds(theory: Theory) -> None:
-    Pair(OneFma(DP4A, 3), FmaSum(FMA, OneFma(DP4A, 3).inputs)).prove_special(theory)
+    ModelPair(OneFma(DP4A, 3), FmaSum(FMA, OneFma(DP4A, 3).inputs)).prove_special(theory)
     with pytest.raises(NotProvedError, match="does not hold"):
-        Pair(FmaSum(FMA), FmaSum(FIRST)).prove_special(theory)
+        ModelPair(FmaSum(FMA), FmaSum(FIRST)).prove_special(theory)
 
 
 @pytest.mark.parametrize("other", [FIRST, FMA.replace(rho=replace(IEEE_FP32, rounding=Rounding.RZ)), SMALL])
@@ -147,7 +147,7 @@ class MinusZero(EfdaSum):
 @pytest.mark.slow
 def test_a_wrong_sign_of_zero(theory: Theory) -> None:
     with pytest.raises(NotProvedError, match=r"d has the sign of the sum.* does not hold"):
-        prove_one_code(theory, Pair(EfdaSum(SMALL), MinusZero(SMALL)))
+        prove_one_code(theory, ModelPair(EfdaSum(SMALL), MinusZero(SMALL)))
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_tiny_result_without_its_sign(theory: Theory, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(sfma, "encode", plus)
     with pytest.raises(NotProvedError, match=r"d has the sign of the sum.* does not hold"):
-        prove_one_code(theory, Pair(FmaSum(FMA), FmaSum(FMA)))
+        prove_one_code(theory, ModelPair(FmaSum(FMA), FmaSum(FMA)))
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_a_tiny_result_without_its_sign(theory: Theory, monkeypatch: pytest.Monk
 def test_an_operator_that_is_no_fma(theory: Theory, change: dict[str, Any]) -> None:
     one = OneFma(DP4A.replace(**change))
     with pytest.raises(NotProvedError, match="does not hold"):
-        prove_one_code(theory, Pair(one, FmaSum(FMA, one.inputs)))
+        prove_one_code(theory, ModelPair(one, FmaSum(FMA, one.inputs)))
 
 
 @pytest.mark.slow
@@ -219,4 +219,4 @@ def test_a_product_that_loses_bits(theory: Theory, change: dict[str, str]) -> No
 def test_numbers_that_are_others(theory: Theory) -> None:
     """The active product is not the first."""
     with pytest.raises(NotProvedError):
-        prove_one_code(theory, Pair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 0).inputs)))
+        prove_one_code(theory, ModelPair(OneFma(DP4A, 1), FmaSum(FMA, OneFma(DP4A, 0).inputs)))

@@ -43,7 +43,7 @@ from mmaformal.queries.properties import PROPERTIES
 from mmaformal.rounding import RZ_FP32
 from mmaformal.solver.answers import Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError, case_size
 
@@ -51,12 +51,12 @@ SMALL = volta["HMMA.884.F32.F32"]
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
-def proved(solvers: Relay, arguments: Callable[[], Iterable[Argument]]) -> bool:
+def proved(solvers: LazyPortfolio, arguments: Callable[[], Iterable[Argument]]) -> bool:
     try:
         prove(Asker(solvers, 30), *arguments())
     except (NotProvedError, ArgumentError):
@@ -64,7 +64,7 @@ def proved(solvers: Relay, arguments: Callable[[], Iterable[Argument]]) -> bool:
     return True
 
 
-def settled(solvers: Relay, name: str, instruction: Instruction, timeout: float = 20) -> Any:
+def settled(solvers: LazyPortfolio, name: str, instruction: Instruction, timeout: float = 20) -> Any:
     return PROPERTIES[name].settle(instruction, Asker(solvers, timeout))
 
 
@@ -89,7 +89,7 @@ def check_witness(answer: Any) -> CaseWitness:
 # ---- order -------------------------------------------------------------------------------------------------------
 
 
-def test_order_within_blocks_does_not_matter_on_hopper(solvers: Relay) -> None:
+def test_order_within_blocks_does_not_matter_on_hopper(solvers: LazyPortfolio) -> None:
     answer = settled(solvers, "order-independence", hopper["HMMA.16816.F32"])
     assert isinstance(answer, Holds)
     assert answer.proof.obligations
@@ -100,7 +100,7 @@ def test_order_within_blocks_does_not_matter_on_hopper(solvers: Relay) -> None:
     [SMALL, cdna3["v_mfma_f32_32x32x4_xf32"], cdna1["v_mfma_f32_32x32x4f16"]],
     ids=lambda i: i.algorithm,
 )
-def test_order_within_blocks(solvers: Relay, instruction: Instruction) -> None:
+def test_order_within_blocks(solvers: LazyPortfolio, instruction: Instruction) -> None:
     assert isinstance(settled(solvers, "order-independence", instruction), Holds)
 
 
@@ -139,7 +139,7 @@ def test_a_case_is_found_among_many_products_with_scales() -> None:
     assert relation.breaks([found])[0]
 
 
-def test_order_across_blocks_matters_on_ampere(solvers: Relay) -> None:
+def test_order_across_blocks_matters_on_ampere(solvers: LazyPortfolio) -> None:
     answer = settled(
         solvers, "order-independence-across-blocks", ampere["HMMA.16816.F32"].replace(k=4, L=2), 10
     )
@@ -157,7 +157,7 @@ def test_no_argument_is_known_for_products_that_change_steps() -> None:
 
 
 def test_a_maximum_that_ignores_a_term_depends_on_order(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "maximum", lambda xs: blocks.maximum(xs[1:]))
     orders = order_independence.within_blocks(SMALL.spec)
@@ -165,7 +165,7 @@ def test_a_maximum_that_ignores_a_term_depends_on_order(
 
 
 def test_truncation_that_depends_on_the_place_depends_on_order(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = iter(range(1000))
 
@@ -186,12 +186,12 @@ def test_truncation_that_depends_on_the_place_depends_on_order(
     [SMALL, hopper["QGMMA.64x8x32.F32.E4M3.E5M2"], cdna2["v_mfma_f32_32x32x2bf16"]],
     ids=lambda i: i.algorithm,
 )
-def test_commutativity(solvers: Relay, instruction: Instruction) -> None:
+def test_commutativity(solvers: LazyPortfolio, instruction: Instruction) -> None:
     assert isinstance(settled(solvers, "commutativity", instruction), Holds)
 
 
 def test_a_product_that_cuts_one_factor_is_not_commutative(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def multiply(a: Any, b: Any, *rest: Any) -> Any:
         return blocks.multiply(a, b._replace(significand=b.significand & -2), *rest)
@@ -202,18 +202,18 @@ def test_a_product_that_cuts_one_factor_is_not_commutative(
 
 
 @pytest.mark.parametrize("instruction", [SMALL, cdna1["v_mfma_f32_32x32x1f32"]], ids=lambda i: i.algorithm)
-def test_sign_symmetry(solvers: Relay, instruction: Instruction) -> None:
+def test_sign_symmetry(solvers: LazyPortfolio, instruction: Instruction) -> None:
     assert isinstance(settled(solvers, "sign-symmetry", instruction), Holds)
 
 
-def test_rounding_down_is_not_symmetric(solvers: Relay) -> None:
+def test_rounding_down_is_not_symmetric(solvers: LazyPortfolio) -> None:
     answer = settled(solvers, "sign-symmetry", cdna3["v_mfma_f32_32x32x4_xf32"], 5)
     witness = check_witness(answer)
     assert witness.results[0] ^ fp32.sign_mask != witness.results[1]
 
 
 def test_a_model_that_rounds_down_is_not_proved_symmetric(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     down = blocks.round_code
     monkeypatch.setattr(
@@ -235,17 +235,17 @@ def test_a_model_that_rounds_down_is_not_proved_symmetric(
     ],
     ids=lambda i: i.algorithm,
 )
-def test_zero_padding(solvers: Relay, instruction: Instruction) -> None:
+def test_zero_padding(solvers: LazyPortfolio, instruction: Instruction) -> None:
     assert isinstance(settled(solvers, "zero-padding", instruction), Holds)
 
 
-def test_zeros_with_the_exponent_of_their_fields_matter(solvers: Relay) -> None:
+def test_zeros_with_the_exponent_of_their_fields_matter(solvers: LazyPortfolio) -> None:
     instruction = volta.revision("paper-v1")["HMMA.884.F32.F32"]
     check_witness(settled(solvers, "zero-padding", instruction, 5))
 
 
 def test_another_exponent_of_zero_is_not_proved_harmless(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int, scales: Any = ()) -> Any:
         return blocks.multiply(a, b, bias, exponents, e_zero + 40, scales)
@@ -261,7 +261,9 @@ def test_what_is_compared_is_one_product_shorter() -> None:
     assert (pad.shorter.k, pad.shorter.parameters["L"]) == (14, 7)
 
 
-def test_scaling_by_two_and_another_exponent_of_zero(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scaling_by_two_and_another_exponent_of_zero(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     argument = power_of_two_scaling.argument
     assert proved(solvers, lambda: [argument(SMALL.spec)])
 
@@ -272,7 +274,7 @@ def test_scaling_by_two_and_another_exponent_of_zero(solvers: Relay, monkeypatch
     assert not proved(solvers, lambda: [argument(SMALL.spec)])
 
 
-def test_flushing_products_breaks_scaling(solvers: Relay) -> None:
+def test_flushing_products_breaks_scaling(solvers: LazyPortfolio) -> None:
     check_witness(settled(solvers, "power-of-two-scaling", cdna2["v_mfma_f32_32x32x2bf16"], 5))
 
 
@@ -282,16 +284,16 @@ def test_flushing_products_breaks_scaling(solvers: Relay) -> None:
 @pytest.mark.parametrize(
     "name", ["no-nan-from-finite", "never-minus-zero", "every-number", "accumulator-width"]
 )
-def test_holds(solvers: Relay, name: str) -> None:
+def test_holds(solvers: LazyPortfolio, name: str) -> None:
     assert isinstance(settled(solvers, name, SMALL), Holds)
 
 
-def test_products_that_overflow_make_a_nan(solvers: Relay) -> None:
+def test_products_that_overflow_make_a_nan(solvers: LazyPortfolio) -> None:
     witness = check_witness(settled(solvers, "no-nan-from-finite", cdna3["v_mfma_f32_32x32x4_2b_bf16"], 5))
     assert fp32.is_nan(witness.results[0])
 
 
-def test_ieee_sums_give_minus_zero(solvers: Relay) -> None:
+def test_ieee_sums_give_minus_zero(solvers: LazyPortfolio) -> None:
     witness = check_witness(settled(solvers, "never-minus-zero", cdna1["v_mfma_f32_32x32x1f32"], 5))
     assert witness.results[0] == fp32.sign_mask
 
@@ -305,7 +307,7 @@ def test_ieee_sums_give_minus_zero(solvers: Relay) -> None:
     ],
     ids=lambda x: getattr(x, "algorithm", ""),
 )
-def test_numbers_that_never_come_out(solvers: Relay, instruction: Instruction, code: int) -> None:
+def test_numbers_that_never_come_out(solvers: LazyPortfolio, instruction: Instruction, code: int) -> None:
     answer = settled(solvers, "every-number", instruction)
     assert isinstance(answer, Fails)
     assert answer.witness.code == code  # type: ignore[attr-defined]
@@ -314,7 +316,7 @@ def test_numbers_that_never_come_out(solvers: Relay, instruction: Instruction, c
 
 
 def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encode, align = stages.encode, stages.align
     nan = z3.BitVecVal(blocks.canonical_nan(fp32), 32)
@@ -331,7 +333,9 @@ def test_models_that_overflow_to_nan_keep_a_sign_or_cut_c_are_told(
         assert not proved(solvers, lambda: [output_range.passes_c_on(SMALL.spec)])
 
 
-def test_a_five_term_sum_needs_three_carry_bits(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_five_term_sum_needs_three_carry_bits(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, (sum_,) = accumulator_width.argument(SMALL.spec)
     assert accumulator_width.carry_bits(sum_) == 3
     bits = fda.sum_bits
@@ -344,7 +348,7 @@ def test_a_five_term_sum_needs_three_carry_bits(solvers: Relay, monkeypatch: pyt
 # ---- relations ---------------------------------------------------------------------------------------------------
 
 
-def test_a_witness_that_both_wings_do_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_witness_that_both_encodings_do_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = SMALL.spec
     order = order_independence.within_blocks(spec)[0]
     harmless = order_independence.relation(spec, order)
@@ -421,7 +425,7 @@ def test_matrix_resumes_and_is_written(
     assert not property_table.read(cache)
 
 
-def test_a_further_block_has_finite_scales_of_its_own(solvers: Relay) -> None:
+def test_a_further_block_has_finite_scales_of_its_own(solvers: LazyPortfolio) -> None:
     unit = rtx_blackwell["OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X"].replace(k=1, G=1, L=1, scale_block=1)
     assert isinstance(settled(solvers, "zero-padding", unit), Holds)
     answer = settled(solvers, "zero-padding", unit.replace(e_zero=None))
@@ -433,7 +437,7 @@ def test_a_further_block_has_finite_scales_of_its_own(solvers: Relay) -> None:
 
 @pytest.mark.parametrize(("exponent_bits", "bias"), [(1, 0), (3, 8), (1, 2)])
 def test_carry_bits_of_formats_without_numbers_near_one(
-    solvers: Relay, exponent_bits: int, bias: int
+    solvers: LazyPortfolio, exponent_bits: int, bias: int
 ) -> None:
     # No normal number has the exponent 0, at which all terms are put elsewhere.
     own = Format("own", 8, exponent_bits, 3, bias, Specials.NONE, None)
@@ -443,7 +447,7 @@ def test_carry_bits_of_formats_without_numbers_near_one(
     assert any("carry bits" in str(number) for number in answer.numbers)
 
 
-def test_carry_bits_that_no_input_is_known_to_need(solvers: Relay) -> None:
+def test_carry_bits_that_no_input_is_known_to_need(solvers: LazyPortfolio) -> None:
     # All numbers of `low` are below one, all normal numbers of `high` are above it.
     low = Format("low", 8, 2, 3, 4, Specials.NONE, None)
     high = Format("high", 8, 2, 3, 0, Specials.NONE, None)

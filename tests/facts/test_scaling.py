@@ -25,7 +25,7 @@ from mmaformal.queries import power_of_two_scaling
 from mmaformal.queries.power_of_two_scaling import answer, argument, relation
 from mmaformal.solver.answers import Fails
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 
 FDRDA = cdna3["v_mfma_f32_32x32x4_2b_f16"].spec
@@ -41,12 +41,12 @@ LOWERED = LONG_LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
-def proved(solvers: Relay, spec: DotAdd) -> bool:
+def proved(solvers: LazyPortfolio, spec: DotAdd) -> bool:
     try:
         prove(Asker(solvers, 60), argument(spec))
     except (NotProvedError, ArgumentError):
@@ -68,7 +68,7 @@ def proved(solvers: Relay, spec: DotAdd) -> bool:
         *("fixed-point", "sorted", "bf16", "gfdrda of many products", "lowered of many products"),
     ],
 )
-def test_doubling_is_proved(solvers: Relay, spec: DotAdd) -> None:
+def test_doubling_is_proved(solvers: LazyPortfolio, spec: DotAdd) -> None:
     assert proved(solvers, spec)
 
 
@@ -101,14 +101,16 @@ def cleared(code: Any, fmt: Format, places: int = 1) -> Any:
     ids=["fdrda", "gfdrda", "sfma", "fixed-point", "sorted"],
 )
 def test_rounding_that_knows_the_exponent(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch, module: Any, spec: DotAdd
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, module: Any, spec: DotAdd
 ) -> None:
     encode = module.encode
     monkeypatch.setattr(module, "encode", lambda x, rho: cleared(encode(x, rho), fp32))
     assert not proved(solvers, spec)
 
 
-def test_products_and_sums_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_and_sums_that_know_the_exponent(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     multiply, add = gps.multiply, stages.add
     monkeypatch.setattr(gps, "multiply", lambda *given: cleared(multiply(*given), fp32, 8))
     assert not proved(solvers, GPS)
@@ -121,7 +123,9 @@ def test_products_and_sums_that_know_the_exponent(solvers: Relay, monkeypatch: p
     assert not proved(solvers, LOWERED)
 
 
-def test_converted_operands_that_know_the_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_converted_operands_that_know_the_exponent(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     convert = stages.convert
     monkeypatch.setattr(
         stages, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
@@ -139,18 +143,18 @@ def test_converted_operands_that_know_the_exponent(solvers: Relay, monkeypatch: 
     ids=["products", "c", "the exponent of their sum"],
 )
 def test_fdrda_that_aligns_otherwise(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Any], Any]
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Any], Any]
 ) -> None:
     monkeypatch.setattr(fdrda, name, change(getattr(fdrda, name)))
     assert not proved(solvers, FDRDA)
 
 
-def test_zero_products_with_the_exponents_of_their_fields(solvers: Relay) -> None:
+def test_zero_products_with_the_exponents_of_their_fields(solvers: LazyPortfolio) -> None:
     assert not proved(solvers, FDRDA.replace(skip_zero_products=False))
 
 
 def test_another_exponent_of_a_zero_product_of_an_fma(
-    solvers: Relay, monkeypatch: pytest.MonkeyPatch
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def multiply(a: Any, b: Any, bias: int, exponents: Any, e_zero: int) -> Any:
         return blocks.multiply(a, b, bias, exponents, e_zero + 40)
@@ -159,12 +163,16 @@ def test_another_exponent_of_a_zero_product_of_an_fma(
     assert not proved(solvers, SFMA)
 
 
-def test_fixed_point_with_too_few_places_for_c(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixed_point_with_too_few_places_for_c(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(efda, "places_below", lambda q: q - 1)
     assert not proved(solvers, FIXED_POINT)
 
 
-def test_a_zero_that_is_sorted_above_small_terms(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zero_that_is_sorted_above_small_terms(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     normalised = efda.normalised
 
     def higher(*given: Any) -> Any:
@@ -174,7 +182,9 @@ def test_a_zero_that_is_sorted_above_small_terms(solvers: Relay, monkeypatch: py
     assert not proved(solvers, SORTED)
 
 
-def test_terms_that_are_near_by_their_own_exponent(solvers: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_that_are_near_by_their_own_exponent(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sticky_sum = efda.sticky_sum
 
     def cut(x: Any, x_bits: int, y: Any, y_bits: int, frame: int) -> Any:
@@ -187,7 +197,7 @@ def test_terms_that_are_near_by_their_own_exponent(solvers: Relay, monkeypatch: 
 # ---- where it fails ----------------------------------------------------------------------------------------------
 
 
-def test_groups_that_cancel_keep_their_exponent(solvers: Relay) -> None:
+def test_groups_that_cancel_keep_their_exponent(solvers: LazyPortfolio) -> None:
     instruction = blackwell["UTCOMMA.F32.E2M1.E2M1.UE4M3.4X"]
     each, codes = relation(instruction.spec), group_that_cancels(instruction.spec)
     first, second, broken = each.runs(Rows.of([codes]))
@@ -198,12 +208,12 @@ def test_groups_that_cancel_keep_their_exponent(solvers: Relay) -> None:
     assert isinstance(answer(instruction, Asker(solvers, 3)), Fails)
 
 
-def test_no_argument_where_products_may_be_flushed(solvers: Relay) -> None:
+def test_no_argument_where_products_may_be_flushed(solvers: LazyPortfolio) -> None:
     assert not proved(solvers, cdna2["v_mfma_f32_32x32x2bf16"].spec)
 
 
 def test_inner_steps_of_a_lowered_instruction_are_steps() -> None:
-    """What is assumed of results is assumed of the same ones in both wings."""
+    """What is assumed of results is assumed of the same ones in both encodings."""
     cases = generate(LOWERED, 1)
     codes = cases[0]
     names = {f"a{k}": x for k, x in enumerate(codes.a)} | {f"b{k}": x for k, x in enumerate(codes.b)}

@@ -16,18 +16,18 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import order_independence
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 
 BF16 = cdna1["v_mfma_f32_32x32x2bf16"].spec
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
-def test_a_step_is_correctly_rounded(solvers: Relay) -> None:
+def test_a_step_is_correctly_rounded(solvers: LazyPortfolio) -> None:
     proving = Composing(Asker(solvers, 60))
     prove_step(proving, BF16)
     assert len(proving.obligations) > 25
@@ -59,27 +59,29 @@ BREAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 @pytest.mark.parametrize("broken", BREAKS)
-def test_a_broken_step_is_not(solvers: Relay, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_step_is_not(solvers: LazyPortfolio, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[broken](monkeypatch)
     with pytest.raises(NotProvedError, match="does not hold"):
         prove_step(Composing(Asker(solvers, 60)), BF16)
 
 
-def order_matters_not(solvers: Relay) -> None:
+def order_matters_not(solvers: LazyPortfolio) -> None:
     orders = order_independence.within_blocks(BF16)
     assert orders
     prove(Asker(solvers, 60), *(order_independence.argument(BF16, order) for order in orders))
 
 
 @pytest.mark.slow
-def test_order_does_not_matter(solvers: Relay) -> None:
+def test_order_does_not_matter(solvers: LazyPortfolio) -> None:
     order_matters_not(solvers)
 
 
 @pytest.mark.parametrize(
     "broken", ["the third term is not sorted", "the first of two terms loses its last place"]
 )
-def test_order_of_a_broken_step_matters(solvers: Relay, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_of_a_broken_step_matters(
+    solvers: LazyPortfolio, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     BREAKS[broken](monkeypatch)
     with pytest.raises((NotProvedError, ArgumentError)):
         order_matters_not(solvers)
@@ -88,7 +90,7 @@ def test_order_of_a_broken_step_matters(solvers: Relay, broken: str, monkeypatch
 @pytest.mark.parametrize(
     "dropped", ["nothing", "sorted terms are in order", "the sum of two, normalised", "e_max is in its range"]
 )
-def test_a_claim_that_is_dropped_is_missed(dropped: str, solvers: Relay) -> None:
+def test_a_claim_that_is_dropped_is_missed(dropped: str, solvers: LazyPortfolio) -> None:
     """The last obligation: every premise is a claim that was proved, or that the inputs are numbers."""
 
     class Forgetful(Composing):

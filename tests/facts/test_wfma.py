@@ -71,17 +71,17 @@ def quieted(right: Convert) -> Convert:
 CONVERSIONS = (one_off, without_sign, flushed, quieted)
 
 
-def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> wfma.Step:
+def first_twice(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> wfma.WfmaStep:
     """A step that squares a."""
     return RIGHT_STEP(spec, a, a, c, stages)
 
 
 def factors_as_they_are(
     spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None
-) -> wfma.Step:
+) -> wfma.WfmaStep:
     """A step whose factors are the upper halves of fp32 codes."""
     x, y = (z3.Concat(code, z3.BitVecVal(0, 16)) for code in (a, b))
-    return wfma.Step(x, y, sfma.step(spec.parameters.last_rounding, x, y, c, stages=stages))
+    return wfma.WfmaStep(x, y, sfma.step(spec.parameters.last_rounding, x, y, c, stages=stages))
 
 
 RIGHT_STEP = wfma.step
@@ -99,7 +99,7 @@ def test_factors_that_are_other_numbers_are_not_rounded_once(
 
 @pytest.mark.parametrize("change", STEPS)
 def test_a_step_that_is_another_fma_is_not_rounded_once(
-    change: Callable[..., wfma.Step], theory: Theory, monkeypatch: pytest.MonkeyPatch
+    change: Callable[..., wfma.WfmaStep], theory: Theory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wfma, "step", change)
     with pytest.raises(NotProvedError, match="an fma of the converted factors does not hold"):
@@ -148,7 +148,7 @@ def test_two_runs(name: str) -> None:
 @pytest.mark.parametrize("prove_order", [monotone.prove_in_c, monotone.prove_in_products])
 def test_a_step_that_is_another_fma_is_not_proved_monotone(
     prove_order: Callable[[Theory, DotAdd, RoundsExactly], None],
-    change: Callable[..., wfma.Step],
+    change: Callable[..., wfma.WfmaStep],
     theory: Theory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,4 +1,5 @@
-"""The SMT wing on the golden vectors, by substituting constants and simplifying; the table in docs/validation-smt.md.
+"""The SMT encoding on the golden vectors, by substituting constants and simplifying; the table in
+docs/validation-smt.md.
 
     python tests/golden/check_smt.py --cases 50 --markdown docs/validation-smt.md
 
@@ -21,16 +22,16 @@ from support.golden_vectors import FILES, evaluate_smt, instruction_of, kept_row
 from mmaformal.witness import results_differ
 
 _HEAD = """\
-# The SMT wing against mmasim
+# The SMT encoding against mmasim
 
 The bit-vector terms, with constants substituted and simplified, against what mmasim 2.1.1 returned on the golden
 vectors (tests/golden, 510 cases of each behaviour over 15 families of inputs; rows drawn at random, seeded). Made by
 
     python tests/golden/check_smt.py --cases {cases} --markdown docs/validation-smt.md
 
-The executable wing reproduces all of the golden vectors (tests/encodings/test_golden.py) and is compared with mmasim on
-far more cases in validation-mmasim.md; that both wings are equal for all inputs is proved by `mmaformal verify --all`
-(docs/proofs.md). **{behaviours} behaviours of {instructions} instructions, {total:,} cases,
+The executable encoding reproduces all of the golden vectors (tests/encodings/test_golden.py) and is compared with
+mmasim on far more cases in validation-mmasim.md; that both encodings are equal for all inputs is proved by
+`mmaformal verify --all` (docs/proofs.md). **{behaviours} behaviours of {instructions} instructions, {total:,} cases,
 {wrong} disagreements.**
 
 | types, K | algorithm | instructions | cases | disagreements |

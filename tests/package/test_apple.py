@@ -88,13 +88,13 @@ def test_every_byte_is_as_the_emulator_has_it() -> None:
 
 
 @pytest.mark.parametrize("name", list(OPS))
-def test_a_state_of_each_is_as_the_emulator_has_it_in_the_smt_wing(name: str) -> None:
+def test_a_state_of_each_is_as_the_emulator_has_it_in_the_smt_encoding(name: str) -> None:
     operand, x, y, z, after = next(rest for op, *rest in recorded() if op == name)
     assert execute_terms(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
 
 
 @pytest.mark.slow
-def test_every_byte_is_as_the_emulator_has_it_in_the_smt_wing() -> None:
+def test_every_byte_is_as_the_emulator_has_it_in_the_smt_encoding() -> None:
     for name, operand, x, y, z, after in recorded():
         assert execute_terms(AmxState(x, y, z), name, operand) == AmxState(x, y, after)
 

@@ -248,7 +248,7 @@ def test_both_encodings_of_every_point_agree(text: str) -> None:
     assert isinstance(verify(datapaths.named(text), timeout=120), Holds)
 
 
-def test_a_proof_of_sticky_places_notices_a_wing_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_of_sticky_places_notices_an_encoding_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "align_sticky", stages.align)
     assert isinstance(verify(datapaths.named("fda(k=2,frac_bits=8,a=e4m3,cut=RO)"), timeout=30), Fails)
 

@@ -43,13 +43,13 @@ def random_chain(i: Instruction, rng: random.Random, rows: int) -> list[np.ndarr
         *(((spec.scale_format, size // spec.scale_block),) * 2 if spec.scale_format else ()),
     ):
         pool = []
-        for mood in ("zero", "small", "any", "minus"):
+        for distribution in ("zero", "small", "any", "minus"):
             step = np.zeros((rows, width), fmt.word)
-            if fmt.has_zero and mood == "minus" and fmt.sign_mask:
+            if fmt.has_zero and distribution == "minus" and fmt.sign_mask:
                 step[:] = fmt.sign_mask
-            elif mood != "zero" or not fmt.has_zero:
+            elif distribution != "zero" or not fmt.has_zero:
                 finite = [c for c in (rng.randrange(fmt.codes) for _ in range(40)) if fmt.is_finite(c)]
-                codes = [rng.randrange(fmt.codes)] if mood == "any" else finite
+                codes = [rng.randrange(fmt.codes)] if distribution == "any" else finite
                 step[:] = np.array(rng.choices(codes, k=rows * width), fmt.word).reshape(rows, width)
             pool.append(step)
         sides.append(pool)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmaformal import ARCHITECTURES, Instruction, hopper, matmul, rtx_blackwell, volta
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results
 
@@ -200,7 +200,7 @@ def test_factors_commute_where_the_algorithm_says_so() -> None:
     assert len(found) > 50
     by_algorithm = {(i.algorithm, i.spec.types): i for i in found}
     for i in by_algorithm.values():
-        rows = generate(i.spec, 200, seed=5, moods=(*MOODS, "edge"))
+        rows = generate(i.spec, 200, seed=5, distributions=(*DISTRIBUTIONS, "edge"))
         turned = Rows(rows.b, rows.a, rows.c, rows.scale_b, rows.scale_a)
         assert (compiled_results(i.spec, rows) == compiled_results(i.spec, turned)).all(), i.label
 

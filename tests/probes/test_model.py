@@ -29,7 +29,7 @@ from support.unmodelled import (
 
 from mmaformal import ARCHITECTURES, probe
 from mmaformal.probes import model
-from mmaformal.probes.sums import Sum
+from mmaformal.probes.sums import ProbedSum
 
 ALL = "the model read reproduces 1,000 of 1,000 rows of finite numbers"
 TWICE = f"{ALL}, the last sum being rounded as those before it and then to d"
@@ -133,7 +133,7 @@ def test_a_wrong_reading_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One place fewer is kept than is read."""
     cut = model.ReadModel._cut
 
-    def less(self: model.ReadModel, each: Sum, child: Any) -> model._Cut | None:
+    def less(self: model.ReadModel, each: ProbedSum, child: Any) -> model._Cut | None:
         kept = cut(self, each, child)
         return None if kept is None else model._Cut(kept.places - 1, kept.mode)
 

@@ -28,13 +28,13 @@ from mmaformal.queries.bound import bound, most_promoted, rounded_up
 from mmaformal.rounding import CONVERSIONS
 from mmaformal.solver.answers import Holds, Proof
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.witness import WitnessError
 
 
 def proof_of(claims: Callable[[Composing], None]) -> Proof | None:
     """None if a claim is refuted."""
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         proving = Composing(Asker(portfolio, 60.0))
         try:
             claims(proving)

@@ -16,7 +16,7 @@ from support.recorded import SHARED, save
 from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli
-from mmaformal.cases.generate import MOODS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
 from mmaformal.cases.inputs import Rows, zeros
 from mmaformal.cases.run import compiled_results, results
 from mmaformal.encodings.efda import Efda
@@ -46,10 +46,14 @@ KINDS = [(20, -60), (20, -61), (4, -60)]
 
 
 def recording(
-    folder: Path, spec: DotAdd, rows: int = 900, moods: Sequence[Mood] = (*MOODS, "edge"), **changes: Any
+    folder: Path,
+    spec: DotAdd,
+    rows: int = 900,
+    distributions: Sequence[Mood] = (*DISTRIBUTIONS, "edge"),
+    **changes: Any,
 ) -> Path:
-    """Rows of every mood, as a file; `changes` are of its arrays."""
-    x = generate(spec, rows, seed=1, moods=moods)
+    """Rows of every distribution, as a file; `changes` are of its arrays."""
+    x = generate(spec, rows, seed=1, distributions=distributions)
     words = [fmt.word for fmt in (spec.a_format, spec.b_format, spec.c_format)]
     a, b, c = (codes.astype(word) for codes, word in zip((x.a, x.b, x.c), words, strict=True))
     d = results(spec, x.codes).astype(spec.d_format.word)
@@ -92,7 +96,7 @@ def without_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", slow(MADE, {*MADE} - {"gps", "sfma", "pfma", "efda"}))
-@pytest.mark.parametrize("solved", slow([False, True], [True]))  # what is equal, and what tells apart
+@pytest.mark.parametrize("solved", slow([False, True], [True]))  # what is equal, and what distinguishes
 def test_what_made_the_rows_is_found(
     name: str, solved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,13 +114,15 @@ def test_when_a_result_is_tiny_is_found(
 ) -> None:
     without_solvers(monkeypatch)
     spec = made(Ffma(tiny), 2, "bf16", order=(1, 0))
-    found = diagnose(recording(tmp_path, spec, moods=(*MOODS, "tiny")), only=["ffma"], timeout=60)
+    found = diagnose(
+        recording(tmp_path, spec, distributions=(*DISTRIBUTIONS, "tiny")), only=["ffma"], timeout=60
+    )
     assert [each for one in found.classes for each in one.members] == [spec]
 
 
 def test_a_row_that_is_wrong_is_explained_by_nothing(tmp_path: Path) -> None:
     spec = MADE["gps"]
-    x = generate(spec, 300, seed=1, moods=(*MOODS, "edge"))
+    x = generate(spec, 300, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
     d = results(spec, x.codes).astype(np.uint32)
     finite = np.nonzero((d & 0x7F800000) != 0x7F800000)[0]
     d[finite[7]] ^= 1
@@ -136,7 +142,9 @@ def test_a_wrong_row_of_a_later_block_is_found(
 ) -> None:
     monkeypatch.setattr(importlib.import_module("mmaformal.queries.diagnose"), "_ROWS", 128)
     spec = MADE["gps"]
-    d = results(spec, generate(spec, 300, seed=1, moods=(*MOODS, "edge")).codes).astype(np.uint32)
+    d = results(spec, generate(spec, 300, seed=1, distributions=(*DISTRIBUTIONS, "edge")).codes).astype(
+        np.uint32
+    )
     d[row] = 0x12345678
     found = diagnose(recording(tmp_path, spec, 300, d=d), only=["gps"], timeout=60)
     assert not found
@@ -147,7 +155,7 @@ def test_a_wrong_row_of_a_later_block_is_found(
 
 def test_rows_of_two_units_are_explained_by_nothing(tmp_path: Path) -> None:
     one, other = MADE["gps"], made(Gps(2), 4, "bf16")
-    x = generate(one, 300, seed=1, moods=(*MOODS, "edge"))
+    x = generate(one, 300, seed=1, distributions=(*DISTRIBUTIONS, "edge"))
     d = np.where(np.arange(300) % 2, results(one, x.codes), results(other, x.codes)).astype(np.uint32)
     assert not diagnose(recording(tmp_path, one, 300, d=d), only=["gps"], timeout=60)
 
@@ -326,7 +334,7 @@ def test_a_unit_that_no_table_has_needs_its_formats(
 
 def few_rows(folder: Path) -> Path:
     """Rows that thousands of models explain."""
-    return recording(folder, made(Fda(25, 2, RZ_FP32, -133), 2, "bf16"), 12, moods=MOODS[:1])
+    return recording(folder, made(Fda(25, 2, RZ_FP32, -133), 2, "bf16"), 12, distributions=DISTRIBUTIONS[:1])
 
 
 @pytest.mark.parametrize("timeout", slow([1.0, 5.0], [5.0]))

@@ -33,7 +33,7 @@ from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.facts import last_addition
 from mmaformal.formats import Format, bf16, fp16, fp32, fp64, tf32
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Relay
+from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries import structure_classes
 from mmaformal.queries.diagnose_gemm import LANES, chained_ones
 from mmaformal.queries.structure_classes import ORDERS, StructureClasses, additions, same_but_for_nans
@@ -148,7 +148,7 @@ def test_small_products_are_explained_by_many_and_crash_nothing(
 def test_a_thousand_blocks_are_compared_without_recursion() -> None:
     """Of one product each, added in order: a tree as deep as it has leaves."""
     exact = [Structure(FMA, FMA.k), Structure(FMA, FMA.k, halved=2 * FMA.k)]
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         classes = StructureClasses(exact, 1200 * FMA.k, Asker(portfolio, 10))
         classes.find()
     assert classes.kept == exact[:1]
@@ -197,7 +197,7 @@ def test_more_time_is_given_where_one_exact_sum_is_rounded(monkeypatch: pytest.M
             *(mul_add(k=1, a="fp16", product=x) for x in ("IEEE-FP32", "RNE-E8M10")),
         )
     )
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         for other in (exact, rounded):
             monkeypatch.setattr(structure_classes, "_differ_somewhere", lambda *_: False)
             assert structure_classes.steps_equal(fma, other, Asker(portfolio, 1000)) is None
@@ -208,13 +208,13 @@ def test_more_time_is_given_where_one_exact_sum_is_rounded(monkeypatch: pytest.M
     ("x", "y"), [(apple_amx["fma16"], sapphire_rapids["VFMADD231PH"]), (DMMA, apple_amx["fma64"])], ids=str
 )
 def test_fmas_that_differ_in_their_nans_are_proved_the_same(x: Instruction, y: Instruction) -> None:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         assert same_but_for_nans(x.spec.replace(k=1), y.spec.replace(k=1), Asker(portfolio, 60)) is not None
 
 
 def test_fmas_that_round_otherwise_are_not() -> None:
     spec = apple_amx["fma16"].spec
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         assert same_but_for_nans(spec, spec.replace(rho="RZ-FP16±0"), Asker(portfolio, 60)) is None
 
 
@@ -239,7 +239,7 @@ def test_a_nan_is_any_nan() -> None:
 
 
 def settled() -> last_addition.LastAddition | None:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         return last_addition.of_flushed_pairs(Asker(portfolio, 60), AMX.spec)
 
 
@@ -262,10 +262,10 @@ def test_not_to_the_sign_of_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_not_if_c_went_in_first(monkeypatch: pytest.MonkeyPatch) -> None:
     step = smt_pfma.step
 
-    def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef) -> smt_pfma.Step:
+    def c_first(spec: Any, a: Any, b: Any, c: z3.BitVecRef) -> smt_pfma.PfmaStep:
         first = step(spec, a, b, c)
         _, result = smt_pfma.add(c, smt_pfma.add(c, first.sum)[1])
-        return smt_pfma.Step(first.fmas, first.pair, first.sum, c, first.addition, result)
+        return smt_pfma.PfmaStep(first.fmas, first.pair, first.sum, c, first.addition, result)
 
     monkeypatch.setattr(smt_pfma, "step", c_first)
     assert settled() is None
@@ -392,7 +392,7 @@ def test_types_that_no_instruction_takes() -> None:
 
 
 def added_last(instruction: Instruction) -> last_addition.LastAddition | None:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         return last_addition.of_exact_products(Asker(portfolio, 200), instruction.spec.replace(k=1))
 
 

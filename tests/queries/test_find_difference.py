@@ -708,20 +708,20 @@ class TestStaged:
 
 
 def _off_by_one(align: Callable[..., z3.BitVecRef]) -> Callable[..., z3.BitVecRef]:
-    """Aligns to one bit fewer than F in the SMT wing."""
+    """Aligns to one bit fewer than F in the SMT encoding."""
     return lambda x, e_max, fraction_bits, F: (
         align(x, e_max, fraction_bits, F) & ~z3.BitVecVal(1, align(x, e_max, fraction_bits, F).size())
     )
 
 
-def test_a_wing_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = SMALL["one product"].models
     monkeypatch.setattr(stages, "align", _off_by_one(stages.align))
     with pytest.raises(WitnessError, match=r"an encoding is wrong|encodings disagree"):
         find_difference(x, y, solver="z3")
 
 
-def test_wings_that_differ_alike_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encodings_that_differ_alike_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Both models' results have one bit wrong: they differ where they should, but not by what they should.
     x, y = SMALL["one product"].models
     step = smt_fda.step

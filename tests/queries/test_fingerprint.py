@@ -1,4 +1,4 @@
-"""Inputs that tell models apart do; what they do not tell apart is proved the same; the program says which it is."""
+"""Inputs that tell models apart do; what they do not distinguish is proved the same; the program says which it is."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_no_answer_is_later_than_its_limit(timeout: float) -> None:
     start = time.monotonic()
     found = fingerprint(of_types("bf16", "fp32"), timeout=timeout)
     assert time.monotonic() - start < timeout + 10
-    if found.told_apart:  # as far as this machine came
+    if found.distinguished:  # as far as this machine came
         assert len(set(found.gives)) == len(found.classes)
         assert found.complete or "the time was up before fewer and smaller inputs" in str(found)
     else:
@@ -178,7 +178,7 @@ def test_inputs_that_are_not_known_to_tell_all_apart_name_nothing(
     few = [i for i in of_types("bf16", "fp32") if i.architecture in CHIPS]
     late(classes, "generate", monkeypatch)
     found = fingerprint(few)
-    assert (found.told_apart, found.complete) == (False, False)
+    assert (found.distinguished, found.complete) == (False, False)
     assert "not known to tell all of them apart" in str(found)
     assert " is " not in str(found)
     path = save(tmp_path / "rows.npz", recorded(few[0], 9))
@@ -189,7 +189,7 @@ def test_inputs_that_are_not_known_to_tell_all_apart_name_nothing(
     assert cli.main([*words, "--name", str(path)]) == 3
     assert "not known to tell all of them apart" in capsys.readouterr().out
     assert cli.main([*words, "--json"]) == 3
-    assert json.loads(capsys.readouterr().out)["told_apart"] is False
+    assert json.loads(capsys.readouterr().out)["distinguished"] is False
 
 
 def test_the_inputs_found_are_told_where_there_was_no_time_to_make_them_smaller(
@@ -199,7 +199,7 @@ def test_the_inputs_found_are_told_where_there_was_no_time_to_make_them_smaller(
     late(module, "_smaller", monkeypatch)
     one = ARCHITECTURES["armv8_6"]["BFMMLA"]
     found = fingerprint([one, ARCHITECTURES["sapphire_rapids"]["VDPBF16PS"]], timeout=60)
-    assert (found.told_apart, found.complete) == (True, False)
+    assert (found.distinguished, found.complete) == (True, False)
     assert len(set(found.gives)) == len(found.classes) == 2
     assert "the time was up before fewer and smaller inputs were looked for" in str(found)
 

@@ -130,7 +130,7 @@ def test_what_is_not_proved_the_same_is_several(monkeypatch: pytest.MonkeyPatch)
     assert found.verdict == "several"
     assert not found
     assert [len(each.open) for each in found.classes] == [1]
-    assert "not told apart from 1 model" in found.summary
+    assert "not distinguished from 1 model" in found.summary
 
 
 def test_only_what_is_given_is_told_apart() -> None:

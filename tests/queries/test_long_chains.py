@@ -13,7 +13,7 @@ import z3
 from mmaformal import ampere, cdna1, cdna2, cdna3, hopper, rtx_blackwell
 from mmaformal.formats import Format, Specials, fp16
 from mmaformal.instruction import Instruction
-from mmaformal.proof.lemmas import Relay
+from mmaformal.proof.lemmas import LazyPortfolio
 from mmaformal.queries import long_chains
 from mmaformal.queries.constraints import fixed, nonzero
 from mmaformal.queries.find_difference import find_difference
@@ -42,8 +42,8 @@ SPECS = {
 
 
 @pytest.fixture
-def solvers() -> Iterator[Relay]:
-    with Relay() as portfolio:
+def solvers() -> Iterator[LazyPortfolio]:
+    with LazyPortfolio() as portfolio:
         yield portfolio
 
 
@@ -54,7 +54,7 @@ _SLOW = ("mma.m16n8k32", "OMMA", "QGMMA")
     "label",
     [pytest.param(x, marks=pytest.mark.slow if any(name in x for name in _SLOW) else ()) for x in SPECS],
 )
-def test_idle_steps_merge(label: str, solvers: Relay) -> None:
+def test_idle_steps_merge(label: str, solvers: LazyPortfolio) -> None:
     assert long_chains.prove_idle_steps_merge(Asker(solvers, 120), SPECS[label])
 
 
@@ -87,14 +87,14 @@ def first_step_differs(spec: DotAdd, *codes: Any) -> Any:
     return trace
 
 
-def test_it_is_noticed_that_they_do_not(monkeypatch: pytest.MonkeyPatch, solvers: Relay) -> None:
+def test_it_is_noticed_that_they_do_not(monkeypatch: pytest.MonkeyPatch, solvers: LazyPortfolio) -> None:
     spec = SPECS["ampere HMMA.16816.F32"]
     for broken in (counting, first_step_differs):
         monkeypatch.setattr(long_chains.smt, "dot_add", broken)
         assert not long_chains.prove_idle_steps_merge(Asker(solvers, 60), spec)
 
 
-def test_induction_is_about_later_steps(monkeypatch: pytest.MonkeyPatch, solvers: Relay) -> None:
+def test_induction_is_about_later_steps(monkeypatch: pytest.MonkeyPatch, solvers: LazyPortfolio) -> None:
     x = SPECS["ampere HMMA.16816.F32"]
     assert long_chains.prove_induction(Asker(solvers, 60), x, x)
     honest = long_chains.smt.dot_add

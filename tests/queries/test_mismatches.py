@@ -18,7 +18,7 @@ from support.recorded import meta as meta_of
 from support.slow import slow
 
 from mmaformal import ARCHITECTURES, cli, mismatches
-from mmaformal.cases.generate import MOODS, Mood, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, Mood, generate
 from mmaformal.cases.run import results
 from mmaformal.instruction import Instruction
 from mmaformal.queries.mismatches import STAGES, Mismatches
@@ -38,12 +38,12 @@ def recording(
     folder: Path,
     true: Instruction,
     rows: int = 3000,
-    moods: Sequence[Mood] = (*MOODS, "edge"),
+    distributions: Sequence[Mood] = (*DISTRIBUTIONS, "edge"),
     **changes: Any,
 ) -> Path:
-    """Rows of every mood, as a unit would give them that is this model."""
+    """Rows of every distribution, as a unit would give them that is this model."""
     spec = true.spec
-    x = generate(spec, rows, seed=1, moods=moods)
+    x = generate(spec, rows, seed=1, distributions=distributions)
     sides = zip((x.a, x.b, x.c), (spec.a_format, spec.b_format, spec.c_format), strict=True)
     a, b, c = (codes.astype(fmt.word) for codes, fmt in sides)
     d = results(spec, x.codes).astype(spec.d_format.word)
@@ -87,14 +87,14 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 #: searches that take longer than a minute; of the others all of the minimality is proved
 LONG = {"e_zero as in the paper", "steps", "other products first", "groups", "flushed before rounding"}
 #: what other rows show
-RARE: dict[str, tuple[Mood, ...]] = {"flushed before rounding": (*MOODS, "tiny")}
+RARE: dict[str, tuple[Mood, ...]] = {"flushed before rounding": (*DISTRIBUTIONS, "tiny")}
 
 
 @pytest.mark.parametrize("name", slow(WRONG, {*WRONG} - {"F", "a NaN"}))
 def test_a_wrong_model_is_caught_and_its_parameter_named(name: str, tmp_path: Path) -> None:
     label, change, kind = WRONG[name]
     true = instruction(label)
-    path = recording(tmp_path, true, moods=RARE.get(name, (*MOODS, "edge")))
+    path = recording(tmp_path, true, distributions=RARE.get(name, (*DISTRIBUTIONS, "edge")))
     found = mismatches(path, true.replace(**change), timeout=100)
     ((parameter, _),) = change.items()
     assert [(group.kind, group.change) for group in found.groups] == [
@@ -117,7 +117,7 @@ def test_flushing_before_rounding_is_named(wrong: str, tmp_path: Path) -> None:
     """Rows of a unit that flushes what is tiny after rounding, against a model that does so before; and the reverse."""
     unit = instruction("sapphire_rapids VDPBF16PS")
     true = unit.replace(tiny="AFTER" if wrong == "BEFORE" else "BEFORE")
-    path = recording(tmp_path, true, 600, (*MOODS, "tiny"), meta=meta_of(unit, 2))
+    path = recording(tmp_path, true, 600, (*DISTRIBUTIONS, "tiny"), meta=meta_of(unit, 2))
     found = mismatches(path, unit.replace(tiny=wrong), timeout=100)
     (group,) = found.groups
     assert group.kind == "output rounding: when a result is tiny, and flushed"

@@ -11,7 +11,7 @@ import pytest
 
 import mmaformal.queries.elimination as elimination
 import mmaformal.queries.orders as module
-from mmaformal.cases.generate import MOODS, generate
+from mmaformal.cases.generate import DISTRIBUTIONS, generate
 from mmaformal.cases.inputs import Rows
 from mmaformal.cases.run import compiled_results as results
 from mmaformal.encodings.fda import Fda
@@ -166,9 +166,9 @@ def test_steps_are_counted() -> None:
 
 @pytest.mark.parametrize("name", [*MADE, "a chain of sums of four"])
 def test_details_show_only_where_they_may(name: str) -> None:
-    """On rows of every mood, and with every detail."""
+    """On rows of every distribution, and with every detail."""
     spec = (MADE | {"a chain of sums of four": model(Fda(24, 4, RZ_FP32, None), _PAIRS)})[name]
-    rows = generate(spec, 1500, seed=2, moods=(*MOODS, "edge", "tiny"))
+    rows = generate(spec, 1500, seed=2, distributions=(*DISTRIBUTIONS, "edge", "tiny"))
     known = elimination.without_details(spec, Recorded(rows, rows.c, Types.of(spec), spec.k))
     assert known.any()
     wanted = results(spec, rows)

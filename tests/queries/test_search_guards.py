@@ -463,7 +463,7 @@ def test_a_relation_of_no_inputs_is_about_nothing() -> None:
     assert "about nothing" in str(empty)
 
 
-def test_a_witness_of_a_relation_is_one_in_both_wings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_witness_of_a_relation_is_one_in_both_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Instruction("X", "test", 16, 8, tiny())
     relation = replace(related(), related=lambda x, _: x != e5m2.code("1"))
     codes = Codes((0, 0), (0, 0), e5m2.code("1"))

@@ -1,7 +1,7 @@
-"""Symbolic lanes, the arguments over them, and the proof that both wings agree.
+"""Symbolic lanes, the arguments over them, and the proof that both encodings agree.
 
 Proofs of whole instructions are the work of `mmaformal verify`; here are one of each kind that is quick, and what each
-part of the machinery has to refuse.  tools/mutate.py breaks the wings in more than a hundred ways.
+part of the machinery has to refuse.  tools/mutate.py breaks the encodings in more than a hundred ways.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def test_what_arrays_do_otherwise_is_refused() -> None:
             traced(lambda x, other=other: x + other, 1)
 
 
-def test_a_wing_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     right = blocks.encode
 
     def encode(x: blocks.Rounded, rho: Any) -> Any:
@@ -175,7 +175,7 @@ def test_a_wing_that_tells_arrays_from_lanes_is_found_out(monkeypatch: pytest.Mo
         argue(SMALL.spec)
 
 
-def test_the_executable_wing_knows_what_kind_of_lane_it_has_in_one_place_only() -> None:
+def test_the_executable_encoding_knows_what_kind_of_lane_it_has_in_one_place_only() -> None:
     """`blocks.where`; anything else that asks would be a path that is traced and not run, or run and not traced."""
     shared = Path(blocks.__file__).resolve().parent
     for path in (*shared.glob("*.py"), *shared.parent.glob("*/executable.py")):
@@ -192,7 +192,7 @@ def test_the_executable_wing_knows_what_kind_of_lane_it_has_in_one_place_only() 
 def test_rules_of_shared_and_of_different_operands_are_two(tmp_path: Path) -> None:
     """`u - u` is 0; the same expression of two numbers is not, and its rule is another.
 
-    Ranges are guessed, told in terms of what comes into a call, in files of the executable wing only.
+    Ranges are guessed, told in terms of what comes into a call, in files of the executable encoding only.
     """
     probe = tmp_path / "executable" / "probe.py"
     names: dict[str, Any] = {}
@@ -227,7 +227,7 @@ def sum_of_two(claimed: Callable[[Any, Any], Any], derive_first: bool = True) ->
     wide = [z3.ZeroExt(1, code) for code in (x, y)]
     result = number(total, claimed(*wide))
     argument.derive("sum", "sum", [result], links)
-    argument.conclude("in both wings d is the same code", result)
+    argument.conclude("in both encodings d is the same code", result)
     return settled(argument)
 
 
@@ -243,7 +243,7 @@ def test_a_wrong_claim_is_a_lemma_that_does_not_hold() -> None:
 def test_a_premise_that_was_never_derived_is_missed_by_the_composition() -> None:
     holds = sum_of_two(lambda x, y: x + y, derive_first=False)
     (missing,) = (statement for statement, holding in holds.items() if not holding)
-    assert "in both wings d is the same code" in missing
+    assert "in both encodings d is the same code" in missing
 
 
 def test_what_a_link_determines_is_part_of_what_is_to_be_derived() -> None:
@@ -254,7 +254,7 @@ def test_what_a_link_determines_is_part_of_what_is_to_be_derived() -> None:
     smuggled = Link(z3.BoolVal(True), (x,), ((total.term, z3.BitVecVal(0, total.term.size())),))
     result = number(total, z3.BitVecVal(0, total.term.size()))
     argument.derive("sum", "zero", [result], [smuggled])
-    argument.conclude("in both wings d is the same code", result)
+    argument.conclude("in both encodings d is the same code", result)
     assert not all(settled(argument).values())
 
 
@@ -270,7 +270,7 @@ def test_a_maximum_is_its_own_in_any_order() -> None:
         links = [number(lane, each) for lane, each in zip(lanes, x, strict=True)]
         argument.derive("inputs", "codes", links, inputs=x)
         link, _ = argument.largest("align", "largest", top, maximum, links, 0)
-        argument.conclude("in both wings d is the same code", link)
+        argument.conclude("in both encodings d is the same code", link)
         assert all(proved(lemma.formula) for lemma in argument.lemmas.values()) == holds
 
 
@@ -299,14 +299,14 @@ def test_a_long_product_is_an_identity_of_polynomials() -> None:
 # ---- whole instructions -------------------------------------------------------------------------------------------
 
 
-def test_both_wings_of_a_small_dot_product_agree() -> None:
+def test_both_encodings_of_a_small_dot_product_agree() -> None:
     answer = verify(SMALL, timeout=120)
     assert isinstance(answer, Holds), answer
     assert {o.solver for o in answer.proof.obligations} <= {"z3", "bitwuzla"}
 
 
 @pytest.mark.slow
-def test_both_wings_agree_on_the_papers_reading_of_cdna3() -> None:
+def test_both_encodings_agree_on_the_papers_reading_of_cdna3() -> None:
     """Infinite inputs before products that overflow, zero products aligned too, and the sum not cut."""
     instruction = cdna3.revision("paper-v1")["f32_4x4x4_16b_bf16"]
     assert isinstance(verify(instruction, timeout=300), Holds)

@@ -1,4 +1,5 @@
-"""Claims about Apple AMX for all operands and states: they hold, and where a wing is broken they are seen to fail."""
+"""Claims about Apple AMX for all operands and states: they hold, and where an encoding is broken they are seen to
+fail."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from mmaformal.rounding import IEEE_FP16
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.evidence import EvidenceStore, recording
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.amx import prover as query
 from mmaformal.studies.amx.alu import argue
 from mmaformal.studies.amx.claims import CLAIMS, Claim
@@ -39,8 +40,8 @@ def claim_of(name: str) -> Claim:
 
 
 def of_terms(claim: str, name: str) -> Answer:
-    """A claim about the SMT wing alone, which is quicker."""
-    with Relay() as portfolio:
+    """A claim about the SMT encoding alone, which is quicker."""
+    with LazyPortfolio() as portfolio:
         return query._of_terms("?", claim_of(claim), name, Asker(portfolio, 60.0))
 
 
@@ -48,10 +49,10 @@ def test_the_command_knows_all_claims() -> None:
     assert set(CLAIM_NAMES) == set(STATEMENTS)
 
 
-def test_elements_of_fp16_become_the_same_in_both_wings() -> None:
-    with Relay() as portfolio:
+def test_elements_of_fp16_become_the_same_in_both_encodings() -> None:
+    with LazyPortfolio() as portfolio:
         proof = prove(Asker(portfolio, 120.0), argue(IEEE_FP16))
-    assert "in both wings" in proof.obligations[-1].statement
+    assert "in both encodings" in proof.obligations[-1].statement
 
 
 def test_an_argument_that_began_before_its_lanes_were_computed_concludes_nothing() -> None:
@@ -117,7 +118,7 @@ def _half(term: Term) -> Term:
 
 
 class Broken(NamedTuple):
-    """A function of the SMT wing with a defect that one claim is about, and what is said then."""
+    """A function of the SMT encoding with a defect that one claim is about, and what is said then."""
 
     claim: str
     name: str
@@ -151,7 +152,7 @@ def test_each_claim_is_seen_to_fail(broken: Broken, monkeypatch: pytest.MonkeyPa
         assert after != execute_terms(witness.state, broken.name, witness.operand)
 
 
-def test_wings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encodings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
     right = smt.loaded
     monkeypatch.setattr(smt, "loaded", lambda pool, offset: right(pool, offset | 1))
     state = AmxState(x=bytes(range(256)) * 2)
@@ -160,7 +161,7 @@ def test_wings_that_differ_are_seen_on_a_state(monkeypatch: pytest.MonkeyPatch) 
     least = smaller(state, lambda trial: query._differ(trial, "fma64", operand))
     assert not any(least.x[256:])
     assert (
-        "byte 0 of row 0 becomes 0x04 in the executable wing, 0x05"
+        "byte 0 of row 0 becomes 0x04 in the executable encoding, 0x05"
         in query._parting(least, "fma64", operand).note
     )
 
@@ -179,7 +180,7 @@ def test_a_claim_about_another_instruction_is_wrong_use() -> None:
 
 def test_no_time_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["amx", BOTH, "--instruction", "fma64", "--timeout", "0.3", "--no-cache"]) == 3
-    assert capsys.readouterr().out.startswith("UNKNOWN  fma64  both-wings")
+    assert capsys.readouterr().out.startswith("UNKNOWN  fma64  both-encodings")
 
 
 # ---- long ones -----------------------------------------------------------------------------------------------------
@@ -208,7 +209,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvidenceStore]:
         yield store
 
 
-#: One change each: which wing, which of its functions, and what becomes of its result.
+#: One change each: which encoding, which of its functions, and what becomes of its result.
 MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a lane more is enabled": (smt, "enable_mask", lambda mask: mask | 1),
     "a row more changes": (smt, "row_mask", lambda mask: mask | 4),
@@ -226,11 +227,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", list(MUTANTS))
-def test_a_change_of_one_wing_is_shown(
+def test_a_change_of_one_encoding_is_shown(
     mutant: str, store: EvidenceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wing, function, change = MUTANTS[mutant]
-    monkeypatch.setattr(wing, function, _changed(getattr(wing, function), change))
+    encoding, function, change = MUTANTS[mutant]
+    monkeypatch.setattr(encoding, function, _changed(getattr(encoding, function), change))
     with recording(store):
         witness = shown(prove_amx(BOTH, "fma32", timeout=600.0))
     assert execute(witness.state, "fma32", witness.operand) != execute_terms(

@@ -17,7 +17,7 @@ from support.e9s12_numbers import halves, nearest
 from mmaformal import PROPERTIES, e9s12, matmul
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Codes, Rows
-from mmaformal.cases.run import SmtWing, run
+from mmaformal.cases.run import SmtEncoding, run
 from mmaformal.encodings.acc_e9s12 import AccE9s12
 from mmaformal.encodings.dpa_e9s12 import executable
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_exact
@@ -34,7 +34,7 @@ from mmaformal.queries import commutativity
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12 import dot_claims as claims
 from mmaformal.studies.e9s12.dot_claims import prove_addition, prove_halves, prove_single
@@ -49,7 +49,7 @@ HOLD = ("halves", "fp16-rounded", "fma", "fma-code", "fma-least", "error", "addi
 
 def proved(prove: Prove, spec: DotAdd) -> bool:
     """Whether a theorem is proved; False if a claim of it is refuted."""
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         proving = Composing(Asker(portfolio, 120.0))
         try:
             proving.conclude_all(prove(proving, spec))
@@ -206,10 +206,10 @@ LOOPED = [i for i in e9s12 if i.algorithm == "acc_e9s12"]
     "i", [*LOOPED, looped("bf16", 8, 2, 84), looped("fp32", 4, 2, 85)], ids=lambda i: i.name
 )
 def test_the_looped_accumulator(i: Instruction) -> None:
-    cases = generate(i.spec, 150, moods=["numbers"]).cases()
+    cases = generate(i.spec, 150, distributions=["numbers"]).cases()
     found = run(i, cases)
     assert found == [expected(i.spec, codes) for codes in cases]
-    assert SmtWing(i.spec).results(Rows.of(cases[:30])) == found[:30]
+    assert SmtEncoding(i.spec).results(Rows.of(cases[:30])) == found[:30]
 
 
 def test_the_looped_accumulator_in_matrices_and_told() -> None:
@@ -234,7 +234,7 @@ def test_the_looped_accumulator_in_matrices_and_told() -> None:
 
 def settled(name: str, instruction: Instruction) -> bool:
     """Whether a property is proved of the SMT encoding."""
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         return isinstance(PROPERTIES[name].settle(instruction, Asker(portfolio, 60.0)), Holds)
 
 
@@ -252,7 +252,10 @@ def test_a_product_that_is_not_symmetric_is_not_exchanged(monkeypatch: pytest.Mo
     right, relation = claims.smt_dpa.multiply, commutativity.relation(e9s12["DP1A.FP32"].spec)
     assert settled("commutativity", e9s12["DP1A.FP32"])
     monkeypatch.setattr(claims.smt_dpa, "multiply", only_first)
-    with Relay(None, DEFAULT_MEMORY) as portfolio, pytest.raises(NotProvedError, match="does not hold"):
+    with (
+        LazyPortfolio(None, DEFAULT_MEMORY) as portfolio,
+        pytest.raises(NotProvedError, match="does not hold"),
+    ):
         prove(Asker(portfolio, 20.0), commutativity.argument(relation))
 
 

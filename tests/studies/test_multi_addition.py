@@ -1,4 +1,5 @@
-"""The multi-addition of E9S12 halves against exact rational arithmetic, in both wings; its proofs, and their breaks."""
+"""The multi-addition of E9S12 halves against exact rational arithmetic, in both encodings; its proofs, and their
+breaks."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError, prove
 from mmaformal.solver.answers import Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.studies.e9s12 import sum_claims as claims
 from mmaformal.studies.e9s12.operators import OPERATORS, MultiAddition
 from mmaformal.studies.e9s12.prover import E9s12Prover
@@ -74,7 +75,7 @@ def some_terms(operator: MultiAddition, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("operator", [*OPERATORS.values(), *SMALL], ids=lambda x: x.name)
-def test_exact_arithmetic_and_both_wings(operator: MultiAddition) -> None:
+def test_exact_arithmetic_and_both_encodings(operator: MultiAddition) -> None:
     cases = [some_terms(operator, seed) for seed in range(400)]
     found = operator(np.array(cases, operator.fmt.word)).tolist()
     assert found == [expected(operator, codes) for codes in cases]
@@ -119,7 +120,7 @@ def test_what_it_takes() -> None:
 
 
 def proved(claim: Callable[[Composing, MultiAddition], z3.BoolRef], operator: MultiAddition) -> bool:
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         proving = Composing(Asker(portfolio, 120.0))
         try:
             proving.conclude_all(claim(proving, operator))
@@ -190,17 +191,17 @@ def test_zeros_that_count_are_not_proved(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not proved(prove_near, replace(OPERATORS["MA8.FP32"], D=2, N=2))
 
 
-def wings_agree(operator: MultiAddition) -> bool:
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+def encodings_agree(operator: MultiAddition) -> bool:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         try:
             return bool(prove(Asker(portfolio, 120.0), argue(operator)).obligations)
         except NotProvedError as error:
             return not error.refuted
 
 
-def test_a_wing_that_is_changed_is_not_proved_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoding_that_is_changed_is_not_proved_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(x: E9S12) -> Term:
         return Term(x.sign, x.exponent, x.significand << FRACTION)
 
     monkeypatch.setattr(executable_ma, "term_of", deaf)
-    assert not wings_agree(replace(_TWO, L=30))
+    assert not encodings_agree(replace(_TWO, L=30))

@@ -15,7 +15,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.narrow_range import Model1
 from mmaformal.studies.narrow_range import argument as narrow_range
 from mmaformal.studies.narrow_range.bounds import Symbols, proved, relative_error, sharpened, theorem_3_1
@@ -39,7 +39,7 @@ def test_there_is_no_other_theorem() -> None:
 @pytest.mark.parametrize("number", THEOREMS)
 def test_no_claim_is_vacuous(number: str) -> None:
     """What each claim assumes holds of some real numbers that are not all 0."""
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         proving = Composing(Asker(portfolio, 60))
         THEOREMS[number][1](proving)
     for _, claim in proving.steps.values():
@@ -70,7 +70,7 @@ def test_a_broken_premise_is_refuted(
     number: str, broken: Callable[[z3.ArithRef, z3.ArithRef], z3.BoolRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(narrow_range, "within", broken)
-    with Relay() as portfolio, pytest.raises(NotProvedError):
+    with LazyPortfolio() as portfolio, pytest.raises(NotProvedError):
         THEOREMS[number][1](Composing(Asker(portfolio, 60)))
 
 

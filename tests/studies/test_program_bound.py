@@ -24,7 +24,7 @@ from mmaformal.proof.kernel import ArgumentError, NotProvedError
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.statistics import sample
 from mmaformal.studies.emulation import program_bound, sums, words
@@ -39,7 +39,7 @@ PROMOTED = "promoted(hopper QGMMA.64x8x32.F32.E4M3.E4M3, k=128, every=4)"
 
 @pytest.fixture
 def asker() -> Iterator[Asker]:
-    with Relay(None, DEFAULT_MEMORY) as portfolio:
+    with LazyPortfolio(None, DEFAULT_MEMORY) as portfolio:
         yield Asker(portfolio, 600.0)
 
 
@@ -431,7 +431,7 @@ def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -
 
     def step(
         of: DotAdd, p: Emulated, a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef
-    ) -> emulated.Step:
+    ) -> emulated.EmulatedStep:
         start.append(c)
         return whole(of, p, a, b, start[0])
 

@@ -17,12 +17,12 @@ from mmaformal.encodings.smt.blocks import Operand, decode
 from mmaformal.facts import rounding_model
 from mmaformal.formats import FORMATS
 from mmaformal.solver.answers import Holds, Unknown
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.studies.roundoff import NAMES, of_format, roundoff
 
 
 def test_it_is_proved_of_all_formats() -> None:
-    with Relay(["bitwuzla"]) as portfolio:
+    with LazyPortfolio(["bitwuzla"]) as portfolio:
         for name in NAMES:
             for subnormals in (True, False):
                 for nearest in (True, False):

@@ -39,7 +39,7 @@ def scales(arrays: dict[str, Any]) -> list[Any]:
 
 
 def evaluate_smt(spec: DotAdd, arrays: dict[str, Any], row: int) -> int:
-    """The SMT wing on one row, by substituting constants and simplifying."""
+    """The SMT encoding on one row, by substituting constants and simplifying."""
 
     def values(name: str, fmt: Format) -> list[z3.BitVecRef]:
         return [z3.BitVecVal(int(code), fmt.storage_bits) for code in np.atleast_1d(arrays[name][row])]

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m support.random_units --count 500 --seed 0 --properties 1
 
-Of each unit: `dot_add` against exact rational arithmetic (`exact`), the SMT wing's terms on the same cases, the
+Of each unit: `dot_add` against exact rational arithmetic (`exact`), the SMT encoding's terms on the same cases, the
 kernel; `find_difference` with a neighbour; and properties.  What is affirmed is tried on cases of its own, a witness is
 computed again by `exact`.  No exception is allowed but one line where a unit is made.
 """
@@ -54,7 +54,7 @@ from mmaformal.queries.verify import verify
 from mmaformal.rounding import RNE_FP16, RNE_FP32, RZ_E8M13, RZ_FP32, Conversion, Rounding
 from mmaformal.solver.answers import Different, Equal, Fails, Holds
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd, Parameters
 from mmaformal.witness import results_differ
 from support import exact
@@ -205,7 +205,7 @@ def units(seed: int, refused: Counter[str] | None = None) -> Iterator[tuple[int,
 
 
 def by_terms(spec: DotAdd, given: Sequence[Codes]) -> list[int]:
-    """The SMT wing."""
+    """The SMT encoding."""
     x = symbolic_inputs(spec)
     result = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).result
     values: dict[str, Any] = {"c": np.array([y.c for y in given], object)}
@@ -233,7 +233,7 @@ def by_kernel(spec: DotAdd, given: Sequence[Codes]) -> list[int] | None:
 
 
 def wrong_values(unit: Instruction, given: Sequence[Codes], kernel: bool = False) -> list[str]:
-    """Where a wing is not what exact arithmetic gives."""
+    """Where an encoding is not what exact arithmetic gives."""
     spec = unit.spec
     expected = [exact.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in given]
     ways: dict[str, Callable[[], list[int] | None]] = {
@@ -458,7 +458,7 @@ def wrong_difference(
 
 def wrong_property(name: str, unit: Instruction, rng: random.Random, timeout: float) -> tuple[str, list[str]]:
     """(the answer's kind, what is wrong with it)."""
-    with Relay() as portfolio, relations_broken() as relations:
+    with LazyPortfolio() as portfolio, relations_broken() as relations:
         answer = PROPERTIES[name].settle(unit, Asker(portfolio, timeout))
     wrong: list[str] = []
     if isinstance(answer, Holds):

@@ -7,10 +7,10 @@ from typing import Any
 from mmaformal.instruction import Instruction
 from mmaformal.queries.property import Property
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 
 
 def settled(each: Property, instruction: Instruction, timeout: float = 120.0) -> Any:
-    """What `Property.prove` goes on from: an answer about the terms of the SMT wing."""
-    with Relay() as portfolio:
+    """What `Property.prove` goes on from: an answer about the terms of the SMT encoding."""
+    with LazyPortfolio() as portfolio:
         return each.settle(instruction, Asker(portfolio, timeout))

@@ -86,8 +86,8 @@ def test_every_algorithm_is_asked_in_both_encodings() -> None:
     labels = [each.split(" ", 1) for target in asked for each in target.asked]
     algorithms = {ARCHITECTURES[arch][name].algorithm for arch, name in labels}
     assert set(found()) == algorithms
-    wings = [t.file.split("/")[1] for t in asked]
-    assert wings.count("smt") == wings.count("executable")
+    encodings = [t.file.split("/")[1] for t in asked]
+    assert encodings.count("smt") == encodings.count("executable")
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:

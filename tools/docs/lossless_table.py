@@ -17,7 +17,7 @@ from mmaformal.formats import Format, Specials, bf16, e2m1, e4m3, e5m2, fp16, fp
 from mmaformal.proof.composition import Composing
 from mmaformal.queries.lossless_width import Width, prove
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 
 #: What Table I calls FP8 (E5M3): the format that holds both e5m2 and e4m3.  No unit has codes of it.
 e5m3 = Format("e5m3", 9, exponent_bits=5, fraction_bits=3, bias=15, specials=Specials.IEEE, dtype=None)
@@ -52,7 +52,7 @@ def table(proving: Composing) -> Iterator[Row]:
 @click.command(help="Table I: bits of the data path, without carries.")
 @options.timeout(600.0)
 def command(timeout: float) -> int:
-    with Relay() as portfolio:
+    with LazyPortfolio() as portfolio:
         proving = Composing(Asker(portfolio, timeout))
         print("format   SDA  paper   FDA  paper    (bits of the data path, without carries)")
         for row in table(proving):

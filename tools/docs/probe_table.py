@@ -27,7 +27,7 @@ from mmaformal.probes import Probed, probe
 from mmaformal.probes.kept import Kept
 from mmaformal.probes.modes import MODES
 from mmaformal.probes.rounding import Rounded
-from mmaformal.probes.sums import Sum
+from mmaformal.probes.sums import ProbedSum
 from mmaformal.probes.tree import Tree, flat
 from mmaformal.rounding import Conversion, Rounding
 from mmaformal.spec import DotAdd, LossModel
@@ -123,7 +123,7 @@ def _readings(spec: DotAdd, found: Probed) -> Iterator[tuple[str, int, Kept | No
             yield "places kept", MOST_EXACT, best.kept
 
 
-def _of_terms(spec: DotAdd, found: Probed, fused: list[Sum], best: Sum | None) -> Kept | None:
+def _of_terms(spec: DotAdd, found: Probed, fused: list[ProbedSum], best: ProbedSum | None) -> Kept | None:
     """Return what was read of terms that are cut; of inner steps, whose c is theirs, of the products alone."""
     p, inner = spec.parameters, spec.parameters.made_of(spec) is not None
     cut = found.sums[0].rounded.cut_at if found.sums and not inner else None
@@ -143,7 +143,7 @@ def _c_itself(found: Probed) -> Kept | None:
     return next((each.c for each in found.sums if found.k in flat(each.node).children), None)
 
 
-def _of_fdrda(p: Fdrda, best: Sum | None, c: Kept | None) -> Iterator[tuple[str, int, Kept | None]]:
+def _of_fdrda(p: Fdrda, best: ProbedSum | None, c: Kept | None) -> Iterator[tuple[str, int, Kept | None]]:
     yield "F (products)", p.F, best.product if best else None
     reach = p.F if p.reach is None else min(p.F, p.reach)
     yield "F (c)", reach, c
@@ -196,7 +196,7 @@ def _cut(name: str, model: Rounding, found: list[Kept | None]) -> Line:
     )
 
 
-def _rounding(name: str, rho: Conversion, sums: tuple[Sum, ...] | list[Sum]) -> Line:
+def _rounding(name: str, rho: Conversion, sums: tuple[ProbedSum, ...] | list[ProbedSum]) -> Line:
     model = f"{rho.rounding.name}, {rho.fraction_bits} places"
     lines = [_of_one(name, model, rho, each.rounded) for each in sums]
     order = (WRONG, READ, BOUNDED, NOT_TOLD)

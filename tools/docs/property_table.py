@@ -4,7 +4,7 @@
 
 Instructions with equal `DotAdd`s compute the same function and are settled once.  Answers are appended to the cache
 as they come, so that a run that was stopped goes on where it was; an answer in the cache stands until the property's
-statement, the instruction's specification or a source file of the SMT wing, which proofs are about, changes.
+statement, the instruction's specification or a source file of the SMT encoding, which proofs are about, changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mmaformal.queries.properties import PROPERTIES
 from mmaformal.queries.property import Property, in_order
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
-from mmaformal.solver.portfolio import Relay
+from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 
 _VERDICT = {Holds: "holds", Fails: "fails", Unknown: "unknown"}
@@ -47,7 +47,7 @@ def distinct() -> dict[DotAdd, list[Instruction]]:
 
 
 def sources() -> str:
-    """A digest of the SMT wing, which every proof is about."""
+    """A digest of the SMT encoding, which every proof is about."""
     digest = hashlib.sha256()
     assert mmaformal.encodings.smt.__file__ is not None
     shared = Path(mmaformal.encodings.smt.__file__).resolve().parent
@@ -100,7 +100,7 @@ def row(each: Property, instruction: Instruction, answer: Answer) -> Kept:
 
 
 def read(cache: Path) -> dict[str, Kept]:
-    """The answers kept, by key; those about another SMT wing are left out.  A line cut short is no answer."""
+    """The answers kept, by key; those about another SMT encoding are left out.  A line cut short is no answer."""
     found: dict[str, Kept] = {}
     if cache.exists():
         now = sources()
@@ -127,12 +127,12 @@ def settle_all(cache: Path, properties: Sequence[Property], timeout: float, agai
         for spec, instructions in specs.items()
         if (k := key(each, spec)) not in known or (again and known[k]["verdict"] == "unknown")
     ]
-    start, errors, portfolio = time.monotonic(), 0, Relay()
+    start, errors, portfolio = time.monotonic(), 0, LazyPortfolio()
     for n, (each, instruction) in enumerate(todo, 1):
         if n == 1 or each is not todo[n - 2][0]:
             # What was proved with a portfolio is remembered with it: one for each property, to bound the memory.
             portfolio.close()
-            portfolio = Relay()
+            portfolio = LazyPortfolio()
         try:
             answer = each.settle(in_order(instruction), Asker(portfolio, timeout))
         except Exception:  # an answer that is missing is better than all that would have followed

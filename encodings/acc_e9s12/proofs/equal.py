@@ -1,4 +1,4 @@
-"""Why both wings' steps of acc_e9s12 give the same code."""
+"""Why both encodings' steps of acc_e9s12 give the same code."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, number
 
 
-def derive(argument: Argument, traces: Traces[smt_acc.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_acc.AccE9s12Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, AccE9s12)
     a, b, c, *_ = inputs(argument, traces)
     highest = 1 << (smt_acc.kept(spec, parameters) + 2)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_acc.Step)
+        assert isinstance(executable, executable_acc.AccE9s12Step)
         products = range(i * parameters.D, (i + 1) * parameters.D)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)

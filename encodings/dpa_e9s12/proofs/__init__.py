@@ -5,11 +5,11 @@ from __future__ import annotations
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.dpa_e9s12.proofs import equal, exact, lossy, related, scaled, sums
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
-from mmaformal.encodings.dpa_e9s12.smt import Step
+from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -21,24 +21,24 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
 
-class DpaE9s12Facts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
+class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
+    def equal(self, argument: Argument, traces: Traces[DpaE9s12Step]) -> None:
         equal.derive(argument, traces)
 
-    def related(self, step: RelatedStep[Step]) -> Link:
+    def related(self, step: RelatedStep[DpaE9s12Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[DpaE9s12Step]) -> Link:
         return scaled.doubled(two)
 
-    def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
+    def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[Sum]:
         return sums.sums_of(spec, step)
 
     def sum_fits(self, pairing: Pairing, spec: DotAdd, each: Sum) -> None:
@@ -63,13 +63,13 @@ class DpaE9s12Facts(RoundedSum[Step]):
             return lossy.error_bound(instruction, proving)
         return error_bound(instruction, proving, claims)
 
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         if self.rounds_exactly(instruction.spec) is not None:
             return super().monotone_in_c(instruction, theory)
         monotone_sticky.prove_in_c(theory, instruction.spec)
         return None
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         spec = instruction.spec
         if self.rounds_exactly(spec) is not None:
             return super().monotone_in_product(instruction, theory)

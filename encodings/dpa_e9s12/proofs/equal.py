@@ -1,4 +1,4 @@
-"""Why both wings' steps of dpa_e9s12 give the same code."""
+"""Why both encodings' steps of dpa_e9s12 give the same code."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link, condition, number
 
 
-def derive(argument: Argument, traces: Traces[smt_dpa.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_dpa.DpaE9s12Step]) -> None:
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, DpaE9s12)
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_dpa.Step)
+        assert isinstance(executable, executable_dpa.DpaE9s12Step)
         products = range(i * parameters.N, (i + 1) * parameters.N)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
@@ -71,8 +71,8 @@ def _products(
     argument: Argument,
     x: Sequence[OperandLinks],
     y: Sequence[OperandLinks],
-    executable: executable_dpa.Step,
-    smt: smt_dpa.Step,
+    executable: executable_dpa.DpaE9s12Step,
+    smt: smt_dpa.DpaE9s12Step,
 ) -> list[TermLinks]:
     xs, ys = (
         [unpack(argument, *each) for each in zip(operands, lanes, terms, strict=True)]
@@ -94,8 +94,8 @@ def _products(
 def _sum(
     argument: Argument,
     terms: Sequence[TermLinks],
-    executable: executable_dpa.Step,
-    smt: smt_dpa.Step,
+    executable: executable_dpa.DpaE9s12Step,
+    smt: smt_dpa.DpaE9s12Step,
 ) -> tuple[Link, Link, Link]:
     """The links of the sum of products, that it is not the least number, and of their largest exponent."""
     exponents = [term.exponent for term in terms]
@@ -126,8 +126,8 @@ def _with_c(
     argument: Argument,
     dot: Sequence[Link],
     addend: TermLinks,
-    executable: executable_dpa.Step,
-    smt: smt_dpa.Step,
+    executable: executable_dpa.DpaE9s12Step,
+    smt: smt_dpa.DpaE9s12Step,
     low: int,
 ) -> list[Link]:
     """The links of the sum with c, and of its exponent."""

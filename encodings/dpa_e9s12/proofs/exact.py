@@ -1,4 +1,4 @@
-"""What a step of dpa_e9s12 adds up, and that its one rounding is of that: claims of the SMT wing.
+"""What a step of dpa_e9s12 adds up, and that its one rounding is of that: claims of the SMT encoding.
 
 1. *operands*: each operand is the number of its code (`exact_terms`), and the sum of its E9S12 numbers;
 2. *products*: an E9S12 product is exact; the four of two fp32 factors are their product, an identity of polynomials;
@@ -21,7 +21,7 @@ from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_if
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
 from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp16
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
@@ -69,7 +69,7 @@ class Summation:
     proving: Composing
     spec: DotAdd
     inputs: Inputs
-    step: smt_dpa.Step
+    step: smt_dpa.DpaE9s12Step
 
     @classmethod
     def of(cls, proving: Composing, spec: DotAdd) -> Summation:
@@ -233,10 +233,10 @@ def is_placed(
 def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     """Prove that a step of fp16 products is the exact sum, rounded once; returns that every input is a number.
 
-    Raises NotProvedError; NoArgumentError for other formats.
+    Raises NotProvedError; UnsupportedError for other formats.
     """
     if spec.a_format != fp16:
-        raise NoArgumentError(spec.parameters.algorithm, "when no product loses a bit")
+        raise UnsupportedError(spec.parameters.algorithm, "when no product loses a bit")
     x = Summation.of(proving, spec)
     prove_specials(proving, spec, x.inputs, x.step)
     x.prove_operands()

@@ -48,7 +48,7 @@ class Model:
         return one_step(self.model)
 
     @property
-    def step(self) -> smt_dpa.Step:
+    def step(self) -> smt_dpa.DpaE9s12Step:
         p, x = self.spec.parameters, symbolic_inputs(self.spec)
         assert isinstance(p, DpaE9s12)
         return smt_dpa.step(self.spec, p, x.a, x.b, x.c)

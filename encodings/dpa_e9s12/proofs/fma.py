@@ -1,4 +1,4 @@
-"""Where all products but one are zero, a step on fp32 factors is U·V + c, rounded once: claims of the SMT wing.
+"""Where all products but one are zero, a step on fp32 factors is U·V + c, rounded once: claims of the SMT encoding.
 
 With u, v the significands of U and V, and A the exponent of the product of both upper halves,
 

@@ -152,7 +152,7 @@ def reach(instruction: Instruction) -> CaseWitness:
 def _sum_of(spec: DotAdd, places: Places, codes: Codes) -> tuple[Fraction, Fraction]:
     """(S, its unit), of the executable encoding."""
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
-    assert isinstance(step, executable_dpa.Step)
+    assert isinstance(step, executable_dpa.DpaE9s12Step)
     S: limbs.Wide = step.partials[-1]
     unit = Fraction(2) ** (int(step.e_max) - 2 * executable_dpa.BIAS - places.F)
     return Fraction((int(S.high) << limbs.BITS) + int(S.low), 1 << executable_dpa.BELOW) * unit, unit

@@ -12,22 +12,22 @@ from collections.abc import Sequence
 import z3
 
 from mmaformal.encodings.dpa_e9s12.smt import BIAS
-from mmaformal.encodings.dpa_e9s12.smt import Step as DpaStep
+from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step as DpaStep
 from mmaformal.encodings.smt.blocks import all_of, any_of
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.lemmas import Link, at_most
-from mmaformal.proof.related_runs import Same, Step, operand_codes, same
+from mmaformal.proof.related_runs import RelatedStep, Same, operand_codes, same
 
 #: Products of halves of exchanged factors: the two in the middle change places.
 _EXCHANGED = (0, 2, 1, 3)
 
 
-def derive(step: Step[DpaStep]) -> Link:
+def derive(step: RelatedStep[DpaStep]) -> Link:
     left, right = step.left, step.right
     if step.dropped:
-        raise NoArgumentError("dpa_e9s12", "how runs on other than the same products are related")
+        raise UnsupportedError("dpa_e9s12", "how runs on other than the same products are related")
     c, factors = step.operand_c(), step.factors()
     terms, order = _terms(step, factors)
     special = step.special([c, *factors, *terms], [left.a, left.b, right.a, right.b])
@@ -52,7 +52,7 @@ def derive(step: Step[DpaStep]) -> Link:
     return rounded(step, left.sum, right.sum, [dot, addend], [special, *zero])
 
 
-def _terms(step: Step[DpaStep], factors: Sequence[Link]) -> tuple[list[Link], Sequence[int]]:
+def _terms(step: RelatedStep[DpaStep], factors: Sequence[Link]) -> tuple[list[Link], Sequence[int]]:
     """The links of all E9S12 products, in the second run's order, and the places of those in the first's."""
     left, right = step.left, step.right
     each = len(left.products) // len(left.a)
@@ -71,7 +71,7 @@ def _terms(step: Step[DpaStep], factors: Sequence[Link]) -> tuple[list[Link], Se
 # ---- negated inputs -------------------------------------------------------------------------------------------------
 
 
-def _opposite_sum(step: Step[DpaStep], special: Link, terms: Sequence[Link], e_max: Link) -> Link:
+def _opposite_sum(step: RelatedStep[DpaStep], special: Link, terms: Sequence[Link], e_max: Link) -> Link:
     """The sum of negated products is the negated sum, where all factors are numbers; else a special value decides."""
     left, right = step.left, step.right
     finite = _numbers(step, special)
@@ -87,7 +87,7 @@ def _opposite_sum(step: Step[DpaStep], special: Link, terms: Sequence[Link], e_m
     return step.sum_of(left.partials[-1], right.partials[-1], order, parts, [e_max], bits)
 
 
-def _numbers(step: Step[DpaStep], special: Link) -> Link:
+def _numbers(step: RelatedStep[DpaStep], special: Link) -> Link:
     """Split: all factors are numbers, which is returned; or a special value decides, and results are related."""
     left, right = step.left, step.right
     factors = [x for side in (left.a, left.b) for x in side]
@@ -104,7 +104,7 @@ def _numbers(step: Step[DpaStep], special: Link) -> Link:
     return none
 
 
-def _ranges(step: Step[DpaStep], finite: Link) -> tuple[list[Link], Link]:
+def _ranges(step: RelatedStep[DpaStep], finite: Link) -> tuple[list[Link], Link]:
     """Of each E9S12 product, that it is zero, or so near to the largest exponent that placing loses no bit."""
     left, spec = step.left, step.runs.left_spec
     fmt, bits = spec.a_format, left.e_max.size()
@@ -118,7 +118,9 @@ def _ranges(step: Step[DpaStep], finite: Link) -> tuple[list[Link], Link]:
         zeros, span = 0, 24
         most = least + span
     else:
-        raise NoArgumentError("dpa_e9s12", "that no product is rounded, where its negative is another number")
+        raise UnsupportedError(
+            "dpa_e9s12", "that no product is rounded, where its negative is another number"
+        )
     inside: list[Link] = []
     for k, product in enumerate(left.products):
         m, e = product.significand, product.exponent

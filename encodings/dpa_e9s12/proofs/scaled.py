@@ -15,10 +15,10 @@ from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.facts.scaling_parts import by_exponent, largest, sticky_sum_doubled
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same
-from mmaformal.proof.scaling import Two, moved, moves, one_up
+from mmaformal.proof.scaling import DoubledRuns, moved, moves, one_up
 
 
-def doubled(two: Two[dpa_e9s12.Step]) -> Link:
+def doubled(two: DoubledRuns[dpa_e9s12.DpaE9s12Step]) -> Link:
     p, left, right = two.spec.parameters, two.left, two.right
     assert isinstance(p, DpaE9s12)
     if not p.detects_zeros:
@@ -32,7 +32,7 @@ def doubled(two: Two[dpa_e9s12.Step]) -> Link:
     return sticky_sum_doubled(two, lambda step: step.term, term, least, [signs])
 
 
-def _products(two: Two[dpa_e9s12.Step]) -> list[Link]:
+def _products(two: DoubledRuns[dpa_e9s12.DpaE9s12Step]) -> list[Link]:
     """Each E9S12 product is doubled by its exponent, or zero with the exponent 0."""
     left, right = two.left, two.right
     each = len(left.products) // len(left.a)
@@ -53,7 +53,7 @@ def _products(two: Two[dpa_e9s12.Step]) -> list[Link]:
     return links
 
 
-def _dot(two: Two[dpa_e9s12.Step], products: Sequence[Link]) -> Link:
+def _dot(two: DoubledRuns[dpa_e9s12.DpaE9s12Step], products: Sequence[Link]) -> Link:
     """The sum of products is the same; and it is zero, or the largest exponent goes up."""
     left, right = two.left, two.right
     zero = z3.BitVecVal(0, left.e_max.size())
@@ -77,7 +77,7 @@ def _dot(two: Two[dpa_e9s12.Step], products: Sequence[Link]) -> Link:
     return running
 
 
-def _zero_sign(two: Two[dpa_e9s12.Step], products: Sequence[Link]) -> Link:
+def _zero_sign(two: DoubledRuns[dpa_e9s12.DpaE9s12Step], products: Sequence[Link]) -> Link:
     left, right = two.left, two.right
     c = two.derive("multiply", "c keeps its sign", same(left.addend.sign, right.addend.sign), [two.c])
     text = "a sum of exactly zero has the same sign"

@@ -26,7 +26,7 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
-def sums_of(spec: DotAdd, step: dpa_e9s12.Step) -> list[Sum]:
+def sums_of(spec: DotAdd, step: dpa_e9s12.DpaE9s12Step) -> list[Sum]:
     p = spec.parameters
     assert isinstance(p, DpaE9s12)
     n = len(step.products)
@@ -47,7 +47,7 @@ def largest_products(spec: DotAdd) -> Codes:
 def fours_fit(pairing: Pairing, each: Sum) -> None:
     """That every partial sum of products of fp32 factors' halves is within the sum of its bounds."""
     step = each.step
-    assert isinstance(step, dpa_e9s12.Step)
+    assert isinstance(step, dpa_e9s12.DpaE9s12Step)
     exponents = [product.exponent for product in step.products]
     running: Link | None = None
     x, bound = None, 0
@@ -80,7 +80,7 @@ def fours_fit(pairing: Pairing, each: Sum) -> None:
         running, bound = after, bound + most
 
 
-def _four(pairing: Pairing, step: dpa_e9s12.Step, k: int) -> Link:
+def _four(pairing: Pairing, step: dpa_e9s12.DpaE9s12Step, k: int) -> Link:
     """Exponents and sizes of the four products of a pair's halves."""
     u, v = step.a[k], step.b[k]
     four = step.products[4 * k : 4 * k + 4]

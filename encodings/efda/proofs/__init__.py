@@ -22,8 +22,8 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
@@ -37,7 +37,7 @@ class EfdaFacts(RoundedSum[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.doubled(two)
 
     def never_minus_zero(

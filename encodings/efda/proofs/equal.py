@@ -1,4 +1,4 @@
-"""Why both wings' steps of efda give the same code."""
+"""Why both encodings' steps of efda give the same code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def derive(argument: Argument, traces: Traces[smt_efda.FixedStep | smt_efda.Sort
     rho = parameters.rho
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_efda.Step)
+        assert isinstance(executable, executable_efda.EfdaStep)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         special = classify(argument, flags_and_zeros([*x, *y, z]), executable.special, smt.special)
@@ -61,11 +61,11 @@ def _fixed_sum(
     spec: DotAdd,
     terms: Sequence[TermLinks],
     addend: TermLinks,
-    executable: executable_efda.Step,
+    executable: executable_efda.EfdaStep,
     smt: smt_efda.FixedStep,
     low: int,
 ) -> list[Link]:
-    """Products in fixed point.  The executable's unit lies below the SMT wing's by the places that c may need."""
+    """Products in fixed point.  The executable's unit lies below the SMT encoding's by the places that c may need."""
     assert isinstance(spec.parameters, Efda)
     fixed = executable.sum
     assert isinstance(fixed, executable_efda.FixedSum)
@@ -94,7 +94,7 @@ def _sorted_sum(
     spec: DotAdd,
     terms: Sequence[TermLinks],
     addend: TermLinks,
-    executable: executable_efda.Step,
+    executable: executable_efda.EfdaStep,
     smt: smt_efda.SortedStep,
     low: int,
 ) -> list[Link]:
@@ -112,7 +112,7 @@ def _sorted_sum(
 
     sum_, p = executable.sum, spec.parameters.last_rounding.fraction_bits
     assert isinstance(sum_, executable_efda.SortedSum)
-    none = argument.derive("align", "both wings have the same zero", [Link(z3.BoolVal(True), ())])
+    none = argument.derive("align", "both encodings have the same zero", [Link(z3.BoolVal(True), ())])
     normal: list[Link] = []
     given = [*terms, *[none] * (2 - len(terms)), addend]
     for term, u, v in zip(given, sum_.terms, smt.terms, strict=True):

@@ -10,14 +10,14 @@ from mmaformal.facts.related_parts import dropped_terms, products, rounded
 from mmaformal.facts.sorted_pairs import same_number
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
+    RelatedStep,
     Same,
-    Step,
     operand_codes,
     same,
 )
 
 
-def derive(step: Step[efda.FixedStep | efda.SortedStep]) -> Link:
+def derive(step: RelatedStep[efda.FixedStep | efda.SortedStep]) -> Link:
     left, right = step.left, step.right
     c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
@@ -34,12 +34,16 @@ def derive(step: Step[efda.FixedStep | efda.SortedStep]) -> Link:
     return rounded(step, left.sum, right.sum, [term, addend], [special])
 
 
-def _sorts(step: Step[efda.FixedStep | efda.SortedStep]) -> TypeGuard[Step[efda.SortedStep]]:
+def _sorts(step: RelatedStep[efda.FixedStep | efda.SortedStep]) -> TypeGuard[RelatedStep[efda.SortedStep]]:
     return isinstance(step.left, efda.SortedStep) and isinstance(step.right, efda.SortedStep)
 
 
 def _sorted(
-    step: Step[efda.SortedStep], terms: Sequence[Link], addend: Link, special: Link, zeros: Mapping[int, Link]
+    step: RelatedStep[efda.SortedStep],
+    terms: Sequence[Link],
+    addend: Link,
+    special: Link,
+    zeros: Mapping[int, Link],
 ) -> Link:
     left, right = step.left, step.right
     links, permuted = [], isinstance(step.kind, Same) and list(step.order) != sorted(step.order)
@@ -70,7 +74,7 @@ def _sorted(
     return _sorted_result(step, [normal, *sorted_], special)
 
 
-def _sorted_result(step: Step[efda.SortedStep], given: Sequence[Link], special: Link) -> Link:
+def _sorted_result(step: RelatedStep[efda.SortedStep], given: Sequence[Link], special: Link) -> Link:
     x, y = step.left.sum, step.right.sum
     e_max, total = same(x.e_max, y.e_max), step.kind.summand(x.total, y.total, x.total.size() - 1)
     step.derive("accumulate", "sums are at the same exponent", e_max, given)

@@ -15,7 +15,7 @@ from mmaformal.facts.scaling_parts import halved, jammed_half
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same, together
-from mmaformal.proof.scaling import Two, is_up, moves, one_up, rounded_up, up_or
+from mmaformal.proof.scaling import DoubledRuns, is_up, moves, one_up, rounded_up, up_or
 from mmaformal.spec import DotAdd
 
 AnyEfda: TypeAlias = efda.FixedStep | efda.SortedStep
@@ -38,7 +38,7 @@ class _Aligned:
     signs: Link
 
 
-def _fixed_point(two: Two[efda.FixedStep]) -> Link:
+def _fixed_point(two: DoubledRuns[efda.FixedStep]) -> Link:
     """The sum of products doubles, at the same exponent `top`; c's exponent goes up by one.  If the larger exponent is
     c's, it is as elsewhere.  If it is `top`, c is cut at one place more in the first run, with a sticky place, far
     below the sum's leading bit.
@@ -65,7 +65,7 @@ def _fixed_point(two: Two[efda.FixedStep]) -> Link:
     return two.result
 
 
-def _fixed_dot(two: Two[efda.FixedStep]) -> Link:
+def _fixed_dot(two: DoubledRuns[efda.FixedStep]) -> Link:
     """The sum of products is doubled, term by term."""
     spec, left, right = two.spec, two.left, two.right
     own, n = product_range(spec.a_format, spec.b_format), len(left.products)
@@ -96,7 +96,7 @@ def _fixed_dot(two: Two[efda.FixedStep]) -> Link:
     return running
 
 
-def _fixed_term(two: Two[efda.FixedStep], dot: Link, least: z3.BitVecRef, top: z3.BitVecRef) -> Link:
+def _fixed_term(two: DoubledRuns[efda.FixedStep], dot: Link, least: z3.BitVecRef, top: z3.BitVecRef) -> Link:
     """So is it as a term, whose exponent stays."""
     s, t = two.left.term, two.right.term
     doubled_term = z3.And(
@@ -115,7 +115,7 @@ def _fixed_term(two: Two[efda.FixedStep], dot: Link, least: z3.BitVecRef, top: z
 
 
 def _fixed_exponent(
-    two: Two[efda.FixedStep], given: Sequence[Link], least: z3.BitVecRef, top: z3.BitVecRef
+    two: DoubledRuns[efda.FixedStep], given: Sequence[Link], least: z3.BitVecRef, top: z3.BitVecRef
 ) -> tuple[Link, Link]:
     """The two cases: the larger exponent is c's, and goes up; or it is that of the products, and stays."""
     s, f, g = two.left.term, two.left.sum, two.right.sum
@@ -128,7 +128,7 @@ def _fixed_exponent(
     return up, still
 
 
-def _fixed_up(two: Two[efda.FixedStep], known: _Aligned, up: Link) -> None:
+def _fixed_up(two: DoubledRuns[efda.FixedStep], known: _Aligned, up: Link) -> None:
     """The result where the larger exponent goes up."""
     f, g = two.left.sum, two.right.sum
     text = "where the larger exponent goes up, aligned terms are the same"
@@ -142,7 +142,7 @@ def _fixed_up(two: Two[efda.FixedStep], known: _Aligned, up: Link) -> None:
     rounded_up(two, total, up, known.in_range)
 
 
-def _fixed_still(two: Two[efda.FixedStep], known: _Aligned, still: Link, places: int) -> None:
+def _fixed_still(two: DoubledRuns[efda.FixedStep], known: _Aligned, still: Link, places: int) -> None:
     """The result where it stays; the sum of products has so many places of zeros."""
     s, f, g, c_bits = two.left.term, two.left.sum, two.right.sum, two.spec.c_format.fraction_bits
     nothing = s.significand == 0
@@ -198,7 +198,7 @@ class _Exponents:
         return Link(z3.And(link.claim, claim), link.free, link.defined)
 
 
-def _sorted(two: Two[efda.SortedStep]) -> Link:
+def _sorted(two: DoubledRuns[efda.SortedStep]) -> Link:
     """Normalised, sorted, added: the exponents of what is not zero go up by one, at every stage, and the exponent
     that zeros have is well below.  Last, the sum is jammed to d's least exponent: at one place more in the first run.
     """
@@ -211,7 +211,7 @@ def _sorted(two: Two[efda.SortedStep]) -> Link:
     return two.result
 
 
-def _normalised_terms(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
+def _normalised_terms(two: DoubledRuns[efda.SortedStep], at: _Exponents) -> list[Link]:
     """Each term, normalised, is doubled by its exponent."""
     left, right, n = two.left, two.right, len(two.left.products)
     text = "a normalised term's exponent goes up by one, unless it is zero"
@@ -226,7 +226,7 @@ def _normalised_terms(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
     return links
 
 
-def _normal_product(two: Two[efda.SortedStep], at: _Exponents, k: int) -> list[Link]:
+def _normal_product(two: DoubledRuns[efda.SortedStep], at: _Exponents, k: int) -> list[Link]:
     """Product k is doubled by its exponent, which is in range, and its significand is not below a's."""
     spec, left, right = two.spec, two.left, two.right
     product = two.product(k, None, *two.factors(k))
@@ -245,7 +245,7 @@ def _normal_product(two: Two[efda.SortedStep], at: _Exponents, k: int) -> list[L
     return [product, low, high, size]
 
 
-def _normal_addend(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
+def _normal_addend(two: DoubledRuns[efda.SortedStep], at: _Exponents) -> list[Link]:
     """c is doubled by its exponent, which is in range, and is zero or normal."""
     addend, low = two.addend(at.least)
     c = two.left.addend.significand
@@ -256,7 +256,7 @@ def _normal_addend(two: Two[efda.SortedStep], at: _Exponents) -> list[Link]:
     return [addend, low, normal, high]
 
 
-def _sorted_terms(two: Two[efda.SortedStep], at: _Exponents, links: Sequence[Link]) -> list[Link]:
+def _sorted_terms(two: DoubledRuns[efda.SortedStep], at: _Exponents, links: Sequence[Link]) -> list[Link]:
     """So is each sorted term; and they are in order in both runs."""
     pairs = zip(two.left.sorted, two.right.sorted, strict=True)
     terms = [two.derive("align", "terms are sorted alike", at.moved(x, y), links) for x, y in pairs]
@@ -270,7 +270,7 @@ def _sorted_terms(two: Two[efda.SortedStep], at: _Exponents, links: Sequence[Lin
     return [*terms, *order]
 
 
-def _sorted_partial(two: Two[efda.SortedStep], at: _Exponents, terms: Sequence[Link]) -> Link:
+def _sorted_partial(two: DoubledRuns[efda.SortedStep], at: _Exponents, terms: Sequence[Link]) -> Link:
     """So is the partial sum, normalised."""
     left, right, f, g = two.left, two.right, two.left.partial, two.right.partial
     partial = two.derive("accumulate", "partial sums are the same", same(f.total, g.total), terms)
@@ -284,7 +284,7 @@ def _sorted_partial(two: Two[efda.SortedStep], at: _Exponents, terms: Sequence[L
     return two.derive("accumulate", text, normal, [partial, e_partial, _fits(two, left, left.partial)])
 
 
-def _sorted_sums(two: Two[efda.SortedStep], at: _Exponents, given: Sequence[Link]) -> Link:
+def _sorted_sums(two: DoubledRuns[efda.SortedStep], at: _Exponents, given: Sequence[Link]) -> Link:
     """So is the sum; but where the third term is zero, the larger exponent may be its."""
     f, g = two.left.sum, two.right.sum
     s, t = (z3.Extract(x.size() - 1, x.size() - 1, x) for x in (f.total, g.total))
@@ -295,7 +295,7 @@ def _sorted_sums(two: Two[efda.SortedStep], at: _Exponents, given: Sequence[Link
     return two.derive("accumulate", text, sums, given)
 
 
-def _sorted_jammed(two: Two[efda.SortedStep], at: _Exponents, sums: Sequence[Link]) -> None:
+def _sorted_jammed(two: DoubledRuns[efda.SortedStep], at: _Exponents, sums: Sequence[Link]) -> None:
     """The results, of sums jammed to d's least exponent."""
     f, g = two.left.jammed, two.right.jammed
     equal = Link(f.e_max == g.e_max, (f.e_max, g.e_max))
@@ -325,7 +325,7 @@ def _sorted_jammed(two: Two[efda.SortedStep], at: _Exponents, sums: Sequence[Lin
     two.derive("round", text, two.result, [half, still, *in_range])
 
 
-def _fits(two: Two[efda.SortedStep], step: efda.SortedStep, sum_: StickySum) -> Link:
+def _fits(two: DoubledRuns[efda.SortedStep], step: efda.SortedStep, sum_: StickySum) -> Link:
     """That a sum of two aligned terms is not the least number of its width, whose magnitude has one more bit."""
     link = Link(sum_.total != 1 << (sum_.total.size() - 1), (sum_.total,))
     inputs = [sum_.x, sum_.y, step.normal.sign, *(x for y in step.sorted for x in y[:2])]
@@ -333,15 +333,15 @@ def _fits(two: Two[efda.SortedStep], step: efda.SortedStep, sum_: StickySum) -> 
     return two.derive("accumulate", text, link, [], inputs)
 
 
-def _in_fixed_point(two: Two[AnyEfda]) -> TypeGuard[Two[efda.FixedStep]]:
+def _in_fixed_point(two: DoubledRuns[AnyEfda]) -> TypeGuard[DoubledRuns[efda.FixedStep]]:
     return isinstance(two.left, efda.FixedStep) and isinstance(two.right, efda.FixedStep)
 
 
-def _sorts(two: Two[AnyEfda]) -> TypeGuard[Two[efda.SortedStep]]:
+def _sorts(two: DoubledRuns[AnyEfda]) -> TypeGuard[DoubledRuns[efda.SortedStep]]:
     return isinstance(two.left, efda.SortedStep) and isinstance(two.right, efda.SortedStep)
 
 
-def doubled(two: Two[AnyEfda]) -> Link:
+def doubled(two: DoubledRuns[AnyEfda]) -> Link:
     if _in_fixed_point(two):
         return _fixed_point(two)
     if not _sorts(two):

@@ -11,7 +11,7 @@ from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
 
-Step: TypeAlias = smt_emulated.Step
+Step: TypeAlias = smt_emulated.EmulatedStep
 
 
 class EmulatedFacts(Facts[Step]):

@@ -1,4 +1,4 @@
-"""Why both wings' steps of an emulation give the same code.
+"""Why both encodings' steps of an emulation give the same code.
 
 Words, what they leave, scalings and the last sums are codes, each linked from that of the code before; in between are
 traces of the unit, whose own facts derive that their results are the same, from the links of the words.
@@ -25,13 +25,13 @@ from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.rounding import IEEE_FP32
 
 
-def derive(argument: Argument, traces: Traces[smt_emulated.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_emulated.EmulatedStep]) -> None:
     p = traces.spec.parameters
     assert isinstance(p, Emulated)
     a, b, c, *_ = inputs(argument, traces)
     size = p.step_products
     for n, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_emulated.Step)
+        assert isinstance(executable, executable_emulated.EmulatedStep)
         some = slice(n * size, (n + 1) * size)
         tops = [
             common_exponent(argument, links[some], mine, other)
@@ -120,7 +120,7 @@ def words(
 
 def run(
     argument: Argument,
-    traces: Traces[smt_emulated.Step],
+    traces: Traces[smt_emulated.EmulatedStep],
     pairs: Sequence[tuple[int, int, int]],
     factors: tuple[Sequence[Sequence[Link]], Sequence[Sequence[Link]]],
     total: Link,
@@ -148,7 +148,7 @@ def run(
 
 def of_unit(
     argument: Argument,
-    traces: Traces[smt_emulated.Step],
+    traces: Traces[smt_emulated.EmulatedStep],
     links: CodeLinks,
     executable: Trace[ExecutableStep],
     smt: SmtTrace[AnyStep],

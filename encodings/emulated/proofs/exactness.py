@@ -37,7 +37,7 @@ from mmaformal.encodings.smt.ieee import Amount, add, rescale
 from mmaformal.facts.exact_terms import prove_inputs
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import Composing, Rule, wide, within
 from mmaformal.proof.fused import Summand, prove_largest
@@ -81,7 +81,7 @@ def prove_program(proving: Composing, spec: DotAdd) -> Exact:
     p = spec.parameters
     assert isinstance(p, Emulated)
     if not p.common:
-        raise NoArgumentError(p.algorithm, "when d is the exact sum")
+        raise UnsupportedError(p.algorithm, "when d is the exact sum")
     claims = _prove_flow(proving, spec)
     for fmt in dict.fromkeys((p.unit.a_format, p.unit.b_format)):
         claims += prove_words(proving, p, fmt)
@@ -95,7 +95,7 @@ def prove_program(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def _chain(proving: Composing, spec: DotAdd) -> Sequence[z3.BoolRef]:
-    raise NoArgumentError("emulated", "when a chain of programs is exact")
+    raise UnsupportedError("emulated", "when a chain of programs is exact")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def prove_step(proving: Composing, unit: DotAdd, bits: int) -> Bool:
     """That a step of words, and an integer c, gives the integer that is their sum.  Raises NotProvedError."""
     p = unit.parameters
     if p.loss is not LossModel.TERMS or fp32.fraction_bits > p.kept_places(unit):
-        raise NoArgumentError(p.algorithm, "why sums of integers are exact")
+        raise UnsupportedError(p.algorithm, "why sums of integers are exact")
     one = one_step(unit)
     inputs = symbolic_inputs(one)
     x, formats = fused_step(one, inputs), (unit.a_format, unit.b_format)
@@ -456,12 +456,12 @@ def _prove_flow(proving: Composing, spec: DotAdd) -> list[Bool]:
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Emulated)
     if spec.k != p.step_products:
-        raise NoArgumentError(p.algorithm, "when a chain of programs is exact")
+        raise UnsupportedError(p.algorithm, "when a chain of programs is exact")
     if any(len(part.products) > 1 or part.every != p.blocks for part in p.parts):
-        raise NoArgumentError(p.algorithm, "when a sum of several products of words is exact")
+        raise UnsupportedError(p.algorithm, "when a sum of several products of words is exact")
     trace = smt.dot_add(spec, x.a, x.b, x.c)
     (step,) = trace.steps
-    assert isinstance(step, emulated.Step)
+    assert isinstance(step, emulated.EmulatedStep)
     claims = [
         *_prove_sides(proving, p, (x.a, step.a, p.unit.a_format, step.commons[0])),
         *_prove_sides(proving, p, (x.b, step.b, p.unit.b_format, step.commons[1])),

@@ -107,10 +107,10 @@ def _same_ends(proving: Composing, x: DotAdd, y: DotAdd) -> z3.BoolRef:
     steps = [smt.dot_add(spec, inputs.a, inputs.b, inputs.c).steps[0] for spec in (x, y)]
     sums = []
     for step in steps:
-        assert isinstance(step, emulated.Step)
+        assert isinstance(step, emulated.EmulatedStep)
         sums.append([run.chain[-1].result for run in step.runs])
     first = steps[0]
-    assert isinstance(first, emulated.Step)
+    assert isinstance(first, emulated.EmulatedStep)
     equal = z3.And([u == v for u, v in zip(*sums, strict=True)])
     text = "from the same sums both programs make the same d"
     claim = z3.Implies(equal, steps[0].result == steps[1].result)

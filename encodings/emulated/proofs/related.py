@@ -15,10 +15,10 @@ from mmaformal.facts.related import chain, in_order
 from mmaformal.formats import fp32
 from mmaformal.proof.kernel import ArgumentError
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Pairing, Runs, Step
+from mmaformal.proof.related_runs import Pairing, RelatedStep, Runs
 
 
-def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
+def derive(step: RelatedStep[emulated.EmulatedStep], argument: Pairing) -> Link:
     """Raises ArgumentError where products change from one block to another, or words have an exponent in common."""
     p, done, total = step.runs.left_spec.parameters, 0, step.c
     assert isinstance(p, Emulated)
@@ -57,7 +57,7 @@ def derive(step: Step[emulated.Step], argument: Pairing) -> Link:
     return total
 
 
-def _within(step: Step[emulated.Step], p: Emulated, block: int) -> list[int]:
+def _within(step: RelatedStep[emulated.EmulatedStep], p: Emulated, block: int) -> list[int]:
     """Which of a block's products of the first run those of the second are."""
     k = p.unit.k
     match = [i - block * k for i in step.order[block * k : (block + 1) * k]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.cases.inputs import Codes, Inputs
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import executable as executable_fda
@@ -27,17 +27,17 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_fda.Step
+Step: TypeAlias = smt_fda.FdaStep
 
 
 class FdaFacts(RoundedSum[Step]):
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.doubled(two)
 
     unreachable = (ranges.ends_in_zeros, ranges.too_large)
@@ -61,7 +61,7 @@ class FdaFacts(RoundedSum[Step]):
         return [sum_of(step, "products and c", step.total, parts, step.e_max)]
 
     def first_sum(self, step: object) -> Lane:
-        assert isinstance(step, executable_fda.Step)
+        assert isinstance(step, executable_fda.FdaStep)
         return step.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
@@ -77,10 +77,10 @@ class FdaFacts(RoundedSum[Step]):
             self.lack("what terms that are cut to odd are off")
         return error_bound.settle(instruction, proving)
 
-    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_c(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return monotonicity.in_c(instruction, theory)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return monotonicity.in_product(instruction)
 
     def lossless_of(self, spec: DotAdd) -> Lossless | None:

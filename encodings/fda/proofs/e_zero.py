@@ -78,8 +78,8 @@ def _prove_step(
     proving: Composing,
     mine: tuple[DotAdd, Fda],
     other: tuple[DotAdd, Fda],
-    left: fda.Step,
-    right: fda.Step,
+    left: fda.FdaStep,
+    right: fda.FdaStep,
 ) -> z3.BoolRef:
     """That one step of both, from the same c, gives the same code."""
     (x, p), (y, q) = mine, other

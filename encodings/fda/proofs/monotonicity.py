@@ -9,7 +9,7 @@ from functools import partial
 
 from mmaformal.cases.falling_products import falls_with_a_product, narrow_cases, random_searches
 from mmaformal.cases.inputs import Codes, with_products, zeros
-from mmaformal.cases.out_of_order import Descends, codes_of_number, normal_code, position, shown
+from mmaformal.cases.out_of_order import OutOfOrder, codes_of_number, normal_code, position, shown
 from mmaformal.cases.run import run
 from mmaformal.encodings.fda import Fda
 from mmaformal.explain import code_text
@@ -19,7 +19,7 @@ from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
 
 
-def in_c(instruction: Instruction, theory: Theory) -> Descends | None:
+def in_c(instruction: Instruction, theory: Theory) -> OutOfOrder | None:
     """That d grows with c, or an input with which it does not.  Raises NotProvedError."""
     spec, p = instruction.spec, instruction.parameters
     assert isinstance(p, Fda)
@@ -38,7 +38,7 @@ def in_c(instruction: Instruction, theory: Theory) -> Descends | None:
         minimal += _told_of_fewer(theory, instruction.replace(k=allowed, L=allowed))
     what = f"c = {code_text(second.c, spec.c_format)}"
     witness = shown(instruction, first, second, what, (minimal,))
-    return Descends(witness, f"e_max rises with c, and {n} products lose bits; F = {p.F} allows {allowed}")
+    return OutOfOrder(witness, f"e_max rises with c, and {n} products lose bits; F = {p.F} allows {allowed}")
 
 
 def _told_of_fewer(theory: Theory, fewer: Instruction) -> str:
@@ -52,7 +52,7 @@ def _told_of_fewer(theory: Theory, fewer: Instruction) -> str:
     return f"; steps of up to {fewer.spec.k} are monotone (proved, {count} obligations)"
 
 
-def in_product(instruction: Instruction) -> Descends | None:
+def in_product(instruction: Instruction) -> OutOfOrder | None:
     spec, p = instruction.spec, instruction.parameters
     assert isinstance(p, Fda)
     return falls_with_a_product(instruction, random_searches(spec, p.F, partial(narrow_cases, spec, p.F)))

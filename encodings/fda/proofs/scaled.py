@@ -15,14 +15,14 @@ from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same
 from mmaformal.proof.scaling import (
-    Two,
+    DoubledRuns,
     factor_links,
     moved,
     well_inside,
 )
 
 
-def doubled(two: Two[fda.Step]) -> Link:
+def doubled(two: DoubledRuns[fda.FdaStep]) -> Link:
     """The largest exponent goes up by one: then the sum is the same, at twice the unit.  Or it is e_zero in both runs:
     then no result is normal.
     """
@@ -63,7 +63,7 @@ class _Product(NamedTuple):
     finite: list[Link]  #: that its factors and scales are, where they may be anything else
 
 
-def _product(two: Two[fda.Step], k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Product:
+def _product(two: DoubledRuns[fda.FdaStep], k: int, zero: z3.BitVecRef, highest: z3.BitVecRef) -> _Product:
     """Product k is doubled by its exponent: codes are cut, so that each lemma is about one product."""
     left, right = two.left, two.right
     x, y, a, other, b = left.products[k], right.products[k], left.a[k], right.a[k], left.b[k]
@@ -85,7 +85,7 @@ def _product(two: Two[fda.Step], k: int, zero: z3.BitVecRef, highest: z3.BitVecR
     return _Product(term, reach, finite)
 
 
-def _addend(two: Two[fda.Step], zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _addend(two: DoubledRuns[fda.FdaStep], zero: z3.BitVecRef) -> tuple[Link, Link]:
     """That c is finite, and doubled by its exponent."""
     left, right = two.left, two.right
     special = [flag for each in (left.c, right.c) for flag in (each.nan, each.infinite)]
@@ -96,7 +96,7 @@ def _addend(two: Two[fda.Step], zero: z3.BitVecRef) -> tuple[Link, Link]:
     return finite, two.derive("multiply", text, addend, [two.c])
 
 
-def _nothing_special(two: Two[fda.Step], finite: list[Link]) -> Link:
+def _nothing_special(two: DoubledRuns[fda.FdaStep], finite: list[Link]) -> Link:
     """That there is no special value in either run."""
     left, right = two.left, two.right
     nothing = [x for s in (left.special, right.special) for x in s]
@@ -107,7 +107,7 @@ def _nothing_special(two: Two[fda.Step], finite: list[Link]) -> Link:
     return two.derive("classify", "there is no special value", none, finite, inputs)
 
 
-def _highest(two: Two[fda.Step], highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
+def _highest(two: DoubledRuns[fda.FdaStep], highest: z3.BitVecRef, reaches: Sequence[Link]) -> Link:
     """That the second run's largest exponent is in range, as those of all terms are."""
     right, text = two.right, "c's exponent is in range"
     c = two.derive("multiply", text, at_most(right.addend.exponent, highest), [two.c])
@@ -115,7 +115,9 @@ def _highest(two: Two[fda.Step], highest: z3.BitVecRef, reaches: Sequence[Link])
     return two.pairing.at_most_all(right.e_max, highest, below)
 
 
-def _exponent(two: Two[fda.Step], zero: z3.BitVecRef, terms: Sequence[Link]) -> tuple[Link, Link, Link]:
+def _exponent(
+    two: DoubledRuns[fda.FdaStep], zero: z3.BitVecRef, terms: Sequence[Link]
+) -> tuple[Link, Link, Link]:
     """The largest exponent, and its two cases: it goes up by one, or is e_zero in both."""
     left, right = two.left, two.right
     leaves = by_exponent([*left.products, left.addend], terms)
@@ -127,7 +129,7 @@ def _exponent(two: Two[fda.Step], zero: z3.BitVecRef, terms: Sequence[Link]) -> 
 
 
 def _up(
-    two: Two[fda.Step],
+    two: DoubledRuns[fda.FdaStep],
     terms: Sequence[Link],
     summed: tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]],
     e_max: Link,
@@ -146,7 +148,11 @@ def _up(
 
 
 def _small(
-    two: Two[fda.Step], step: fda.Step, parts: Sequence[z3.BitVecRef], at_zero: Link, zero: z3.BitVecRef
+    two: DoubledRuns[fda.FdaStep],
+    step: fda.FdaStep,
+    parts: Sequence[z3.BitVecRef],
+    at_zero: Link,
+    zero: z3.BitVecRef,
 ) -> Link:
     """Where the largest exponent is e_zero, c is zero, and the sum is that of products alone."""
     derive, bound = two.derive, bound_of_sum(two.spec)

@@ -9,7 +9,7 @@ import z3
 
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import executable as executable_fdrda
@@ -38,13 +38,13 @@ from mmaformal.limits import aligned
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_fdrda.Step | smt_gfdrda.Step
+Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
 
 class FdrdaFacts(RoundedSum[Step]):
@@ -54,7 +54,7 @@ class FdrdaFacts(RoundedSum[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.doubled(two)
 
     def never_minus_zero(
@@ -69,7 +69,7 @@ class FdrdaFacts(RoundedSum[Step]):
         product = largest_product(spec)
         most = aligned(product, places_of(spec), p.F)
         parts = [(t, product, most) for t in step.products]
-        if not isinstance(step, smt_gfdrda.Step):
+        if not isinstance(step, smt_gfdrda.GfdrdaStep):
             return [sum_of(step, "products", step.dot, parts, step.e_products)]
         count = len(step.groups)
         return [
@@ -78,7 +78,7 @@ class FdrdaFacts(RoundedSum[Step]):
         ]
 
     def first_sum(self, step: object) -> Lane:
-        assert isinstance(step, executable_fdrda.Step)
+        assert isinstance(step, executable_fdrda.FdrdaStep)
         return step.dot.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
@@ -93,7 +93,7 @@ class FdrdaFacts(RoundedSum[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return monotonicity.in_product(instruction)
 
 

@@ -76,11 +76,11 @@ class Losses:
 
 @dataclass(frozen=True)
 class Frame:
-    """A step in the SMT wing, with the fixed points of its stages."""
+    """A step in the SMT encoding, with the fixed points of its stages."""
 
     spec: DotAdd
     p: Fdrda
-    step: fdrda.Step | gfdrda.Step
+    step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
     own: ExponentRange  #: of products
     all: ExponentRange  #: of products and c
     high: int  #: the largest exponent of a product that is no infinity
@@ -89,7 +89,7 @@ class Frame:
     @property
     def groups(self) -> list[tuple[range, z3.BitVecRef, z3.BitVecRef]]:
         """(indices of products, their largest exponent, their sum)."""
-        if not isinstance(self.step, gfdrda.Step):
+        if not isinstance(self.step, gfdrda.GfdrdaStep):
             return [(range(self.p.L), self.step.e_products, self.step.dot)]
         indices = [range(parity, self.p.L, 2) for parity in range(2)]
         return list(zip(indices, self.step.e_groups, self.step.groups, strict=True))
@@ -154,7 +154,7 @@ def frame_of(spec: DotAdd) -> Frame:
     spec = one_step(spec)
     p, x = spec.parameters, symbolic_inputs(spec)
     assert isinstance(p, Fdrda)
-    step: fdrda.Step | gfdrda.Step
+    step: fdrda.FdrdaStep | gfdrda.GfdrdaStep
     step = (
         gfdrda.step(spec, p, x.a, x.b, x.c) if isinstance(p, Gfdrda) else fdrda.step(spec, p, x.a, x.b, x.c)
     )
@@ -311,7 +311,7 @@ def _raised(
 def _both_groups(proving: Composing, x: Frame, none: z3.BoolRef, sums: Sequence[Sum]) -> Sum:
     """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
     step, places, bits = x.step, x.dot_places, x.bits
-    assert isinstance(step, gfdrda.Step)
+    assert isinstance(step, gfdrda.GfdrdaStep)
     at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
     kept, exacts, facts = [], [], []
     for g, (e, cut, below) in enumerate(zip(step.e_groups, step.groups_cut, at_most, strict=True)):
@@ -434,7 +434,7 @@ def _c(
     c, M = step.addend, x.spec.c_format.fraction_bits
     high = x.all.constant(x.high)
     in_range = z3.Implies(none, z3.ULE(step.e_products, x.own.constant(x.high)))
-    if isinstance(step, gfdrda.Step):
+    if isinstance(step, gfdrda.GfdrdaStep):
         each = [z3.Implies(none, z3.ULE(e, x.own.constant(x.high))) for e in step.e_groups]
         text = "so the largest is"
         proving.claim("largest in range", text, in_range, each)

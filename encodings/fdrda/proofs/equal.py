@@ -1,4 +1,4 @@
-"""Why both wings' steps of fdrda and gfdrda give the same code."""
+"""Why both encodings' steps of fdrda and gfdrda give the same code."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Idle, Link, number
 
 
-def derive(argument: Argument, traces: Traces[smt_fdrda.Step | smt_gfdrda.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep]) -> None:
     """Products are in one group, or (gfdrda) in two whose sums are aligned and added.
 
-    A zero product has the exponent `least` in the executable wing, and the least of the products' range in the SMT
-    wing.  Where those are not the same, it is *idle*: its exponent says only that.
+    A zero product has the exponent `least` in the executable encoding, and the least of the products' range in the SMT
+    encoding.  Where those are not the same, it is *idle*: its exponent says only that.
     """
     spec, parameters = traces.spec, traces.spec.parameters
     assert isinstance(parameters, Fdrda)
@@ -40,7 +40,7 @@ def derive(argument: Argument, traces: Traces[smt_fdrda.Step | smt_gfdrda.Step])
     least = min(own.low, spec.c_format.min_exponent) if parameters.skip_zero_products else own.low
     a, b, c, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_fdrda.Step)
+        assert isinstance(executable, executable_fdrda.FdrdaStep)
         products = range(i * parameters.L, (i + 1) * parameters.L)
         x, y, z = step_operands(argument, spec, (a, b, c), products, executable, smt)
         exponents = [operand.exponent for operand in (*x, *y)]
@@ -53,7 +53,7 @@ def derive(argument: Argument, traces: Traces[smt_fdrda.Step | smt_gfdrda.Step])
         ]
         zeros = [v.significand == 0 for v in smt.products]
         dots = _Dots(argument, own.low, least, terms, zeros)
-        if isinstance(smt, smt_gfdrda.Step):
+        if isinstance(smt, smt_gfdrda.GfdrdaStep):
             total, e_products, _ = dots.groups(executable, smt)
         else:
             total, e_products, _ = dots.group(executable.dot, smt.dot, smt.e_products, slice(None))
@@ -117,7 +117,7 @@ class _Dots:
         return argument.add_up("accumulate", "aligned products", executable.total, sum_, aligned), e_max, idle
 
     def groups(
-        self, executable: executable_fdrda.Step, smt: smt_gfdrda.Step
+        self, executable: executable_fdrda.FdrdaStep, smt: smt_gfdrda.GfdrdaStep
     ) -> tuple[Link, Link, Idle | None]:
         """The same of the sum of two groups."""
         argument, count = self.argument, len(executable.dots)

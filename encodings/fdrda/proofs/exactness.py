@@ -106,7 +106,7 @@ def _exact_sums(x: Frame) -> tuple[list[z3.BitVecRef], z3.BitVecRef, z3.BitVecRe
     that sum in units of 2^(e_max − F)."""
     groups = [total_of([term.signed_exact for term in _terms(x, g)]) for g in range(len(x.groups))]
     raised, step = groups, x.step
-    if isinstance(step, gfdrda.Step):
+    if isinstance(step, gfdrda.GfdrdaStep):
         pairs = zip(groups, step.e_groups, strict=True)
         raised = [scaled(exact, ~(step.e_products - e)) for exact, e in pairs]
     dot = total_of(raised)
@@ -229,7 +229,7 @@ def _both_groups(
 ) -> Stage:
     """gfdrda: the sums of both groups in units of 2^(e_dot − F), cut there, and their sum."""
     step, places, bits = x.step, x.dot_places, x.bits
-    assert isinstance(step, gfdrda.Step)
+    assert isinstance(step, gfdrda.GfdrdaStep)
     at_most, _ = prove_largest(proving, "exponents of groups", step.e_products, step.e_groups)
     kept, conditions, facts, small = [], [], [], []
     bounds = [fdrda.dot_bound(x.p, len(members)) for members, _, _ in x.groups]

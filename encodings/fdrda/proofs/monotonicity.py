@@ -8,7 +8,7 @@ import z3
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import Descends, two_runs
+from mmaformal.cases.out_of_order import OutOfOrder, two_runs
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gfdrda import Gfdrda
@@ -27,7 +27,7 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     p, x = spec.parameters, symbolic_inputs(one_step(spec))
     assert isinstance(p, Fdrda)
 
-    def step(c: z3.BitVecRef) -> fdrda.Step | gfdrda.Step:
+    def step(c: z3.BitVecRef) -> fdrda.FdrdaStep | gfdrda.GfdrdaStep:
         if isinstance(p, Gfdrda):
             return gfdrda.step(spec, p, x.a, x.b, c)
         return fdrda.step(spec, p, x.a, x.b, c)
@@ -37,7 +37,9 @@ def prove_in_c(theory: Theory, spec: DotAdd) -> None:
     prove_steps(theory, two_runs(spec), one, theorem)
 
 
-def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.Step | gfdrda.Step]) -> None:
+def prove_in_order(
+    proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.FdrdaStep | gfdrda.GfdrdaStep]
+) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
     assert isinstance(p, Fdrda)
@@ -96,7 +98,7 @@ def prove_in_order(proving: Composing, spec: DotAdd, runs: Neighbours[fdrda.Step
         proving.claim(f"rounding with e_max {rise} higher", text, claim, given)
 
 
-def in_product(instruction: Instruction) -> Descends | None:
+def in_product(instruction: Instruction) -> OutOfOrder | None:
     """An input on which a larger product gives a smaller d."""
     spec, p = instruction.spec, instruction.parameters
     assert isinstance(p, Fdrda)

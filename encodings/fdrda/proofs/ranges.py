@@ -18,7 +18,7 @@ from mmaformal.proof.related_runs import Pairing, operand_codes
 from mmaformal.spec import DotAdd
 
 
-def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.Step | gfdrda.Step) -> Link:
+def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> Link:
     """If every product is zero, the sum is c; else e_dot is at least the least exponent of a product."""
     exponents = fdrda.exponents_of(spec)
     d = spec.d_format
@@ -49,7 +49,7 @@ def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.Step | gfdrda.Step) ->
 
     nothing = Link(z3.Implies(none, step.dot == 0), (none, step.dot))
     text = "if every product is zero, their sum is"
-    if isinstance(step, gfdrda.Step):
+    if isinstance(step, gfdrda.GfdrdaStep):
         count = len(step.groups)
         links: list[Link] = []
         for g, (group, cut) in enumerate(zip(step.groups, step.groups_cut, strict=True)):
@@ -73,7 +73,7 @@ def places_of(pairing: Pairing, spec: DotAdd, step: fdrda.Step | gfdrda.Step) ->
     pairing.derive("align", text, [e_dot], [], [step.e_products, none])
     c = Link(z3.UGE(step.addend.exponent, least), (step.addend.exponent,))
     pairing.derive("multiply", "c's exponent is at least its format's least", [c], [], operand_codes(step.c))
-    if isinstance(step, gfdrda.Step):
+    if isinstance(step, gfdrda.GfdrdaStep):
         count = len(step.groups)
         each = [pairing.bounded(x, len(step.products[g::count])) for g, x in enumerate(step.groups)]
         most = dot_bound(p, len(zeros))

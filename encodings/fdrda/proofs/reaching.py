@@ -43,14 +43,14 @@ def reaching(spec: DotAdd, losses: Losses, *, above: bool) -> list[Codes]:
 
 
 def kept_sum(spec: DotAdd, codes: Codes) -> tuple[Fraction, int]:
-    """(S, e_max) of one step of the executable wing."""
+    """(S, e_max) of one step of the executable encoding."""
     step = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps[0]
-    assert isinstance(step, executable_fdrda.Step)
+    assert isinstance(step, executable_fdrda.FdrdaStep)
     return Fraction(step.cut_total.total) * Fraction(2) ** step.cut_total.unit, step.e_max
 
 
 def reach(instruction: Instruction, *, above: bool) -> CaseWitness | None:
-    """An input of one step that is as far below (or above) the exact sum as can be, in both wings."""
+    """An input of one step that is as far below (or above) the exact sum as can be, in both encodings."""
     spec = one_step(instruction.spec)
     p = spec.parameters
     assert isinstance(p, Fdrda)

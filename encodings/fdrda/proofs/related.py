@@ -15,20 +15,20 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.facts.related_parts import dropped_terms, products
 from mmaformal.proof.lemmas import Link, at_most
 from mmaformal.proof.related_runs import (
-    Step,
+    RelatedStep,
     _terms,
     operand_codes,
     same,
 )
 
-AnyFdrda: TypeAlias = smt_fdrda.Step | gfdrda.Step
+AnyFdrda: TypeAlias = smt_fdrda.FdrdaStep | gfdrda.GfdrdaStep
 
 
-def _has_groups(step: Step[AnyFdrda]) -> TypeGuard[Step[gfdrda.Step]]:
-    return isinstance(step.left, gfdrda.Step) and isinstance(step.right, gfdrda.Step)
+def _has_groups(step: RelatedStep[AnyFdrda]) -> TypeGuard[RelatedStep[gfdrda.GfdrdaStep]]:
+    return isinstance(step.left, gfdrda.GfdrdaStep) and isinstance(step.right, gfdrda.GfdrdaStep)
 
 
-def derive(step: Step[AnyFdrda]) -> Link:
+def derive(step: RelatedStep[AnyFdrda]) -> Link:
     left, right = step.left, step.right
     c, factors, zeros = step.operand_c(), step.factors(), step.zeros()
     operands = [left.a, left.b, right.a, right.b]
@@ -76,11 +76,11 @@ def derive(step: Step[AnyFdrda]) -> Link:
     return step.result(total, [e_max, special, *reach], (left.total, right.total))
 
 
-def _reach(step: Step[AnyFdrda]) -> list[Link]:
+def _reach(step: RelatedStep[AnyFdrda]) -> list[Link]:
     """That the first run's largest exponent is in the range that exponents are held in."""
     left, spec = step.left, step.runs.left_spec
     own, wide = product_range(spec.a_format, spec.b_format), smt_fdrda.exponents_of(spec)
-    if isinstance(left, gfdrda.Step):
+    if isinstance(left, gfdrda.GfdrdaStep):
         return []  # the bits of exponents hold nothing else
     highest = z3.BitVecVal(own.high - own.low, own.bits)
     below = {}
@@ -103,7 +103,7 @@ def _reach(step: Step[AnyFdrda]) -> list[Link]:
 
 
 def _groups(
-    step: Step[gfdrda.Step],
+    step: RelatedStep[gfdrda.GfdrdaStep],
     terms: Sequence[Link],
     exponents: Sequence[Sequence[z3.BitVecRef]],
     zeros: Mapping[int, Link],

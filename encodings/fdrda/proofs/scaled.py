@@ -16,17 +16,17 @@ from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same
 from mmaformal.proof.scaling import (
-    Two,
+    DoubledRuns,
     is_up,
     rounded_up,
     up_or,
 )
 
-AnyFdrda: TypeAlias = fdrda.Step | gfdrda.Step
+AnyFdrda: TypeAlias = fdrda.FdrdaStep | gfdrda.GfdrdaStep
 
 
-def _has_groups(two: Two[AnyFdrda]) -> TypeGuard[Two[gfdrda.Step]]:
-    return isinstance(two.left, gfdrda.Step) and isinstance(two.right, gfdrda.Step)
+def _has_groups(two: DoubledRuns[AnyFdrda]) -> TypeGuard[DoubledRuns[gfdrda.GfdrdaStep]]:
+    return isinstance(two.left, gfdrda.GfdrdaStep) and isinstance(two.right, gfdrda.GfdrdaStep)
 
 
 def _same_or_zero(x: z3.BitVecRef, y: z3.BitVecRef, e: z3.BitVecRef) -> Link:
@@ -34,7 +34,7 @@ def _same_or_zero(x: z3.BitVecRef, y: z3.BitVecRef, e: z3.BitVecRef) -> Link:
     return Link(z3.Implies(e == 0, x == 0), (x, e), ((y, x),))
 
 
-def doubled(two: Two[AnyFdrda]) -> Link:
+def doubled(two: DoubledRuns[AnyFdrda]) -> Link:
     """The products' largest exponent goes up by one, or is the least there is in both runs: then all are zero.  With
     c, the larger of two exponents goes up by one, or is c's least one in both: then c is zero, and the sum of the
     products, cut where c's exponent holds it up, is cut at one place more in the first run.
@@ -67,7 +67,7 @@ def doubled(two: Two[AnyFdrda]) -> Link:
     return two.derive("round", text, two.result, [half, still, *in_range])
 
 
-def _doubled_products(two: Two[AnyFdrda], zero: z3.BitVecRef) -> tuple[list[Link], list[Link]]:
+def _doubled_products(two: DoubledRuns[AnyFdrda], zero: z3.BitVecRef) -> tuple[list[Link], list[Link]]:
     """That each product is doubled by its exponent; and that those that are zero have the least one, and no others."""
     terms, flags = [], []
     for k, product in enumerate(two.right.products):
@@ -81,7 +81,7 @@ def _doubled_products(two: Two[AnyFdrda], zero: z3.BitVecRef) -> tuple[list[Link
     return terms, flags
 
 
-def _plain_sum(two: Two[AnyFdrda], terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _plain_sum(two: DoubledRuns[AnyFdrda], terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
     """The products' largest exponent, and their sum."""
     left, right, n = two.left, two.right, len(terms)
     e = largest(two.derive, left.e_products, right.e_products, zero, by_exponent(left.products, terms))
@@ -89,7 +89,9 @@ def _plain_sum(two: Two[AnyFdrda], terms: Sequence[Link], zero: z3.BitVecRef) ->
     return e, _sum_of_products(two, sums, tops, range(n), [*terms], e)
 
 
-def _sum_of_groups(two: Two[gfdrda.Step], terms: Sequence[Link], zero: z3.BitVecRef) -> tuple[Link, Link]:
+def _sum_of_groups(
+    two: DoubledRuns[gfdrda.GfdrdaStep], terms: Sequence[Link], zero: z3.BitVecRef
+) -> tuple[Link, Link]:
     """The same, of groups that are cut before they are added."""
     left, right, n = two.left, two.right, len(terms)
     count = len(left.groups)
@@ -112,7 +114,7 @@ def _sum_of_groups(two: Two[gfdrda.Step], terms: Sequence[Link], zero: z3.BitVec
 
 
 def _sum_of_products(
-    two: Two[AnyFdrda],
+    two: DoubledRuns[AnyFdrda],
     sums: tuple[z3.BitVecRef, z3.BitVecRef],
     tops: tuple[z3.BitVecRef, z3.BitVecRef],
     places: Sequence[int],
@@ -131,10 +133,10 @@ def _sum_of_products(
     return two.derive("accumulate", text, _same_or_zero(*sums, tops[1]), links)
 
 
-def _bound_of_dot(two: Two[AnyFdrda]) -> Link:
+def _bound_of_dot(two: DoubledRuns[AnyFdrda]) -> Link:
     """That the sum of products is within its bound."""
     pairing, left, n = two.pairing, two.left, len(two.left.products)
-    if not isinstance(left, gfdrda.Step):
+    if not isinstance(left, gfdrda.GfdrdaStep):
         return pairing.bounded(left.dot, n)
     p = two.spec.parameters
     assert isinstance(p, Fdrda)
@@ -145,7 +147,7 @@ def _bound_of_dot(two: Two[AnyFdrda]) -> Link:
     return two.derive("accumulate", text, bound, each, [*left.e_groups, left.e_products])
 
 
-def _told_by_exponent(two: Two[AnyFdrda], flags: Sequence[Link]) -> Link:
+def _told_by_exponent(two: DoubledRuns[AnyFdrda], flags: Sequence[Link]) -> Link:
     """That the products' largest exponent tells whether all are zero."""
     right = two.right
     all_zero = _all_zero(two, right.e_products, by_exponent(right.products, flags))
@@ -158,7 +160,7 @@ def _told_by_exponent(two: Two[AnyFdrda], flags: Sequence[Link]) -> Link:
     return two.derive("align", text, known, [all_zero, *flags])
 
 
-def _exponent_of_dot(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef) -> Link:
+def _exponent_of_dot(two: DoubledRuns[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef) -> Link:
     """That the exponent of the sum of products goes up by one, or all are zero."""
     left, right = two.left, two.right
     idle = z3.And(left.dot == 0, right.e_dot == left.e_dot, z3.ULE(left.e_dot, least))
@@ -166,7 +168,9 @@ def _exponent_of_dot(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVec
     return two.derive("align", "the exponent of the products goes up by one, or all are zero", e_dot, given)
 
 
-def _exponent_with_c(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef) -> tuple[Link, Link]:
+def _exponent_with_c(
+    two: DoubledRuns[AnyFdrda], given: Sequence[Link], least: z3.BitVecRef
+) -> tuple[Link, Link]:
     """The two cases: the larger exponent goes up by one, or is c's least one in both runs."""
     left, right, text = two.left, two.right, "the largest exponent goes up by one, or is c's least one"
     at_least = z3.And(left.e_max == least, right.e_max == least)
@@ -176,7 +180,7 @@ def _exponent_with_c(two: Two[AnyFdrda], given: Sequence[Link], least: z3.BitVec
     return up, still
 
 
-def _all_zero(two: Two[AnyFdrda], tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
+def _all_zero(two: DoubledRuns[AnyFdrda], tree: z3.BitVecRef, leaves: dict[int, Link]) -> Link:
     """Node by node: a maximum is 0 if all its terms are."""
     if tree.get_id() in leaves:
         return leaves[tree.get_id()]
@@ -188,7 +192,7 @@ def _all_zero(two: Two[AnyFdrda], tree: z3.BitVecRef, leaves: dict[int, Link]) -
     return two.derive("align", "the larger of two is the least exponent if both are", link, parts)
 
 
-def _reach(two: Two[AnyFdrda], own: ExponentRange, wide: ExponentRange) -> list[Link]:
+def _reach(two: DoubledRuns[AnyFdrda], own: ExponentRange, wide: ExponentRange) -> list[Link]:
     """That the second run's largest exponent is in its range."""
     left, right = two.left, two.right
     highest = z3.BitVecVal(own.high - own.low, own.bits)

@@ -10,7 +10,7 @@ from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.ffma import executable as executable_ffma
 from mmaformal.encodings.ffma import smt as smt_ffma
@@ -20,7 +20,7 @@ from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
-from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
@@ -28,7 +28,7 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.encoding_links import inputs
 from mmaformal.proof.lemmas import Argument, ArgumentError, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -74,8 +74,8 @@ class FfmaFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return no_bound_where_flushed(instruction, proving)
 
-    def of_result(self, step: Step) -> Known:
-        return Known(lambda code: flush(code) == code, _made_of(step))
+    def of_result(self, step: Step) -> ResultFact:
+        return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
@@ -86,7 +86,7 @@ class FfmaFacts(Facts[Step]):
     def monotone_in_c(self, instruction: Instruction, theory: Theory) -> None:
         monotonicity.prove_in_c(theory, instruction.spec)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return falls_where_flushed(instruction)
 
 

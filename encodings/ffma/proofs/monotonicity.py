@@ -17,7 +17,7 @@ from mmaformal.cases.out_of_order import order, two_runs
 from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
 from mmaformal.encodings.smt.blocks import BitVec, encode, select_special
-from mmaformal.facts.monotone_sticky import Pair, Sticky, prove_pair_in_order
+from mmaformal.facts.monotone_sticky import Sticky, StickyPair, prove_pair_in_order
 from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
@@ -57,7 +57,7 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -
     rounded = [_with_code(side, code) for side, code in zip(sides, codes, strict=True)]
     plain: Neighbours[Sticky] = Neighbours(runs.rule, *rounded)
     ex = pfma.exponents_of(spec)
-    pair = Pair(spec, plain, ex, pfma.LEAST, fp32.fraction_bits, ex.low)
+    pair = StickyPair(spec, plain, ex, pfma.LEAST, fp32.fraction_bits, ex.low)
     prove_pair_in_order(theory, pair)
     known = [theory.named[name] for name in ("rise of e_max", "sums, 0", "sums, 1", "ordered")]
     for side, code in zip(sides, codes, strict=True):

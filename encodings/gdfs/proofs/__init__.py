@@ -29,7 +29,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_gdfs.Step
+Step: TypeAlias = smt_gdfs.GdfsStep
 
 
 class GdfsFacts(RoundedSum[Step]):
@@ -53,7 +53,7 @@ class GdfsFacts(RoundedSum[Step]):
         return case_of(spec, a.max_exponent, b.max_exponent, near(c, 0))
 
     def first_sum(self, step: object) -> Lane:
-        assert isinstance(step, executable_gdfs.Step)
+        assert isinstance(step, executable_gdfs.GdfsStep)
         return step.total
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:

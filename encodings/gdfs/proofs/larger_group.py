@@ -23,7 +23,7 @@ def _one_sign(flags: Sequence[z3.BoolRef], x: z3.BitVecRef, y: z3.BitVecRef) -> 
 class LargerGroup(TwoSteps):
     """Claims about the group alone."""
 
-    def products(self, side: gdfs.Step, i: int) -> Summing:
+    def products(self, side: gdfs.GdfsStep, i: int) -> Summing:
         G, text = self.p.G, "a product of e2m1 is at most 36"
         products = side.products[i * G : (i + 1) * G]
         small = [

@@ -15,12 +15,12 @@ from mmaformal.encodings.smt.blocks import canonical_nan, select_special
 class Totals(TwoSteps):
     """Claims about all terms of both steps, and the case that e_max is the same."""
 
-    def below(self, side: gdfs.Step) -> list[z3.BoolRef]:
+    def below(self, side: gdfs.GdfsStep) -> list[z3.BoolRef]:
         exponents = [term.exponent for term, _ in self.summands(side)]
         text = "no exponent is above e_max"
         return [self.derive("e_max", text, z3.ULE(e, side.e_max), (), exponents) for e in exponents]
 
-    def ranges(self, side: gdfs.Step, below: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
+    def ranges(self, side: gdfs.GdfsStep, below: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
         """(e_max is not above its range, nor below the least exponent of c)."""
         derive, ex = self.derive, gdfs.exponents_of(self.spec, self.p)
         high, least = ex.constant(ex.high), ex.constant(self.least())
@@ -65,7 +65,7 @@ class Totals(TwoSteps):
         shift = self.p.F - 2 - 2 * self.spec.scale_format.fraction_bits
         return [gdfs.group_bound(self.spec, self.p) << shift] * len(self.x.groups) + [(2 << self.p.F) - 1]
 
-    def totals(self, side: gdfs.Step, groups: Sequence[Summing], below: Sequence[z3.BoolRef]) -> Summing:
+    def totals(self, side: gdfs.GdfsStep, groups: Sequence[Summing], below: Sequence[z3.BoolRef]) -> Summing:
         derive, bounds, small = self.derive, self._bounds(), []
         largest = gdfs.group_bound(self.spec, self.p)
         for i, ((term, aligned), bound) in enumerate(zip(self.summands(side), bounds, strict=True)):

@@ -46,8 +46,8 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
         group = larger_product(spec, *range(start, start + p.G))
         x, y = group.traces
         first, second = x.steps[0], y.steps[0]
-        assert isinstance(first, gdfs.Step)
-        assert isinstance(second, gdfs.Step)
+        assert isinstance(first, gdfs.GdfsStep)
+        assert isinstance(second, gdfs.GdfsStep)
         end = _prove_group(TwoSteps(theory, spec, p, first, second, start // p.G), group.premises)
         results = [first.result, second.result]
         theory.claim("d", "d is the result of the step", group.in_order, [end], results)

@@ -45,8 +45,8 @@ class Risen(Totals):
 
     def rounded_in_order(
         self,
-        low: gdfs.Step,
-        high: gdfs.Step,
+        low: gdfs.GdfsStep,
+        high: gdfs.GdfsStep,
         sums: z3.BoolRef,
         known: Sequence[z3.BoolRef],
         ranges: Sequence[z3.BoolRef],
@@ -103,8 +103,8 @@ class Risen(Totals):
 
     def _opposite(
         self,
-        low: gdfs.Step,
-        high: gdfs.Step,
+        low: gdfs.GdfsStep,
+        high: gdfs.GdfsStep,
         rounded: z3.BoolRef,
         codes: Sequence[z3.BitVecRef],
         known: Sequence[z3.BoolRef],

@@ -17,7 +17,7 @@ from mmaformal.spec import DotAdd
 
 
 def significand_is_small(
-    pairing: Pairing, spec: DotAdd, step: gdfs.Step, significand: z3.BitVecRef, size: Link
+    pairing: Pairing, spec: DotAdd, step: gdfs.GdfsStep, significand: z3.BitVecRef, size: Link
 ) -> None:
     """A group's sum is within that of its products' bounds; its scaled significand follows."""
     text = "no significand is above the largest"

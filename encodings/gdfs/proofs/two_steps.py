@@ -81,12 +81,12 @@ class TwoSteps:
     theory: Theory
     spec: DotAdd
     p: Gdfs
-    x: gdfs.Step
-    y: gdfs.Step
+    x: gdfs.GdfsStep
+    y: gdfs.GdfsStep
     g: int
 
     @property
-    def parts(self) -> tuple[Theory, DotAdd, Gdfs, gdfs.Step, gdfs.Step, int]:
+    def parts(self) -> tuple[Theory, DotAdd, Gdfs, gdfs.GdfsStep, gdfs.GdfsStep, int]:
         return self.theory, self.spec, self.p, self.x, self.y, self.g
 
     def derive(
@@ -116,7 +116,7 @@ class TwoSteps:
         """A lower bound of e_max, c's exponent; where zeros have one of their own, it is that of zero."""
         return lowest_e_max(self.spec, self.p.e_zero)
 
-    def summands(self, side: gdfs.Step) -> list[tuple[Term, z3.BitVecRef]]:
+    def summands(self, side: gdfs.GdfsStep) -> list[tuple[Term, z3.BitVecRef]]:
         """All terms of a step with their aligned magnitudes, c the last."""
         return list(zip((*side.groups, side.addend), (*side.aligned, side.aligned_c), strict=True))
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as smt_gfda
 from mmaformal.encodings.gfda.proofs import exactness
@@ -21,7 +21,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_gfda.Step
+Step: TypeAlias = smt_gfda.GfdaStep
 
 
 class GfdaFacts(Facts[Step]):
@@ -40,7 +40,7 @@ class GfdaFacts(Facts[Step]):
             raise NotProvedError("d grows with c", "unknown", why)
         prove_in_c(theory, spec)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         p = instruction.parameters
         assert isinstance(p, Gfda)
         return falls_with_a_product(instruction, random_searches(instruction.spec, p.F))

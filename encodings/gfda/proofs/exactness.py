@@ -33,7 +33,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     """Raises NotProvedError."""
     p, step = spec.parameters, fused_step(spec).step
     assert isinstance(p, Gfda)
-    assert isinstance(step, gfda.Step)
+    assert isinstance(step, gfda.GfdaStep)
     sums = [
         claims_of(proving, lambda i=i: _prove_group(proving, group_sum(spec, step, i), step.groups[i]))  # type: ignore[misc]
         for i in range(len(step.groups))
@@ -49,7 +49,7 @@ def prove_step(proving: Composing, spec: DotAdd) -> Exact:
     return replace(of_step, condition=z3.And(of_step.condition, *kept), conclusion=conclusion, text=text)
 
 
-def group_sum(spec: DotAdd, step: gfda.Step, i: int) -> Aligned:
+def group_sum(spec: DotAdd, step: gfda.GfdaStep, i: int) -> Aligned:
     """The products of a group, and their sum."""
     p, group = spec.parameters, step.groups[i]
     assert isinstance(p, Gfda)

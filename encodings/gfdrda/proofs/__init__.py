@@ -11,7 +11,7 @@ class GfdrdaFacts(FdrdaFacts):
     """Those of fdrda: its arguments know of groups."""
 
     def first_sum(self, step: object) -> Lane:
-        assert isinstance(step, executable_fdrda.Step)
+        assert isinstance(step, executable_fdrda.FdrdaStep)
         return step.dots[0].total
 
 

@@ -12,7 +12,7 @@ import z3
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related, scaled
 from mmaformal.encodings.gps.smt import flush
@@ -21,21 +21,21 @@ from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
-from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.theory.rounded_trees import in_pairs
 
-Step: TypeAlias = smt_gps.Step
+Step: TypeAlias = smt_gps.GpsStep
 
 
 class GpsFacts(Facts[Step]):
@@ -45,11 +45,11 @@ class GpsFacts(Facts[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.derive(two)
 
-    def of_result(self, step: Step) -> Known:
-        return Known(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
+    def of_result(self, step: Step) -> ResultFact:
+        return ResultFact(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
 
     def no_nan(
         self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
@@ -82,7 +82,7 @@ class GpsFacts(Facts[Step]):
         start = partial(smt_gps.flush, keep_sign=False)
         prove_in_c(theory, instruction.spec, add, attrgetter("group"), flush=start)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return falls_where_flushed(instruction)
 
 

@@ -1,4 +1,4 @@
-"""Why both wings' steps of gps, and of oddsum, give the same code."""
+"""Why both encodings' steps of gps, and of oddsum, give the same code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mmaformal.proof.encoding_links import (
 from mmaformal.proof.lemmas import Argument, Link
 
 
-def derive(argument: Argument, traces: Traces[smt_gps.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_gps.GpsStep]) -> None:
     """Codes from the products on.  Flushing them is part of what is made of them next."""
     spec, L, rho = traces.spec, traces.spec.parameters.step_products, traces.spec.parameters.last_rounding
     a, b, d, *_ = inputs(argument, traces)
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_gps.Step)
+        assert isinstance(executable, executable_gps.GpsStep)
         level: list[Link] = []
         for k, product in enumerate(executable.products):
             operands = (

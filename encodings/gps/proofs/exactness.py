@@ -53,7 +53,7 @@ class Group:
 
     spec: DotAdd
     x: Inputs
-    step: gps.Step
+    step: gps.GpsStep
 
     @property
     def factors(self) -> list[tuple[z3.BitVecRef, Operand, Format]]:

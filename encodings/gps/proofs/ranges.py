@@ -20,7 +20,9 @@ from mmaformal.solver.asking import constants_of
 from mmaformal.spec import DotAdd
 
 
-def no_nan_of(pairing: Pairing, spec: DotAdd, step: smt_gps.Step, assumed: dict[int, Link], c: Link) -> Link:
+def no_nan_of(
+    pairing: Pairing, spec: DotAdd, step: smt_gps.GpsStep, assumed: dict[int, Link], c: Link
+) -> Link:
     """Products are below a power of two, sums below twice their terms' bound."""
     top = spec.a_format.max_exponent + spec.b_format.max_exponent + 2 + fp32.bias
 
@@ -60,7 +62,7 @@ def _flushed(
     return pairing.derive("encode", "flushed, it is within the same bound", [below(flushed, top)], [link])[0]
 
 
-def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.Step]) -> Link:
+def normal_or_plus_zero(pairing: Pairing, spec: DotAdd, steps: Sequence[smt_gps.GpsStep]) -> Link:
     """gps: products are zero or at least 2^m, so they are multiples of 2^(m - 23), and a sum of two that does not
     vanish is at least that; and so on.  Nothing but zeros of c and a group could then add up to −0 or be flushed."""
     one = 1 << fp32.fraction_bits

@@ -9,12 +9,12 @@ from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
-    Step,
+    RelatedStep,
     _terms,
 )
 
 
-def derive(step: Step[gps.Step]) -> Link:
+def derive(step: RelatedStep[gps.GpsStep]) -> Link:
     left, right, kind, fmt = step.left, step.right, step.kind, step.runs.left_spec.d_format
     G = len(step.order)
     codes: list[Link] = []
@@ -38,7 +38,7 @@ def derive(step: Step[gps.Step]) -> Link:
     return _addition(step, left.addition, right.addition, [step.c, *codes])
 
 
-def _addition(step: Step[gps.Step], left: Addition, right: Addition, given: Sequence[Link]) -> Link:
+def _addition(step: RelatedStep[gps.GpsStep], left: Addition, right: Addition, given: Sequence[Link]) -> Link:
     """The link of two sums of gps, flushed."""
     kind, fmt = step.kind, step.runs.left_spec.d_format
     link = kind.code(left.result, right.result, fmt)

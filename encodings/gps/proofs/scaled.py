@@ -12,10 +12,10 @@ from mmaformal.facts.scaling_codes import addition, assumed_results, normal_or_s
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import operand_codes
-from mmaformal.proof.scaling import Two, same_double
+from mmaformal.proof.scaling import DoubledRuns, same_double
 
 
-def derive(two: Two[gps.Step]) -> Link:
+def derive(two: DoubledRuns[gps.GpsStep]) -> Link:
     """Products and sums of them are far from subnormal numbers and from infinity: products are zero or at least 2^m,
     so they are multiples of 2^(m - 23), and so is their sum; and so on.  What is rounded there doubles too."""
     spec, left, right = two.spec, two.left, two.right

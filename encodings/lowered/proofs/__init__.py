@@ -12,7 +12,7 @@ from mmaformal.cases.codes import is_nan
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.interfaces import Adds
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
@@ -32,16 +32,16 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_lowered.Step
+Step: TypeAlias = smt_lowered.LoweredStep
 
 
 class LoweredFacts(Facts[Step]):
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.derive(two)
 
     def no_nan(
@@ -78,7 +78,7 @@ class LoweredFacts(Facts[Step]):
         significand_is_small(pairing, spec, step, significand, size, converted=True)
 
     def first_sum(self, step: object) -> Lane:
-        assert isinstance(step, executable_fda.Step)
+        assert isinstance(step, executable_fda.FdaStep)
         return step.total  # of the first inner step
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
@@ -110,7 +110,7 @@ class LoweredFacts(Facts[Step]):
 
         prove_in_c(theory, instruction.spec, add, attrgetter("dot"))
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         p = instruction.spec.parameters
         assert isinstance(p, Lowered)
         return falls_with_a_product(instruction, random_searches(instruction.spec, 24, order=p.order))

@@ -30,7 +30,7 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
-from mmaformal.facts.alignment import NOTHING, Case, Known, Ranges, prove_fused
+from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, prove_fused
 from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
 from mmaformal.facts.exactness import claims_of
@@ -165,7 +165,7 @@ def prove_step(proving: Composing, inner: Inner, first: bool) -> tuple[z3.BoolRe
         text = "c is a multiple of the least last place of products"
         proving.claim("c is a multiple", text, of_c, [assumed])
     ranges, cases = inner.cases(first)
-    bounded = prove_fused(proving, inner.one, x, Known(ranges, cases, factors, [of_c]))
+    bounded = prove_fused(proving, inner.one, x, KnownTerm(ranges, cases, factors, [of_c]))
     none = z3.Not(z3.Or(*x.step.special))
     said = z3.And(terms, bounded)
     if not first:
@@ -266,11 +266,11 @@ def power(exponent: int, formats: Sequence[Format], *, normal: bool = False) -> 
 
 
 def off(inner: Inner, codes: Codes, n: int) -> tuple[Fraction, int]:
-    """(S − exact of the n-th inner step in units of 2^(e_max − F), e_max), by the executable wing."""
+    """(S − exact of the n-th inner step in units of 2^(e_max − F), e_max), by the executable encoding."""
     p, spec = inner.p, inner.spec
     steps = executable.dot_add(spec, list(codes.a), list(codes.b), codes.c).steps
     step = steps[n]
-    assert isinstance(step, executable_fda.Step)
+    assert isinstance(step, executable_fda.FdaStep)
     value = spec.d_format.value(steps[n - 1].result) if n else Fraction(0)
     for k in p.order[n * p.L : (n + 1) * p.L]:
         value += spec.a_format.value(codes.a[k]) * spec.b_format.value(codes.b[k])
@@ -279,7 +279,7 @@ def off(inner: Inner, codes: Codes, n: int) -> tuple[Fraction, int]:
 
 
 def reach(instruction: Instruction, n: int) -> CaseWitness | None:
-    """An input whose n-th inner step is off by as much as can be, in both wings; None if none was found."""
+    """An input whose n-th inner step is off by as much as can be, in both encodings; None if none was found."""
     spec = one_step(instruction.spec)
     assert isinstance(spec.parameters, Lowered)
     inner = Inner(spec, spec.parameters)

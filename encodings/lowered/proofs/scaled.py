@@ -8,10 +8,10 @@ from mmaformal.encodings.lowered import smt as lowered
 from mmaformal.facts.scaling import chain
 from mmaformal.facts.scaling_codes import addition, assumed_results
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.scaling import Two, same_double
+from mmaformal.proof.scaling import DoubledRuns, same_double
 
 
-def derive(two: Two[lowered.Step]) -> Link:
+def derive(two: DoubledRuns[lowered.LoweredStep]) -> Link:
     left, right, spec = two.left, two.right, two.spec
     inner = spec.parameters.inner_dot_add(spec)  # type: ignore[attr-defined]
     zero = z3.BitVecVal(0, spec.d_format.storage_bits)

@@ -26,7 +26,7 @@ from mmaformal.proof.rules import Theory
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_muladd.Step
+Step: TypeAlias = smt_muladd.MuladdStep
 
 
 class MuladdFacts(Facts[Step]):

@@ -78,7 +78,7 @@ def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
 
 
 def _prove_sum(
-    theory: Theory, rho: Conversion, x: ieee.Addition, y: sfma.Step
+    theory: Theory, rho: Conversion, x: ieee.Addition, y: sfma.SfmaStep
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
     """(that the sum of an addition is what is kept of an fma's; the claim that it is where both are finite)."""
     fmt, (negative, m) = rho.format, magnitude_of(y.sum.total)
@@ -118,12 +118,12 @@ class ProductSum(FmaSum):
         return self.parameters.rho
 
     @property
-    def own_step(self) -> muladd.Step:
+    def own_step(self) -> muladd.MuladdStep:
         x = self.inputs
         return muladd.step(self.spec, self.parameters, x.a[0], x.b[0], x.c)
 
     @property
-    def step(self) -> sfma.Step:
+    def step(self) -> sfma.SfmaStep:
         """The fma of the rounded product and 1."""
         return sfma.step(
             self.rho, self.own_step.product.result, _one(self.rho), self.inputs.c, NanRule.DEFAULT

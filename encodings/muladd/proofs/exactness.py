@@ -33,7 +33,7 @@ class _OneStep:
 
     spec: DotAdd
     x: Inputs
-    step: muladd.Step
+    step: muladd.MuladdStep
 
     @property
     def parameters(self) -> Muladd:

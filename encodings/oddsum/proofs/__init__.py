@@ -10,7 +10,7 @@ import z3
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related
 from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
@@ -19,18 +19,18 @@ from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
-from mmaformal.facts.protocol import Facts, Known
+from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 from mmaformal.theory.rounded_trees import in_pairs
 
-Step: TypeAlias = smt_oddsum.Step
+Step: TypeAlias = smt_oddsum.GpsStep
 
 
 class OddsumFacts(Facts[Step]):
@@ -42,8 +42,8 @@ class OddsumFacts(Facts[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def of_result(self, step: Step) -> Known:
-        return Known(lambda code: flush_result(code) == code, [step.addition.result])
+    def of_result(self, step: Step) -> ResultFact:
+        return ResultFact(lambda code: flush_result(code) == code, [step.addition.result])
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [addition(each) for each in (*step.sums, step.addition)]
@@ -65,7 +65,7 @@ class OddsumFacts(Facts[Step]):
 
         prove_in_c(theory, instruction.spec, add, attrgetter("group"))
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return falls_where_flushed(instruction)
 
 

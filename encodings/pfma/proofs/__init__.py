@@ -13,7 +13,7 @@ from mmaformal.cases.codes import magnitude
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
-from mmaformal.cases.out_of_order import Descends
+from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.pfma import smt as smt_pfma
 from mmaformal.encodings.pfma.proofs import equal, exactness, related
@@ -24,14 +24,14 @@ from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
 from mmaformal.facts.monotone_addition import Added, added, prove_in_c
-from mmaformal.facts.protocol import Facts, Known, LastAddition
+from mmaformal.facts.protocol import Facts, LastAddition, ResultFact
 from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import Step as RelatedStep
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
@@ -55,7 +55,7 @@ def _made_of(step: Step) -> list[z3.BitVecRef]:
     return [step.c, step.sum, step.addition.result]
 
 
-Step: TypeAlias = smt_pfma.Step
+Step: TypeAlias = smt_pfma.PfmaStep
 
 
 class PfmaFacts(Facts[Step]):
@@ -86,8 +86,8 @@ class PfmaFacts(Facts[Step]):
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         return no_bound_where_flushed(instruction, proving)
 
-    def of_result(self, step: Step) -> Known:
-        return Known(lambda code: flush(code) == code, _made_of(step))
+    def of_result(self, step: Step) -> ResultFact:
+        return ResultFact(lambda code: flush(code) == code, _made_of(step))
 
     def exactness(self, proving: Composing, spec: DotAdd) -> Exact:
         return exactness.prove_step(proving, spec)
@@ -105,7 +105,7 @@ class PfmaFacts(Facts[Step]):
         same = partial(is_same_number, fmt=fp32)  # which NaN is the result is decided beside the addition
         prove_in_c(theory, instruction.spec, add, attrgetter("sum"), same=same)
 
-    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> Descends | None:
+    def monotone_in_product(self, instruction: Instruction, theory: Theory) -> OutOfOrder | None:
         return falls_where_flushed(instruction)
 
 

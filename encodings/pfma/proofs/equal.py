@@ -1,4 +1,4 @@
-"""Why both wings' steps of pfma give the same code."""
+"""Why both encodings' steps of pfma give the same code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
 
 
-def derive(argument: Argument, traces: Traces[smt_pfma.Step]) -> None:
+def derive(argument: Argument, traces: Traces[smt_pfma.PfmaStep]) -> None:
     spec = traces.spec
     a, b, c, *_ = inputs(argument, traces)
     L = spec.parameters.step_products
     for i, (executable, smt) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-        assert isinstance(executable, executable_pfma.Step)
-        (start,) = argument.derive("inputs", "both wings' sums start at zero", [Link(z3.BoolVal(True), ())])
+        assert isinstance(executable, executable_pfma.PfmaStep)
+        (start,) = argument.derive(
+            "inputs", "both encodings' sums start at zero", [Link(z3.BoolVal(True), ())]
+        )
         sums = [start, start]
         for k, (u, v) in enumerate(zip(executable.fmas, smt.fmas, strict=True)):
             sums[k % 2] = fma(argument, spec, (a[i * L + k], b[i * L + k], sums[k % 2]), u, v)

@@ -42,7 +42,7 @@ class OneStep:
 
     spec: DotAdd
     x: Inputs
-    step: pfma.Step
+    step: pfma.PfmaStep
 
     @cached_property
     def fmas(self) -> list[ExactFma]:

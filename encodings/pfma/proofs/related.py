@@ -18,13 +18,13 @@ from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
-from mmaformal.proof.related_runs import Opposite, Step, operand_codes
+from mmaformal.proof.related_runs import Opposite, RelatedStep, operand_codes
 
 Codes = tuple[z3.BitVecRef, z3.BitVecRef]  #: of the two runs
-AnyFma: TypeAlias = Fma | sfma.Step
+AnyFma: TypeAlias = Fma | sfma.SfmaStep
 
 
-def derive(step: Step[pfma.Step]) -> Link:
+def derive(step: RelatedStep[pfma.PfmaStep]) -> Link:
     left, right = step.left, step.right
     swapped = step.order[0] % 2  # whether even products are the odd ones of the other run
     if list(step.order) != [k ^ swapped for k in range(len(right.fmas))] or step.dropped:
@@ -36,13 +36,13 @@ def derive(step: Step[pfma.Step]) -> Link:
     sums = [start, start]
     for k, y in enumerate(right.fmas):
         x = left.fmas[step.order[k]]
-        inner = Step(step.argument, step.runs, x, y, sums[k % 2], [0])
+        inner = RelatedStep(step.argument, step.runs, x, y, sums[k % 2], [0])
         sums[k % 2] = fma(inner)
     pair = _addition(step, left.pair, right.pair, sums, (left.sum, right.sum))
     return _addition(step, left.addition, right.addition, [step.c, pair], (left.result, right.result))
 
 
-def fma(step: Step[AnyFma]) -> Link:
+def fma(step: RelatedStep[AnyFma]) -> Link:
     """The link of the results, from that of the codes of the addends, if both are NaNs and if neither is one."""
     left, right, fmt = step.left, step.right, step.runs.left_spec.d_format
     codes = left.codes[2], right.codes[2]
@@ -57,7 +57,7 @@ def fma(step: Step[AnyFma]) -> Link:
     text = "a NaN as addend makes related NaNs"
     step.derive("encode", text, result, [some], [*factors, left.number, right.number])
 
-    step = Step(step.argument, step.runs, left, right, none, step.order)
+    step = RelatedStep(step.argument, step.runs, left, right, none, step.order)
     c, given = step.operand_c(), []
     if isinstance(step.kind, Opposite):
         text = "negated codes are decoded to related operands"
@@ -69,14 +69,14 @@ def fma(step: Step[AnyFma]) -> Link:
     return step.derive("encode", text, result, [number, special, none], factors)
 
 
-def _of_numbers(step: Step[AnyFma]) -> Step[AnyFma]:
+def _of_numbers(step: RelatedStep[AnyFma]) -> RelatedStep[AnyFma]:
     """The same up to the code of a number."""
     x, y = (each._replace(result=each.number) for each in (step.left, step.right))
-    return Step(step.argument, step.runs, x, y, step.c, step.order)
+    return RelatedStep(step.argument, step.runs, x, y, step.c, step.order)
 
 
 def _addition(
-    step: Step[pfma.Step], left: Addition, right: Addition, given: list[Link], results: Codes
+    step: RelatedStep[pfma.PfmaStep], left: Addition, right: Addition, given: list[Link], results: Codes
 ) -> Link:
     link = step.kind.code(left.result, right.result, fp32)
     step.derive("accumulate", "sums of related numbers are related", link, given)

@@ -18,7 +18,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = rnd2.Step
+Step: TypeAlias = rnd2.Rnd2Step
 
 
 class Rnd2Facts(Facts[Step]):

@@ -22,13 +22,13 @@ from mmaformal.facts.sums import (
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Step as RelatedStep
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.related_runs import RelatedStep as RelatedStep
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_sfma.Step
+Step: TypeAlias = smt_sfma.SfmaStep
 
 
 class SfmaFacts(RoundedSum[Step]):
@@ -40,7 +40,7 @@ class SfmaFacts(RoundedSum[Step]):
         """Of one whose NaNs are its operands'."""
         return fma(step)
 
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.doubled(two)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:

@@ -44,9 +44,9 @@ class FmaSum:
         return self.own or symbolic_inputs(self.spec)
 
     @property
-    def step(self) -> sfma.Step:
+    def step(self) -> sfma.SfmaStep:
         step = step_of(self.spec, self.inputs)
-        assert isinstance(step, sfma.Step)
+        assert isinstance(step, sfma.SfmaStep)
         return step
 
     @property

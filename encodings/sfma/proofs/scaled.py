@@ -5,10 +5,10 @@ from __future__ import annotations
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.scaling_parts import sticky_sum_doubled
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 
 
-def doubled(two: Two[sfma.Step]) -> Link:
+def doubled(two: DoubledRuns[sfma.SfmaStep]) -> Link:
     fmt = two.spec.d_format
     least = sfma.exponents_of(fmt).constant(fmt.min_exponent)
     term = two.only_product(least, *two.only_factors())

@@ -18,18 +18,18 @@ from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.scaling import Two
+from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
 
-Step: TypeAlias = smt_wfma.Step
+Step: TypeAlias = smt_wfma.WfmaStep
 
 
 class WfmaFacts(Facts[Step]):
-    def scaled(self, two: Two[Step]) -> Link:
+    def scaled(self, two: DoubledRuns[Step]) -> Link:
         """What doubling does to a factor's operand is asked of its own code; the rest is sfma's."""
         steps = two.left.fma, two.right.fma
-        return scaled.doubled(Two(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
+        return scaled.doubled(DoubledRuns(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step.fma, "a product and c", step.fma.sum)]

@@ -87,7 +87,7 @@ class WideFmaSum(FmaSum):
         return p.rho
 
     @property
-    def step(self) -> sfma.Step:
+    def step(self) -> sfma.SfmaStep:
         x = self.inputs
         return wfma.step(self.spec, x.a[0], x.b[0], x.c).fma
 

@@ -1,7 +1,7 @@
-"""Why both wings' arithmetic of one element gives the same code, for all x, y, z and whatever is skipped.
+"""Why both encodings' arithmetic of one element gives the same code, for all x, y, z and whatever is skipped.
 
-The executable wing puts 1 in the place of a factor that is skipped and multiplies; the SMT wing puts the other factor
-in the place of the product.  Both are linked to a product of operands that are made here: 1 or x, 1 or y.
+The executable encoding puts 1 in the place of a factor that is skipped and multiplies; the SMT encoding puts the
+other factor in the place of the product.  Both are linked to a product of operands that are made here: 1 or x, 1 or y.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mmaformal.rounding import Conversion
 
 
 class _Traces(NamedTuple):
-    """One element in both wings, on the same symbolic codes and operand."""
+    """One element in both encodings, on the same symbolic codes and operand."""
 
     rho: Conversion
     codes: dict[str, z3.BitVecRef]  #: of x, y, z
@@ -53,7 +53,7 @@ class _Traces(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    """That both wings read the same codes, and skip the same."""
+    """That both encodings read the same codes, and skip the same."""
 
     codes: dict[str, Link]  #: of x, y, z
     skip: Link
@@ -80,7 +80,7 @@ def argue(rho: Conversion) -> Argument:
     text = "where x and y are skipped, z or 0 is the same"
     unused = [executable.fma.result.term, smt.computed]
     argument.derive("select", text, [result], [*given, cases[1]], unused)
-    argument.conclude(f"an element of {rho.format} becomes the same code in both wings", result)
+    argument.conclude(f"an element of {rho.format} becomes the same code in both encodings", result)
     return argument
 
 
@@ -105,7 +105,7 @@ def _trace(rho: Conversion, tracer: Tracer) -> _Traces:
 
 
 def _inputs(argument: Argument, traces: _Traces) -> _Inputs:
-    text, operand = "both wings read the same", same_code(traces.operand_lane, traces.operand)
+    text, operand = "both encodings read the same", same_code(traces.operand_lane, traces.operand)
     argument.derive("inputs", text, [operand], inputs=[traces.operand])
     codes = {name: same_code(traces.lanes[name], code) for name, code in traces.codes.items()}
     for name, link in codes.items():
@@ -116,7 +116,7 @@ def _inputs(argument: Argument, traces: _Traces) -> _Inputs:
 
 
 def skips(on: executable_amx.Fields, skip: z3.BitVecRef) -> Link:
-    """That both wings skip the same."""
+    """That both encodings skip the same."""
     flags = (on.skip_x, on.skip_y, on.skip_z)
     each = [
         condition(x, z3.Extract(place, place, skip) == 1) for x, place in zip(flags, (2, 1, 0), strict=True)

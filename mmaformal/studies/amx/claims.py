@@ -1,4 +1,4 @@
-"""What holds of fma16, fma32 and fma64 for all operands and all states, as formulas about the SMT wing.
+"""What holds of fma16, fma32 and fma64 for all operands and all states, as formulas about the SMT encoding.
 
 What elements become is left open where a claim does not depend on it.  Which lanes are enabled, and which row and place
 a lane has, is said here once more, as the tables of corsix/amx have it.
@@ -258,7 +258,7 @@ def _operations(name: str) -> Iterator[Question]:
     bits = rho.format.storage_bits
     x, y, z = codes = [z3.BitVec(code, bits) for code in "xyz"]
     one = z3.BitVecVal(rho.format.bias << rho.format.fraction_bits, bits)
-    said: dict[str, BitVec | sfma.Step] = {
+    said: dict[str, BitVec | sfma.SfmaStep] = {
         "fma(x, y, z)": sfma.step(rho, x, y, z),
         "x·y": product(rho, x, y),
         "x + z, which is fma(x, 1, z)": sfma.step(rho, x, one, z),
@@ -271,13 +271,13 @@ def _operations(name: str) -> Iterator[Question]:
     for number, (text, code) in enumerate(said.items()):
         mine = amx.alu(rho, z3.BitVecVal(number, 3), *codes)
         text = f"with bits 29, 28, 27 = {number:03b} an element becomes {text}"
-        theorem = _is_fma(mine, code, text, codes) if isinstance(code, sfma.Step) else None
-        expected = code.result if isinstance(code, sfma.Step) else code
+        theorem = _is_fma(mine, code, text, codes) if isinstance(code, sfma.SfmaStep) else None
+        expected = code.result if isinstance(code, sfma.SfmaStep) else code
         operation = Operation(rho, number, mine.result, expected)
         yield Question(text, mine.result == expected, operation=operation, theorem=theorem)
 
 
-def _is_fma(mine: amx.Alu, other: sfma.Step, text: str, codes: list[BitVec]) -> Theorem:
+def _is_fma(mine: amx.Alu, other: sfma.SfmaStep, text: str, codes: list[BitVec]) -> Theorem:
     """That an element becomes what an fma gives, by what is added up in both."""
     theorem = Theorem()
     parts = [

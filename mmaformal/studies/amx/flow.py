@@ -1,9 +1,9 @@
-"""Why both wings of Apple AMX make the same state of a state, if they compute the same of single elements.
+"""Why both encodings of Apple AMX make the same state of a state, if they compute the same of single elements.
 
 An instruction is what it computes of an element, and a flow of data around it: which bytes of X and Y it reads, which
 of them meet at which element of Z, which elements are written.  Here the flow is run with what elements become left
-open: each is a constant, of which only this is assumed: where both wings give an element the same operands, it becomes
-the same code.  `amx_alu` proves that of what they compute.
+open: each is a constant, of which only this is assumed: where both encodings give an element the same operands, it
+becomes the same code.  `amx_alu` proves that of what they compute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROWS = smt.ROWS
 
 @dataclass(frozen=True)
 class _Traces:
-    """One instruction in both wings, on the same symbolic state and operand."""
+    """One instruction in both encodings, on the same symbolic state and operand."""
 
     state: smt.State
     operand: z3.BitVecRef
@@ -54,11 +54,11 @@ def argue(name: str) -> Argument:
         pairs = flow.grid(mine.pairs, other.pairs, fields, partial(flow.operands_of_pairs, x, y))
         after = flow.either(fields, pairs, after)
     said = [claim for each in flow.inferences if not each.assumed for claim in (*each.premises, *each.claims)]
-    flow.conclude(f"{name} makes the same Z in both wings", conjunction(row.said for row in after), said)
+    flow.conclude(f"{name} makes the same Z in both encodings", conjunction(row.said for row in after), said)
     return flow
 
 
-# ---- both wings, what elements become left open --------------------------------------------------------------------
+# ---- both encodings, what elements become left open -----------------------------------------------------------------
 
 
 def _trace(name: str, tracer: Tracer) -> _Traces:
@@ -106,7 +106,7 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
 
 
 class _Fields(NamedTuple):
-    """That both wings read the same fields of the operand."""
+    """That both encodings read the same fields of the operand."""
 
     skip: Link
     x_offset: Link
@@ -121,7 +121,7 @@ class _Fields(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """That both wings read the same codes of X or of Y, and that the same lanes are enabled."""
+    """That both encodings read the same codes of X or of Y, and that the same lanes are enabled."""
 
     widened: list[Link]
     taken: list[Link]
@@ -129,7 +129,7 @@ class _Side(NamedTuple):
 
 
 class _Operands(NamedTuple):
-    """That an element is a function of the same codes, but for its own, and is written in both wings or in none."""
+    """That an element is a function of the same codes, but for its own, and is written in both encodings or in none."""
 
     x: Link
     y: Link
@@ -162,7 +162,7 @@ class _Flow(Argument):
     def fields(self) -> _Fields:
         on, operand = self.traces.executable.on, self.traces.operand
         whole = same_code(self.traces.operand_lane, operand)
-        self.derive("inputs", "both wings read the same operand", [whole], inputs=[operand])
+        self.derive("inputs", "both encodings read the same operand", [whole], inputs=[operand])
 
         def enable(fields: executable.Enable, low: int) -> Link:
             bits = smt.field(operand, low, 7)
@@ -186,7 +186,7 @@ class _Flow(Argument):
                 [condition(on.vector, smt.flag(kind, 1)), condition(on.z_f32, smt.flag(kind, 0))], kind
             ),
         )
-        self.derive("operand", "both wings read the same fields", links, [whole])
+        self.derive("operand", "both encodings read the same fields", links, [whole])
         return links
 
     def side(self, name: str, mine: executable.Lanes, other: smt.Lanes, fields: _Fields) -> _Side:
@@ -200,7 +200,7 @@ class _Flow(Argument):
         for code, link in zip(codes, wide, strict=bool(wide)):
             self.derive("convert", "fp16 codes are widened alike", [link], [code])
         for flag in enabled:
-            self.derive("operand", "a lane takes part in both wings, or in none", [flag], [enable])
+            self.derive("operand", "a lane takes part in both encodings, or in none", [flag], [enable])
         taken = codes
         if mine.taken is not mine.codes:
             taken = [same_code(*pair) for pair in zip(mine.taken, other.taken, strict=True)]
@@ -231,7 +231,10 @@ class _Flow(Argument):
         links = [condition(flag, smt.flag(mask, r)) for r, flag in enumerate(self.traces.executable.rows)]
         for link in links:
             self.derive(
-                "rows", "a row may change in both wings, or in none", [link], [fields.z_row, fields.vector]
+                "rows",
+                "a row may change in both encodings, or in none",
+                [link],
+                [fields.z_row, fields.vector],
             )
         return links
 
@@ -248,7 +251,7 @@ class _Flow(Argument):
         text = "lane i of Y in vector mode, lane j in matrix mode"
         self.derive("elements", text, [code], [fields.vector, y.taken[i], y.taken[j]])
         given = [rows[r], fields.vector, y.enabled[j], x.enabled[i]]
-        self.derive("elements", "an element is written in both wings, or in none", [written], given)
+        self.derive("elements", "an element is written in both encodings, or in none", [written], given)
         return _Operands(x.taken[i], code, written)
 
     def operands_of_pairs(
@@ -258,7 +261,7 @@ class _Flow(Argument):
         r, n = place
         i, j, written = 2 * n + r % 2, r // 2, condition(mine.written, other.written)
         given = [y.enabled[j], x.enabled[i]]
-        self.derive("elements", "an element is written in both wings, or in none", [written], given)
+        self.derive("elements", "an element is written in both encodings, or in none", [written], given)
         return _Operands(x.widened[i], y.widened[j], written)
 
     def grid(

@@ -1,10 +1,10 @@
-"""What holds of Apple AMX for all operands and all states: both wings are equal, and what its tables say.
+"""What holds of Apple AMX for all operands and all states: both encodings are equal, and what its tables say.
 
     from mmaformal.studies.amx.prover import prove_amx
     print(prove_amx("disabled-lanes", "fma32"))
 
-`mmaformal amx` is the command.  That both wings make the same state is argued in `alu` and `flow`;
-every other claim is proved of the SMT wing (`claims`), and its `Holds` rests on the wings' equality too.
+`mmaformal amx` is the command.  That both encodings make the same state is argued in `alu` and `flow`;
+every other claim is proved of the SMT encoding (`claims`), and its `Holds` rests on the encodings' equality too.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from mmaformal.renamed import keywords
 from mmaformal.solver.answers import Answer, Fails, Holds, Proof, Unknown
 from mmaformal.solver.asking import Asker, constants_of
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.solver.session import Solver
 from mmaformal.studies.amx import alu as amx_alu
 from mmaformal.studies.amx import flow as amx_flow
 from mmaformal.studies.amx.claims import CLAIMS, OPERAND, Claim, Operation, Question
 
-BOTH = "both-wings"
-STATEMENTS = {BOTH: "both wings make the same state of every state"} | {
+BOTH = "both-encodings"
+STATEMENTS = {BOTH: "both encodings make the same state of every state"} | {
     each.name: each.statement for each in CLAIMS
 }
 NAMES = tuple(OPS)
 
 _INSTANCE = (
-    "instance: both wings compute an element as one function of its operands and of bits 27 to 29; that the functions "
-    "are equal was proved for all of them, so they are wherever the flow of data has an element"
+    "instance: both encodings compute an element as one function of its operands and of bits 27 to 29; that the "
+    "functions are equal was proved for all of them, so they are wherever the flow of data has an element"
 )
 
 #: States that are tried where a proof failed.
@@ -56,7 +56,7 @@ class AmxProver:
     """
 
     def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = Relay(solver, memory)
+        self.portfolio = LazyPortfolio(solver, memory)
         self._equal: dict[str, Proof] = {}
 
     def __enter__(self) -> AmxProver:
@@ -86,7 +86,7 @@ class AmxProver:
             return answer
         equal = self._both(question, name, asker)
         if not isinstance(equal, Holds):
-            return _of_one_wing(answer, equal)
+            return _of_one_encoding(answer, equal)
         return Holds(question, together(equal.proof, answer.proof), asker.elapsed)
 
     def _both(self, question: str, name: str, asker: Asker) -> Answer:
@@ -111,7 +111,7 @@ def prove_amx(
         return prover.prove(claim, name, timeout)
 
 
-# ---- both wings ----------------------------------------------------------------------------------------------------
+# ---- both encodings -------------------------------------------------------------------------------------------------
 
 
 def _both(question: str, name: str, asker: Asker) -> Answer:
@@ -129,12 +129,12 @@ def _both(question: str, name: str, asker: Asker) -> Answer:
     return Unknown(question, f"{why}; no state was found that shows it", tuple(asker.proved), asker.elapsed)
 
 
-def _of_one_wing(answer: Holds, equal: Answer) -> Answer:
+def _of_one_encoding(answer: Holds, equal: Answer) -> Answer:
     if isinstance(equal, Fails):
-        why = f"It was proved of the SMT wing, but the executable wing differs from it. {equal.why}"
+        why = f"It was proved of the SMT encoding, but the executable encoding differs from it. {equal.why}"
         return Fails(answer.question, equal.witness, why, equal.seconds)
     assert isinstance(equal, Unknown)
-    why = f"it is proved of the SMT wing, but not that both wings are equal: {equal.why}"
+    why = f"it is proved of the SMT encoding, but not that both encodings are equal: {equal.why}"
     return Unknown(answer.question, why, answer.proof.obligations, equal.seconds)
 
 
@@ -164,11 +164,11 @@ def _parting(state: AmxState, name: str, operand: int) -> AmxWitness:
     state = smaller(state, lambda trial: _differ(trial, name, operand))
     mine, other = execute(state, name, operand).z, execute_terms(state, name, operand).z
     n = next(n for n, (x, y) in enumerate(zip(mine, other, strict=True)) if x != y)
-    became = f"becomes {mine[n]:#04x} in the executable wing, {other[n]:#04x} in the SMT wing"
+    became = f"becomes {mine[n]:#04x} in the executable encoding, {other[n]:#04x} in the SMT encoding"
     return AmxWitness(name, operand, state, f"byte {n % 64} of row {n // 64} {became}")
 
 
-# ---- claims about the SMT wing -------------------------------------------------------------------------------------
+# ---- claims about the SMT encoding ----------------------------------------------------------------------------------
 
 
 def _of_terms(question: str, claim: Claim, name: str, asker: Asker) -> Answer:

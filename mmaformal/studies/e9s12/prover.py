@@ -3,9 +3,9 @@
     from mmaformal.studies.e9s12.prover import prove_e9s12
     print(prove_e9s12("fma", "DP4A.FP32"))
 
-`mmaformal e9s12` is the command.  What is proved is proved of the SMT wing (`encodings/dpa_e9s12/proofs`), and rests on
-the equality of both; where a claim fails, the case is one that this file chooses, re-run in both wings and judged by
-exact arithmetic.
+`mmaformal e9s12` is the command.  What is proved is proved of the SMT encoding (`encodings/dpa_e9s12/proofs`), and
+rests on the equality of both; where a claim fails, the case is one that this file chooses, re-run in both encodings and
+judged by exact arithmetic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mmaformal.encodings.wfma import Wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
 from mmaformal.explain import code_text
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.one_code import Pair, prove_one_code
+from mmaformal.facts.one_code import ModelPair, prove_one_code
 from mmaformal.formats import Format, bf16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
@@ -51,7 +51,7 @@ from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer, Fails, Holds, Number, Proof, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.deadline import checked_timeout
-from mmaformal.solver.portfolio import DEFAULT_MEMORY, Relay
+from mmaformal.solver.portfolio import DEFAULT_MEMORY, LazyPortfolio
 from mmaformal.solver.session import Solver
 from mmaformal.spec import DotAdd
 from mmaformal.studies.claims import Claim
@@ -75,7 +75,7 @@ class HalvesWitness(HtmlText):
 
     fmt: Format
     code: int
-    parts: tuple[Fraction, ...]  #: what they are, in both wings
+    parts: tuple[Fraction, ...]  #: what they are, in both encodings
 
     @property
     def summary(self) -> str:
@@ -99,7 +99,7 @@ class E9s12Prover:
     """
 
     def __init__(self, solver: Solver = None, memory: int = DEFAULT_MEMORY) -> None:
-        self.portfolio = Relay(solver, memory)
+        self.portfolio = LazyPortfolio(solver, memory)
 
     def __enter__(self) -> E9s12Prover:
         return self
@@ -189,7 +189,7 @@ def _fma_code(instruction: Instruction, asker: Asker) -> Answer:
         one, theory = (OneFma if long else OneShortFma)(spec, k), Theory(asker)
         fma = FmaSum(FMA, one.inputs) if long else WideFmaSum(WIDE_FMA, one.inputs)
         try:
-            prove_one_code(theory, Pair(one, fma))
+            prove_one_code(theory, ModelPair(one, fma))
         except NotProvedError as error:
             known = (*(o for proof in proofs for o in proof.obligations), *theory.obligations)
             return Unknown(instruction.label, str(error), known, asker.elapsed)
@@ -310,7 +310,7 @@ def _zero_beside(instruction: Instruction) -> Codes:
 
 
 def _as_printed(instruction: Instruction, asker: Asker) -> Answer:
-    """The least subnormal number, by the paper's exponent of subnormal factors; in both wings."""
+    """The least subnormal number, by the paper's exponent of subnormal factors; in both encodings."""
     fmt, code = instruction.a_format, 1
     mine = executable.unpack(decode(code, fmt.layout), fmt, subnormal=0)
     other = smt_dpa.unpack(smt_blocks.decode(z3.BitVecVal(code, fmt.storage_bits), fmt), fmt, subnormal=0)
@@ -322,7 +322,7 @@ def _as_printed(instruction: Instruction, asker: Asker) -> Answer:
         for x in other
     ]
     if parts != again or sum(parts) == fmt.value(code):
-        raise WitnessError(f"{fmt.text(code)} was to be cut wrongly in both wings")
+        raise WitnessError(f"{fmt.text(code)} was to be cut wrongly in both encodings")
     why = "with the exponent field 0 for subnormal factors, they are halved; it is 1"
     return Fails(instruction.label, HalvesWitness(fmt, code, tuple(parts)), why, asker.elapsed)
 

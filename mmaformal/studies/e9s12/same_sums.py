@@ -1,4 +1,4 @@
-"""Why both wings' multi-additions of E9S12 halves give the same code, for all terms."""
+"""Why both encodings' multi-additions of E9S12 halves give the same code, for all terms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def codes_of(operator: MultiAddition) -> list[z3.BitVecRef]:
 
 
 def argue(operator: MultiAddition) -> Argument:
-    """The argument that both wings agree, its lemmas not proved.
+    """The argument that both encodings agree, its lemmas not proved.
 
     Raises LaneError or ArgumentError if the encodings do not have the structure to argue about.
     """
@@ -49,7 +49,7 @@ def argue(operator: MultiAddition) -> Argument:
     argument.interfaces = lambda: (*named("executable", executable), *named("smt", smt))
     read = [same_code(lane, code) for lane, code in zip(lanes, codes, strict=True)]
     for link, code in zip(read, codes, strict=True):
-        argument.derive("inputs", "both wings read the same code", [link], inputs=[code])
+        argument.derive("inputs", "both encodings read the same code", [link], inputs=[code])
     operands = [
         decode(argument, link, x, y, fmt) for link, x, y in zip(read, executable.x, smt.x, strict=True)
     ]
@@ -71,12 +71,12 @@ def argue(operator: MultiAddition) -> Argument:
     total = [so_far.total, room, so_far.e_max]
     rounding = executable.rounded, smt.rounded, operator.rho, (executable.result, smt.result)
     result = round_and_encode(argument, total, special, *rounding)
-    argument.conclude("in both wings d is the same code", result)
+    argument.conclude("in both encodings d is the same code", result)
     return argument
 
 
 def _term(argument: Argument, half: list[Link], lane: Term, term: smt_blocks.Term) -> TermLinks:
-    """The links of an E9S12 number as a term: the executable wing's significand has 11 zeros below."""
+    """The links of an E9S12 number as a term: the executable encoding's significand has 11 zeros below."""
     links = TermLinks(
         number(lane.sign, term.sign),
         number(lane.exponent, term.exponent),

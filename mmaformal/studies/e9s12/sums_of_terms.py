@@ -1,7 +1,7 @@
 """What holds of the multi-addition of E9S12 halves, proved or refuted: claims of `mmaformal e9s12` (docs/e9s12.md).
 
-What is proved is proved of the SMT wing (`sum_claims`) and rests on the equality of both
-(`same_sums`); where a claim fails, the case is one that this file chooses, re-run in both wings and judged
+What is proved is proved of the SMT encoding (`sum_claims`) and rests on the equality of both
+(`same_sums`); where a claim fails, the case is one that this file chooses, re-run in both encodings and judged
 by exact arithmetic.
 """
 
@@ -39,7 +39,7 @@ class SumWitness(HtmlText):
 
     operator: MultiAddition
     codes: tuple[int, ...]
-    result: int  #: in both wings
+    result: int  #: in both encodings
 
     @property
     def exact(self) -> Fraction:
@@ -68,13 +68,13 @@ class SumWitness(HtmlText):
 
 
 def run_both(operator: MultiAddition, codes: Sequence[int]) -> int:
-    """The code of the sum.  Raises WitnessError if the wings disagree."""
+    """The code of the sum.  Raises WitnessError if the encodings disagree."""
     mine = int(operator(np.array(codes, operator.fmt.word)))
     bits, own = operator.fmt.storage_bits, (operator.fmt, operator.N, operator.L, operator.rho)
     terms = [z3.BitVecVal(code, bits) for code in codes]
     other = z3.simplify(ma_e9s12.multi_add(*own, terms).result).as_long()
     if mine != other:
-        raise WitnessError(f"{operator}: {codes} give {mine:#x} and {other:#x} in the two wings")
+        raise WitnessError(f"{operator}: {codes} give {mine:#x} and {other:#x} in the two encodings")
     return mine
 
 
@@ -180,7 +180,7 @@ def _half_an_ulp(operator: MultiAddition) -> list[str]:
 _FP32, _FP16, _BF16, _TWO = ("MA8.FP32",), ("MA16.FP16",), ("MA16.BF16",), ("MA2.FP32",)
 
 SUMS: tuple[Claim[MultiAddition], ...] = (
-    Claim("sum-wings", "both wings give the same code for all terms", tuple(OPERATORS), _both),
+    Claim("sum-encodings", "both encodings give the same code for all terms", tuple(OPERATORS), _both),
     Claim("sum-rounded", "d is the exact sum, rounded once", _FP16, _holds(prove_rounded)),
     Claim(
         "sum-rounded-least",

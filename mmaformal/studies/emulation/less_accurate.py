@@ -20,7 +20,7 @@ import z3
 from numpy.typing import NDArray
 
 from mmaformal.architectures.meant import instruction_meant
-from mmaformal.cases.alike import Licences, symmetry_classes
+from mmaformal.cases.alike import Symmetries, symmetry_classes
 from mmaformal.cases.codes import is_finite
 from mmaformal.cases.inputs import Codes, Inputs
 from mmaformal.cases.numerical import exact
@@ -233,12 +233,12 @@ class _Smallest(Search):
         some = "one nonzero product" if self.most == 1 else f"at most {self.most} nonzero products"
         self.question = f"{x.label} is never farther from the exact sum than {y.label}, with {some} and c = 0"
 
-    def find_licences(self) -> Licences:
+    def find_licences(self) -> Symmetries:
         """Products of a class may change places, if that is proved of both; idle ones are +0·+0 by the question."""
         laws, models = Laws(self.asker), (self.x.spec, self.y.spec)
         ordered = all(map(laws.order, models))
         classes = symmetry_classes(*models) if ordered else list(range(self.spec.k))
-        return Licences(classes, exchange=False, signs=False, zeros="plus")
+        return Symmetries(classes, exchange=False, signs=False, zeros="plus")
 
     def shows(self, inputs: Inputs, active: Places | None) -> tuple[list[z3.BoolRef], list[z3.BitVecRef]]:
         results = [smt.dot_add(i.spec, inputs.a, inputs.b, inputs.c).result for i in (self.x, self.y)]

@@ -25,7 +25,7 @@ from mmaformal.encodings.emulated import Emulated
 from mmaformal.encodings.emulated import smt as emulated
 from mmaformal.encodings.smt.blocks import BitVec, Bool, Operand, decode, resize
 from mmaformal.encodings.smt.ieee import convert
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import Format, fp16, fp32
 from mmaformal.proof.composition import Composing, Rule
 from mmaformal.rounding import IEEE_FP32
@@ -93,12 +93,12 @@ class Terms:
 
     a: BitVec
     b: BitVec
-    step: emulated.Step
+    step: emulated.EmulatedStep
     shift: int
 
     @classmethod
     def of(cls, spec: DotAdd) -> Terms:
-        """Raises NoArgumentError for another program than Ootomo and Yokota's in fp16, of one block."""
+        """Raises UnsupportedError for another program than Ootomo and Yokota's in fp16, of one block."""
         p, a, b = spec.parameters, z3.BitVec("a0", 32), z3.BitVec("b0", 32)
         assert isinstance(p, Emulated)
         parts = [(part.products, bool(part.every)) for part in p.parts]
@@ -110,7 +110,7 @@ class Terms:
             or spec.k != p.step_products
             or p.shift != 11
         ):
-            raise NoArgumentError("emulated", "when one product is the nearest")
+            raise UnsupportedError("emulated", "when one product is the nearest")
         idle = [z3.BitVecVal(0, 32)] * (spec.k - 1)
         trace = smt.dot_add(spec, [a, *idle], [b, *idle], z3.BitVecVal(0, 32))
         (step,) = trace.steps

@@ -27,7 +27,7 @@ from mmaformal.checked import Progress, caller
 from mmaformal.encodings.emulated import Part
 from mmaformal.facts import rounding_model
 from mmaformal.facts.both_encodings import of_both_encodings
-from mmaformal.facts.protocol import NoArgumentError
+from mmaformal.facts.protocol import UnsupportedError
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.failure import with_failure
@@ -87,7 +87,7 @@ def of_program(
         answer: Answer
         try:
             answer = _settle(question, program, k, asker)
-        except (NotProvedError, NoArgumentError, ArgumentError) as error:
+        except (NotProvedError, UnsupportedError, ArgumentError) as error:
             answer = Unknown(question, str(error), tuple(asker.proved), asker.elapsed)
         if isinstance(answer, Holds):
             answer = of_both_encodings(answer, instruction, [instruction.spec], asker)

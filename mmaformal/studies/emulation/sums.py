@@ -327,7 +327,7 @@ def check_flow(spec: DotAdd) -> None:
         for codes, fmt in ((x.a, p.unit.a_format), (x.b, p.unit.b_format))
     )
     for n, step in enumerate(trace.steps):
-        assert isinstance(step, emulated.Step)
+        assert isinstance(step, emulated.EmulatedStep)
         runs, end = iter(step.runs), (n + 1) * p.step_products
         for part in p.parts:
             size = (part.every or p.blocks) * p.unit.k
