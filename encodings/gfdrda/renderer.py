@@ -1,1 +1,0 @@
-"""A step of gfdrda is told as one of fdrda."""
