@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaformal.limits import check_products, significant
+from mmaformal.limits import check_products, factors, significant
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd, Parameters
 
@@ -62,3 +62,6 @@ class Rnd2(Parameters):
             f"rounds twice for every pair of products: their exact sum to {self.pair.fraction_bits} fractional bits, "
             f"then that and c to {significant(spec.d_format)}"
         )
+
+    def datapath(self, spec: DotAdd) -> tuple[str, dict[str, object]]:
+        return "pair_add", {"k": spec.k, **factors(spec), "pair": self.pair, "rho": self.rho}

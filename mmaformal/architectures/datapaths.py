@@ -27,6 +27,7 @@ from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.muladd import Muladd
+from mmaformal.encodings.rnd2 import Rnd2
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.wfma import Wfma
 from mmaformal.formats import Format
@@ -65,6 +66,22 @@ def mul_add(
     conversion = Conversion.named(rho)
     parameters = Muladd(Conversion.named(product or rho), conversion)
     return _point(mul_add, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
+
+
+def pair_add(
+    *,
+    k: int = 2,
+    a: Format | str = "bf16",
+    b: Format | str | None = None,
+    pair: str | None = None,
+    rho: str = "IEEE-FP32",
+) -> Instruction:
+    """PAIR+ADD: the exact sum of two products at a time, rounded with `pair` (default: ρ), then added and rounded with
+    ρ, as POWER10's xvbf16ger2pp and Arm SME's FMOPA do."""
+    x, y = _factors(a, b)
+    conversion = Conversion.named(rho)
+    parameters = Rnd2(Conversion.named(pair or rho), conversion)
+    return _point(pair_add, locals(), DotAdd(k, x, y, conversion.format, conversion.format, parameters))
 
 
 def fma(
@@ -177,7 +194,7 @@ def gfda(
 
 #: The organisations, by name.
 KINDS: dict[str, Callable[..., Instruction]] = {
-    each.__name__: each for each in (mul_add, fma, fda, sda, gfda)
+    each.__name__: each for each in (mul_add, pair_add, fma, fda, sda, gfda)
 }
 
 
@@ -320,6 +337,7 @@ __all__ = [
     "gfda",
     "mul_add",
     "named",
+    "pair_add",
     "point_of",
     "sda",
     "spelled",

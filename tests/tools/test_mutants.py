@@ -86,8 +86,8 @@ def test_every_algorithm_is_asked_in_both_encodings() -> None:
     labels = [each.split(" ", 1) for target in asked for each in target.asked]
     algorithms = {ARCHITECTURES[arch][name].algorithm for arch, name in labels}
     assert set(found()) == algorithms
-    encodings = [t.file.split("/")[1] for t in asked]
-    assert encodings.count("smt") == encodings.count("executable")
+    encodings = [t.file.removeprefix("encodings/").removesuffix(".py").split("/")[-1] for t in asked]
+    assert encodings.count("smt") == encodings.count("executable") == len(mutants.INSTRUCTIONS)
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:
