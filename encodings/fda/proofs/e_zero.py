@@ -116,4 +116,5 @@ def _prove_step(
         f"{where}, if the sums are equal, and the largest exponents are too or the sum is zero, so are the results",
         left.result == right.result,
         [sums, alike],
+        hint=[left.total, right.total, left.e_max, right.e_max],
     )
