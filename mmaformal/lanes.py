@@ -35,7 +35,7 @@ import z3
 from numpy.typing import NDArray
 
 BITS = 64
-_TRACED = "executable"  # the folder whose functions are traced
+_TRACED = "executable"  # the folder, and the file of each algorithm, whose functions are traced
 
 
 class LaneError(ArithmeticError):
@@ -825,7 +825,8 @@ _traced: dict[str, bool] = {}
 
 def _is_traced(filename: str) -> bool:
     if filename not in _traced:
-        _traced[filename] = Path(filename).parent.name == _TRACED
+        path = Path(filename)
+        _traced[filename] = _TRACED in (path.parent.name, path.stem)
     return _traced[filename]
 
 

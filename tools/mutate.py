@@ -144,6 +144,14 @@ def _swapped(name: str, known: frozenset[str]) -> str:
 
 def operators(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.AST | None]]:
     """Each operator that applies to a node, with what takes its place; None where a statement is dropped."""
+    yield from _of_values(node, known)
+    yield from _of_calls(node)
+    yield from _of_parts(node, known)
+    yield from _of_guards(node)
+
+
+def _of_values(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.AST | None]]:
+    """The operators of conditions, constants, names and operations."""
     match node:
         case ast.If(test=test) | ast.While(test=test):
             yield "negate", ast.UnaryOp(ast.Not(), test)  # in the place of the condition alone
@@ -178,6 +186,11 @@ def operators(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.A
             for i in range(len(values)):
                 rest = values[:i] + values[i + 1 :]
                 yield "drop", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+
+
+def _of_calls(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """The operators of comparisons and calls."""
+    match node:
         case ast.Compare(
             left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=value)]
         ):
@@ -206,6 +219,11 @@ def operators(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.A
                 for i, each in enumerate(node.keywords)
                 if each.arg and len(node.keywords) < 4
             )
+
+
+def _of_parts(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.AST | None]]:
+    """The operators of lists, slices and statements."""
+    match node:
         case (
             ast.List(elts=[_, _, *_] as elts, ctx=ast.Load())
             | ast.Tuple(elts=[_, _, *_] as elts, ctx=ast.Load())
@@ -230,6 +248,10 @@ def operators(node: ast.AST, known: frozenset[str]) -> Iterator[tuple[str, ast.A
                 yield "statement", None
         case ast.Return(value=value) if value is not None and known >= {"-> bool"}:
             yield from (("result", ast.Return(ast.Constant(each))) for each in (True, False))
+
+
+def _of_guards(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """The operators of guards, calls of one argument and loops."""
     if isinstance(node, ast.If):  # a guard is never met, or always
         yield from (("guard", ast.Constant(each)) for each in (False, True))
     if (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import z3
 
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.out_of_order import not_below, two_runs
 from mmaformal.encodings.smt.blocks import Operand, Rounded, Special, negate_if
 from mmaformal.encodings.smt.ieee import Addition
@@ -76,7 +76,7 @@ def prove_in_c(
     theory: Theory,
     spec: DotAdd,
     add: Callable[[z3.BitVecRef, z3.BitVecRef], Added],
-    other: Callable[[Any], z3.BitVecRef],
+    other: Callable[[AnyStep], z3.BitVecRef],
     *,
     flush: Callable[[z3.BitVecRef], z3.BitVecRef] | None = None,
     same: Same = is_same,

@@ -133,7 +133,7 @@ BUILT: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
     "c is not added": (LOWERED, stages, "add", only_the_first),
     "products are taken twice": (
         LOWERED,
-        stages,
+        ieee,
         "convert",
         lambda f: lambda *g: f(z3.BitVec("a0", 8), *g[1:]),
     ),

@@ -18,7 +18,7 @@ from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gdfs.proofs.scaled import group_that_cancels
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.encodings.smt import blocks, stages
+from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.formats import Format, e4m3, fp16, fp32
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
@@ -126,9 +126,9 @@ def test_products_and_sums_that_know_the_exponent(
 def test_converted_operands_that_know_the_exponent(
     solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    convert = stages.convert
+    convert = ieee.convert
     monkeypatch.setattr(
-        stages, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
+        ieee, "convert", lambda code, source, target: convert(cleared(code, e4m3), source, target)
     )
     assert not proved(solvers, LOWERED)
 
