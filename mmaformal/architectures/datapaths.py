@@ -315,6 +315,7 @@ class Space(Architecture):
 def _examples() -> Iterator[Instruction]:
     yield mul_add(k=16)
     yield fma(k=16)
+    yield pair_add(k=16)
     for make in (fda, sda):
         for k in (4, 16, 64):
             yield make(k=k, frac_bits=24)

@@ -156,20 +156,20 @@ def test_products_too_wide_to_list_have_an_answer_in_words() -> None:
 # ---- zero padding ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "instruction",
-    [
-        cdna1["v_mfma_f32_16x16x16f16"].replace(k=2, L=2),
-        blackwell["UTCOMMA.F32.E2M1.E2M1.E8.4X"].replace(
-            F=19, G=2, L=2, k=2, scale_block=2, scale_format=ue4m3
-        ),
-    ],
-    ids=lambda i: i.algorithm,
-)
-def test_padding_of_blocks_whose_sums_are_of_two_widths_has_an_answer(instruction: Instruction) -> None:
-    answer = settled(zero_padding.PROPERTY, instruction, timeout=5)
+def test_padding_of_blocks_whose_sums_are_of_two_widths_has_an_answer() -> None:
+    """Of efda in fixed point it is not known: its sum of a product less is rounded in a narrower frame."""
+    unit = cdna1["v_mfma_f32_16x16x16f16"].replace(k=2, L=2)
+    answer = settled(zero_padding.PROPERTY, unit, timeout=5)
     assert isinstance(answer, Unknown), answer
     assert "no lemma relates an interface" in answer.why
+
+
+def test_padding_of_scaled_groups_of_two_widths_holds() -> None:
+    """Stage by stage: a group's sum of a product less is the same number in fewer bits, and so is its term."""
+    unit = blackwell["UTCOMMA.F32.E2M1.E2M1.E8.4X"].replace(
+        F=19, G=2, L=2, k=2, scale_block=2, scale_format=ue4m3
+    )
+    assert isinstance(settled(zero_padding.PROPERTY, unit, timeout=30), Holds)
 
 
 def test_fdrda_takes_a_product_for_infinite_by_its_exponent() -> None:
