@@ -408,7 +408,6 @@ def test_only_where_they_round_as_an_addition_in_fp32_does(monkeypatch: pytest.M
     assert added_last(mul_add(k=1, a="fp16", rho="RZ-FP32±0")) is None  # and the proof sees it
 
 
-@pytest.mark.slow
 def test_an_fma_of_products_that_fp32_holds_adds_c_last() -> None:
     """fp16's products are exact in fp32, so a chain of fma is blocks of one, added in order; fp32's are not."""
     assert added_last(apple_amx["fma16.F32"]) is not None

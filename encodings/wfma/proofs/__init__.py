@@ -9,17 +9,18 @@ from mmaformal.encodings.sfma.proofs import scaled
 from mmaformal.encodings.wfma import smt as smt_wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
 from mmaformal.encodings.wfma.proofs.widened import prove_claims, widened
-from mmaformal.facts import exact_steps
+from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
-from mmaformal.facts.protocol import Facts
+from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
+from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
 
 Step: TypeAlias = smt_wfma.WfmaStep
@@ -45,6 +46,9 @@ class WfmaFacts(Facts[Step]):
 
     def rounds_exactly(self, spec: DotAdd) -> WideFmaSum:
         return WideFmaSum(spec)
+
+    def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
+        return last_addition.of_exact_products(asker, spec)
 
     def rounds_exact_sum(self, proving: Composing, spec: DotAdd) -> None:
         prove_step(proving, spec, prove_claims)
