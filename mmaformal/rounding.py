@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from mmaformal.checked import integer, text, truth
 from mmaformal.display import clipped
@@ -12,10 +13,22 @@ from mmaformal.formats import Format, Specials, bf16, fp16, fp32, fp64
 
 #: formats of results, as a name of ρ spells them
 _RESULTS = {"FP16": fp16, "BF16": bf16, "FP32": fp32, "FP64": fp64}
-
-
 #: the same by their exponent bits, where ρ keeps fewer fraction bits: RNE-E8M10
 _WORDS = {"5": fp16, "8": fp32, "11": fp64}
+
+
+E = TypeVar("E", bound=Enum)
+
+
+def _member(kind: type[E], value: object, name: str, word: str) -> E:
+    """A member, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {kind.__name__} or its name, not {value!r}")
+    if value not in kind.__members__:
+        raise ValueError(f"{name}: no {word}{value!r}; there are {', '.join(kind.__members__)}")
+    return kind[value]
 
 
 class Rounding(Enum):
@@ -31,13 +44,7 @@ class Rounding(Enum):
     @classmethod
     def named(cls, value: object, name: str) -> Rounding:
         """A rounding, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
-        if isinstance(value, Rounding):
-            return value
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is a Rounding or its name, not {value!r}")
-        if value not in cls.__members__:
-            raise ValueError(f"{name}: no rounding {value!r}; there are {', '.join(cls.__members__)}")
-        return cls[value]
+        return _member(cls, value, name, "rounding ")
 
 
 class NanRule(Enum):
@@ -50,13 +57,7 @@ class NanRule(Enum):
     @classmethod
     def named(cls, value: object, name: str) -> NanRule:
         """A rule, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
-        if isinstance(value, NanRule):
-            return value
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is a NanRule or its name, not {value!r}")
-        if value not in cls.__members__:
-            raise ValueError(f"{name}: no rule {value!r}; there are {', '.join(cls.__members__)}")
-        return cls[value]
+        return _member(cls, value, name, "rule ")
 
 
 class Tininess(Enum):
@@ -68,13 +69,7 @@ class Tininess(Enum):
     @classmethod
     def named(cls, value: object, name: str) -> Tininess:
         """One of both, or that of a name.  Raises ValueError for an unknown name, TypeError for anything else."""
-        if isinstance(value, Tininess):
-            return value
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is a Tininess or its name, not {value!r}")
-        if value not in cls.__members__:
-            raise ValueError(f"{name}: no {value!r}; there are {', '.join(cls.__members__)}")
-        return cls[value]
+        return _member(cls, value, name, "")
 
 
 @dataclass(frozen=True, repr=False)

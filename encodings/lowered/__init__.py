@@ -103,7 +103,7 @@ class Lowered(Parameters):
         return Fda(self.F, self.L, self.rho, self.e_zero, self.cut)
 
     def taken_as(self, fmt: Format) -> Format:
-        """What operands of a format are converted to."""
+        """Returns the format that operands of a format are converted to."""
         return self.operands or fmt
 
     def made_of(self, spec: DotAdd) -> DotAdd:

@@ -11,7 +11,7 @@ from mmaformal.stages import Stage
 
 
 class Gives(Protocol):
-    """What gives a code."""
+    """A step, whose result is a code."""
 
     @property
     def result(self) -> BitVec: ...

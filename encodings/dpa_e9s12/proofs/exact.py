@@ -1,4 +1,4 @@
-"""What a step of dpa_e9s12 adds up, and that its one rounding is of that: claims of the SMT encoding.
+"""Claims of the SMT encoding prove what a step of dpa_e9s12 adds up, and that its one rounding is of that.
 
 1. *operands*: each operand is the number of its code (`exact_terms`), and the sum of its E9S12 numbers;
 2. *products*: an E9S12 product is exact; the four of two fp32 factors are their product, an identity of polynomials;

@@ -1,4 +1,4 @@
-"""What a step of dpa_e9s12 loses where its products are rounded down: claims of the SMT encoding, in one fixed point.
+"""Claims in one fixed point prove what a step of dpa_e9s12 loses where its products are rounded down.
 
 Let E be the largest exponent, F the places kept below 2^E, and P so large that every product is an integer in units of
 2^(E − F − P).  The i-th E9S12 product of a pair is x_i there, and x_i − e_i what is kept of it, a multiple of 2^P.

@@ -32,7 +32,7 @@ def inner(spec: DotAdd) -> DotAdd:
 
 
 def condition(spec: DotAdd) -> z3.BoolRef:
-    """Of one of the fda steps."""
+    """Returns the condition of one of the fda steps."""
     return fda.condition(inner(spec))
 
 
@@ -74,7 +74,7 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def decides_losses(spec: DotAdd) -> Lossless | None:
-    """What the width depends on; None where operands are converted, or one inner step's sum is the next one's c."""
+    """Returns what the width depends on; None where operands are converted, or one inner step's sum is the next one's c."""
     p = spec.parameters
     assert isinstance(p, Lowered)
     if p.operands is not None or len(p.order) != p.L:

@@ -37,7 +37,7 @@ class SfmaFacts(RoundedSum[Step]):
         return spec.parameters.nan is NanRule.FIRST
 
     def related(self, step: RelatedStep[Step]) -> Link:
-        """Of one whose NaNs are its operands'."""
+        """Derives the link of the results of a step whose NaNs are its operands', by the argument of pfma."""
         return fma(step)
 
     def scaled(self, two: DoubledRuns[Step]) -> Link:
