@@ -74,7 +74,7 @@ def _reached(pairing: Pairing, spec: DotAdd, found: Sequence[Sum]) -> None:
 
 
 def _run(instruction: Instruction, bound: int) -> None:
-    """The same in the executable encoding.  Raises ArgumentError if its sum does not need the highest bit."""
+    """Runs the case in the executable encoding.  Raises ArgumentError if its sum does not need the highest bit."""
     spec = instruction.spec
     facts = facts_of(spec)
     total = facts.first_sum(run_trace(spec, Rows.of([facts.largest_case(spec)]).codes).steps[0])

@@ -223,7 +223,8 @@ def loses_at(width: Width, F: int) -> bool:
 
 
 def sums(spec: DotAdd, codes: Codes) -> Iterator[tuple[Fraction, Fraction]]:
-    """Of each step that aligns: (the sum that it rounds, its exact sum), by the executable encoding; finite inputs."""
+    """Returns, for each step that aligns: (the sum that it rounds, its exact sum), by the executable encoding;
+    finite inputs."""
     p = spec.parameters
     parts = p.made_of(spec)
     inner, order = (parts or spec).parameters, p.taken(spec.k)

@@ -206,7 +206,7 @@ def _rules() -> list[SpecialRules]:
 
 
 def _needed(spec: DotAdd, rules: SpecialRules, rows: Rows, d: NDArray[np.uint64]) -> SpecialRules:
-    """The same, NaNs and zeros distinguished where that leaves no more rows unexplained."""
+    """Returns the rules with NaNs and zeros distinguished where that leaves no more rows unexplained."""
     least = int(wrong(spec, rows, d, rules).sum())
     for name in ("one_zero", "one_nan"):
         zero, nan = (getattr(rules, each) and name != each for each in ("one_zero", "one_nan"))

@@ -169,7 +169,7 @@ def _check_step(encoding: ModuleType, long: DotAdd, short: DotAdd, codes: Inputs
 
 
 def check_order(spec: DotAdd) -> None:
-    """That both encodings give an algorithm its products in the order of the specification.
+    """Checks that both encodings give an algorithm its products in the order of the specification.
 
     Raises ArgumentError if one does not.
     """

@@ -61,7 +61,7 @@ def no_bit_below(x: z3.BitVecRef, places: int) -> z3.BoolRef:
 
 
 def prove_kept(proving: Composing, term: Placed, premises: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """That a term without a bit below the unit is aligned without an error."""
+    """Proves that a term without a bit below the unit is aligned without an error."""
     whole = no_bit_below(term.exact, term.places)
     kept = z3.Implies(whole, term.kept == term.exact)
     text = "a term that has no bit below the unit is aligned exactly"

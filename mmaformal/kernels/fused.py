@@ -457,7 +457,7 @@ class Fused(Kernel):
 
 
 def zero_exponent(e_zero: int | None, c_format: Format) -> int:
-    """That of a c that is zero."""
+    """Returns the exponent of a c that is zero."""
     return c_format.min_exponent if e_zero is None else e_zero
 
 

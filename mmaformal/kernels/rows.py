@@ -81,7 +81,8 @@ def dot_add(
 
 @lru_cache(maxsize=32)
 def _runner(algorithm: str) -> Callable[[DotAdd, Batch], None]:
-    """What runs a batch: the function of the algorithm's kernel; without one, the executable on NumPy's lanes."""
+    """Returns what runs a batch: the function of the algorithm's kernel; without one, the executable on NumPy's
+    lanes."""
     from mmaformal.kernels import choose
     from mmaformal.kernels.batch import on_lanes
 

@@ -178,7 +178,7 @@ class Theorem:
 
     @property
     def conclusion(self) -> z3.BoolRef | None:
-        """What is concluded, if anything is."""
+        """The claim that is concluded, if anything is."""
         return None if self._concluded is None else self._concluded[1]
 
     @property

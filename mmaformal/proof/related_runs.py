@@ -367,7 +367,8 @@ class Relating:
     # ---- products of the first run only, by their factors
 
     def zero_factors(self, x: Operand, y: Operand, zero: Link) -> Link:
-        """That the factors of a dropped product are finite and one is zero, from the claim about their codes."""
+        """Derives that the factors of a dropped product are finite and one is zero, from the claim about their
+        codes."""
         flags = [flag for each in (x, y) for flag in (each.nan, each.infinite)]
         claim = all_of([*(z3.Not(f) for f in flags), z3.Or(x.significand == 0, y.significand == 0)])
         link = Link(claim, (*flags, x.significand, y.significand))
@@ -377,7 +378,7 @@ class Relating:
     def adds_nothing(
         self, x: Operand, y: Operand, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
     ) -> Link:
-        """That a dropped product adds nothing to a sum, from what is known of its factors."""
+        """Derives that a dropped product adds nothing to a sum, from what is known of its factors."""
         inputs = [x.field, y.field, x.sign, y.sign, *([] if e_max is None else [e_max])]
         return self.derive_zero("align", "a dropped product adds nothing", summand, [zero], inputs)
 
@@ -397,7 +398,7 @@ class Relating:
         given: Sequence[Link],
         *inputs: Terms,
     ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
-        """That a dropped product's exponent is at most another one of the first run's."""
+        """Derives that a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
         link = at_most(product.exponent, other)
         self.derive("align", text, link, [zero, *given], [x.field, y.field, *_terms(*inputs)])
@@ -530,7 +531,7 @@ class RelatedStep(Relating, Generic[StepT]):
         return self.runs.kind
 
     def number(self, x: Operand) -> list[Link]:
-        """That an operand is no NaN, where that is distinguished."""
+        """Derives that an operand is no NaN, where that is distinguished."""
         return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
 
     # ---- products of the first run only
@@ -544,7 +545,7 @@ class RelatedStep(Relating, Generic[StepT]):
     def nothing(
         self: RelatedStep[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
     ) -> Link:
-        """That a dropped product adds nothing to a sum."""
+        """Derives that a dropped product adds nothing to a sum."""
         return self.adds_nothing(self.left.a[i], self.left.b[i], summand, e_max, zero)
 
     def quiet(self: RelatedStep[Multiplies], i: int, zero: Link) -> Link:
@@ -559,7 +560,7 @@ class RelatedStep(Relating, Generic[StepT]):
     def not_largest(
         self: RelatedStep[Decodes], i: int, product: Term, other: z3.BitVecRef, zero: Link
     ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
-        """That a dropped product's exponent is at most another one of the first run's."""
+        """Derives that a dropped product's exponent is at most another one of the first run's."""
         return self.below_another(self.left.a[i], self.left.b[i], product, other, zero, [])
 
     # ---- stages

@@ -29,7 +29,7 @@ _BY_STEPS: Mapping[str, Renderer] = {
 
 
 def renderer_of(spec: DotAdd) -> Renderer:
-    """That of an algorithm, or the one that knows stages."""
+    """Returns the renderer of an algorithm, or the one that knows stages."""
     return _BY_STEPS.get(spec.parameters.algorithm, _by_stages)
 
 

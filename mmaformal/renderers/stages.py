@@ -89,7 +89,7 @@ class _Shown:
 
 
 def _factors(stage: Stage) -> Sequence[Value]:
-    """What makes a product that is zero a NaN: operands, or scales."""
+    """Returns what makes a product that is zero a NaN: operands, or scales."""
     return {"multiply": stage.inputs, "scaled_sum": stage.inputs[-2:]}.get(stage.name, ())
 
 

@@ -157,7 +157,7 @@ def test_products_too_wide_to_list_have_an_answer_in_words() -> None:
 
 
 def test_padding_of_blocks_whose_sums_are_of_two_widths_has_an_answer() -> None:
-    """Of efda in fixed point it is not known: its sum of a product less is rounded in a narrower frame."""
+    """It is not known of efda in fixed point: its sum of a product less is rounded in a narrower frame."""
     unit = cdna1["v_mfma_f32_16x16x16f16"].replace(k=2, L=2)
     answer = settled(zero_padding.PROPERTY, unit, timeout=5)
     assert isinstance(answer, Unknown), answer

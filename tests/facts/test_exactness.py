@@ -105,7 +105,7 @@ INNER = {PAIRS: of_pairs, TWO: of_pairs, PFMA: of_fmas}
 
 
 def cases(spec: Any) -> list[Codes]:
-    """Of many distributions; and some with few bits, of which many are exact."""
+    """Returns rows of many distributions, and some with few bits, of which many are exact."""
     rng = random.Random(5)
     few = [
         Codes(

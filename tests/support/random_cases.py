@@ -36,7 +36,7 @@ def code(fmt: Format, rng: random.Random) -> int:
 
 
 def cases(spec: DotAdd, rng: random.Random, count: int) -> list[Codes]:
-    """Of all distributions."""
+    """Holds cases of all distributions."""
     return generate(spec, count, rng.getrandbits(32)).cases()
 
 

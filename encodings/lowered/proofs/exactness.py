@@ -74,7 +74,8 @@ def prove_lowered_exact(proving: Composing, spec: DotAdd) -> Exact:
 
 
 def decides_losses(spec: DotAdd) -> Lossless | None:
-    """Returns what the width depends on; None where operands are converted, or one inner step's sum is the next one's c."""
+    """Returns what the width depends on; None where operands are converted, or one inner step's sum is the next one's
+    c."""
     p = spec.parameters
     assert isinstance(p, Lowered)
     if p.operands is not None or len(p.order) != p.L:

@@ -28,8 +28,8 @@ Step: TypeAlias = smt_wfma.WfmaStep
 
 class WfmaFacts(Facts[Step]):
     def scaled(self, two: DoubledRuns[Step]) -> Link:
-        """Derives the link by sfma's argument; what doubling does to an operand is asked of the code that it is converted
-        from."""
+        """Derives the link by sfma's argument; what doubling does to an operand is asked of its code before it is
+        converted."""
         steps = two.left.fma, two.right.fma
         return scaled.doubled(DoubledRuns(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
 

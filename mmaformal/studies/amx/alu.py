@@ -53,7 +53,7 @@ class _Traces(NamedTuple):
 
 
 class _Inputs(NamedTuple):
-    """That both encodings read the same codes, and skip the same."""
+    """Claims that both encodings read the same codes, and skip the same."""
 
     codes: dict[str, Link]  #: of x, y, z
     skip: Link
@@ -116,7 +116,7 @@ def _inputs(argument: Argument, traces: _Traces) -> _Inputs:
 
 
 def skips(on: executable_amx.Fields, skip: z3.BitVecRef) -> Link:
-    """That both encodings skip the same."""
+    """Claims that both encodings skip the same."""
     flags = (on.skip_x, on.skip_y, on.skip_z)
     each = [
         condition(x, z3.Extract(place, place, skip) == 1) for x, place in zip(flags, (2, 1, 0), strict=True)

@@ -106,7 +106,7 @@ def _trace(name: str, tracer: Tracer) -> _Traces:
 
 
 class _Fields(NamedTuple):
-    """That both encodings read the same fields of the operand."""
+    """Claims that both encodings read the same fields of the operand."""
 
     skip: Link
     x_offset: Link
@@ -121,7 +121,7 @@ class _Fields(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """That both encodings read the same codes of X or of Y, and that the same lanes are enabled."""
+    """Claims that both encodings read the same codes of X or of Y, and that the same lanes are enabled."""
 
     widened: list[Link]
     taken: list[Link]
@@ -129,7 +129,8 @@ class _Side(NamedTuple):
 
 
 class _Operands(NamedTuple):
-    """That an element is a function of the same codes, but for its own, and is written in both encodings or in none."""
+    """Claims that an element is a function of the same codes, but for its own, and is written in both encodings or
+    in none."""
 
     x: Link
     y: Link
