@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,8 +9,8 @@ from click.shell_completion import CompletionItem
 
 from mmaformal.apple.operand import OPS
 from mmaformal.cli import options
-from mmaformal.cli.claims import settle
-from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
+from mmaformal.cli.claims import listed, require_known, settle
+from mmaformal.cli.running import UsageError
 
 #: Known here, so that completion need not import a solver.
 CLAIM_NAMES = (
@@ -80,18 +79,9 @@ def amx(
     """
     from mmaformal.studies.amx.prover import STATEMENTS, AmxProver
 
-    if listing and table is not None:
-        return tabulated(table, [{"claim": k, "statement": v} for k, v in STATEMENTS.items()], SETTLED)
     if listing:
-        lines = (
-            json.dumps(STATEMENTS, indent=2)
-            if as_json
-            else "\n".join(f"{k:16}{v}" for k, v in STATEMENTS.items())
-        )
-        return answered(lines, SETTLED)
-    for claim in claims:
-        if claim not in STATEMENTS:
-            raise UsageError(f"no claim {claim!r}; there are {', '.join(STATEMENTS)}")
+        return listed(STATEMENTS, 16, as_json, table)
+    require_known("claim", claims, STATEMENTS)
     wanted = [
         (claim, name)
         for name in names or tuple(OPS)

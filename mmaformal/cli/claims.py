@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mmaformal.cli.recall import Question, Recalled, brief, seconds
-from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, answered, tabulated
+from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status, told
 
 if TYPE_CHECKING:
@@ -62,6 +62,22 @@ def settle(
         answered(json.dumps([what | answer.to_json() for what, answer in found], indent=2), SETTLED)
     kinds = {answer.verdict for _, answer in found}
     return REFUTED if "fails" in kinds else UNKNOWN if "unknown" in kinds else SETTLED
+
+
+def listed(statements: Mapping[str, str], width: int, as_json: bool, table: str | None) -> int:
+    """Print what claims there are, their names in `width` columns; return the exit status."""
+    if table is not None:
+        return tabulated(table, [{"claim": k, "statement": v} for k, v in statements.items()], SETTLED)
+    lines = "\n".join(f"{k:{width}}{v}" for k, v in statements.items())
+    return answered(json.dumps(statements, indent=2) if as_json else lines, SETTLED)
+
+
+def require_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError for a name that is not among those known."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no {what} {name!r}; there are {', '.join(known)}")
 
 
 def row(answer: Answer | Recalled) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     help="The architecture, where the file names none; it is not used but to read the file.",
 )
 @click.option("--instruction", metavar="NAME", help="The instruction, likewise.")
-@click.option(
-    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
-)
+@options.jobs
 @options.model
 @options.timeout(120.0, "for everything")
 @click.option(
@@ -74,11 +73,8 @@ def diagnose(
 
     def ask(path: Path) -> Diagnosis:
         with Status() as status:
-            recording = read(
-                path, architecture=arch.name if arch else None, instruction=instruction, modelled=False
-            )
             return diagnosis(
-                recording,
+                read(path, architecture=arch.name if arch else None, instruction=instruction, modelled=False),
                 only=only or None,
                 timeout=timeout,
                 orders=orders,
@@ -101,6 +97,10 @@ def diagnose(
         if not as_json:
             answered("\n".join([path.name, *(f"  {line}" for line in str(answer).splitlines())]), SETTLED)
     told = [{"file": str(path), **answer.to_json()} for path, answer in found]
+    return answered(json.dumps(told, indent=2), _status(told)) if as_json else _status(told)
+
+
+def _status(told: Sequence[Mapping[str, object]]) -> int:
+    """Return the exit status of what was told of each file."""
     missed = [each for each in told if not each["explained"]]
-    code = SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN
-    return answered(json.dumps(told, indent=2), code) if as_json else code
+    return SETTLED if not missed else REFUTED if all(each["complete"] for each in missed) else UNKNOWN

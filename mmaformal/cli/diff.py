@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -18,6 +19,9 @@ from mmaformal.instruction import Instruction
 
 if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer
+
+#: what a witness is written as, and where to, if it is wanted
+Files: TypeAlias = Mapping[str, Path | None]
 
 
 @click.command()
@@ -91,13 +95,9 @@ def diff(
     left = options.instruction_of(x, name, (), chain)
     right = options.instruction_of(y, other or name, changes, chain)
     left, right = in_one_format(left, right)
-    if cuda is not None:
-        _check_cuda(left, right)
-    if c_file is not None:
-        _check_c(left, right)
-
-    constraints = (*where, *(["gemm"] if gemm else []))
     files = {"CUDA program": cuda, "C program": c_file, "recording": npz}
+    _check_programs(left, right, files)
+    constraints = (*where, *(["gemm"] if gemm else []))
     with options.remembering(evidence, no_cache) as store:
 
         def ask() -> Answer:
@@ -113,11 +113,7 @@ def diff(
         text, UNKNOWN if found == "unknown" else REFUTED if exit_code and found == "different" else SETTLED
     )
     if not isinstance(answer, Recalled):
-        for what, file in files.items():
-            if file is not None:
-                _write(answer, file, what)
-        if smtlib is not None:
-            answer.write_smtlib(smtlib)
+        _write(answer, files, smtlib)
     return code
 
 
@@ -141,7 +137,16 @@ def _asked(
             raise UsageError(options.made_comparable(left, right) or str(error)) from None
 
 
-def _write(answer: Answer, file: Path, what: str) -> None:
+def _write(answer: Answer, files: Files, smtlib: Path | None) -> None:
+    """Write the witness to the files that are wanted, and what was proved to the folder `smtlib`."""
+    for what, file in files.items():
+        if file is not None:
+            _write_witness(answer, file, what)
+    if smtlib is not None:
+        answer.write_smtlib(smtlib)
+
+
+def _write_witness(answer: Answer, file: Path, what: str) -> None:
     """Write the witness as `what`; where there is none, say so."""
     from mmaformal.solver.answers import Different
 
@@ -152,6 +157,14 @@ def _write(answer: Answer, file: Path, what: str) -> None:
     else:
         program = answer.witness.to_cuda() if what == "CUDA program" else answer.witness.to_c()
         file.write_text(program, encoding="utf-8")
+
+
+def _check_programs(x: Instruction, y: Instruction, files: Files) -> None:
+    """Raise UsageError if a program is wanted that cannot be written for a witness, whatever it is."""
+    if files["CUDA program"] is not None:
+        _check_cuda(x, y)
+    if files["C program"] is not None:
+        _check_c(x, y)
 
 
 def _check_cuda(x: Instruction, y: Instruction) -> None:

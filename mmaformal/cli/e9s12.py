@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from mmaformal.cli import options
-from mmaformal.cli.claims import settle
-from mmaformal.cli.running import SETTLED, UsageError, answered, tabulated
+from mmaformal.cli.claims import listed, require_known, settle
+from mmaformal.cli.running import UsageError
 
 
 @click.command()
@@ -53,22 +52,10 @@ def e9s12(
 
     claimed = {each.name: each.of for each in CLAIMS} | {each.name: each.of for each in SUMS}
     statements = {each.name: each.statement for each in CLAIMS} | {each.name: each.statement for each in SUMS}
-    if listing and table is not None:
-        return tabulated(table, [{"claim": k, "statement": v} for k, v in statements.items()], SETTLED)
     if listing:
-        lines = (
-            json.dumps(statements, indent=2)
-            if as_json
-            else "\n".join(f"{k:21}{v}" for k, v in statements.items())
-        )
-        return answered(lines, SETTLED)
-    for claim in claims:
-        if claim not in statements:
-            raise UsageError(f"no claim {claim!r}; there are {', '.join(statements)}")
-    known = [*UNITS.keys(), *OPERATORS]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no instruction {name!r}; there are {', '.join(known)}")
+        return listed(statements, 21, as_json, table)
+    require_known("claim", claims, statements)
+    require_known("instruction", names, [*UNITS.keys(), *OPERATORS])
     wanted = [
         (claim, name)
         for claim, of in claimed.items()

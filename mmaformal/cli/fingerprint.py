@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from mmaformal.architectures import Architecture
 from mmaformal.cli import options
+from mmaformal.cli.claims import require_known
 from mmaformal.cli.recall import Question, Recalled
 from mmaformal.cli.running import REFUTED, SETTLED, UNKNOWN, UsageError, answered, tabulated
 from mmaformal.cli.terminal import Status
 
 if TYPE_CHECKING:
+    from mmaformal.instruction import Instruction
     from mmaformal.queries.fingerprint import Fingerprint
+    from mmaformal.solver.evidence import EvidenceStore
+
+    #: of each recording, the classes of instructions that explain every row of it
+    Named: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
 
 
 @click.command()
@@ -80,29 +87,20 @@ def fingerprint(
     from mmaformal.architectures import ARCHITECTURES
     from mmaformal.formats import FORMATS
     from mmaformal.queries.find_difference import IncomparableError
-    from mmaformal.queries.fingerprint import fingerprint as find
     from mmaformal.queries.fingerprint import of_types
     from mmaformal.recorder.program import RecorderError
     from mmaformal.recordings.read import read
 
-    if unknown := [x for x in (a, d) if x not in FORMATS]:
-        raise UsageError(f"no format {unknown[0]!r}; there are {', '.join(FORMATS)}")
+    require_known("format", (a, d), FORMATS)
     if (out is None) != (on is None):
         raise UsageError("--program and --on go together: where to write, and for which instruction")
     try:
         chosen = [i for i in of_types(a, d) if not archs or i.architecture in {x.name for x in archs}]
         given = [read(path, modelled=False) for path in recordings]  # what cannot be read is told at once
         with options.remembering(evidence, no_cache) as store:
-
-            def ask() -> Fingerprint:
-                with Status() as status:
-                    return find(chosen, timeout=timeout, progress=status.show)
-
             # only what is printed is kept of an answer: what goes on from it asks afresh
             kept = store if evidence is None and out is None and table is None and not given else None
-            found = Question("fingerprint", tuple(chosen)).ask(
-                kept, timeout, ask, whole=lambda answer: answer.complete
-            )
+            found = _found(tuple(chosen), timeout, kept)
         if isinstance(found, Recalled):
             told = json.dumps({**found.to_json(), "named": {}}, indent=2)
             return answered(told if as_json else str(found), SETTLED)
@@ -118,19 +116,39 @@ def fingerprint(
         raise UsageError(str(error)) from None
     code = REFUTED if not all(named.values()) else SETTLED if found.complete else UNKNOWN
     if table is not None:
-        explains = {
-            file: {label for labels in classes for label in labels} for file, classes in named.items()
-        }
-        rows = [
-            {**row, **{file: row["instruction"] in labels for file, labels in explains.items()}}
-            for row in found.rows()
-        ]
-        return tabulated(table, rows, code)
+        return tabulated(table, _rows(found, named), code)
     if as_json:
         return answered(json.dumps({**found.to_json(), "named": named}, indent=2), code)
+    return answered(_text(found, named), code)
+
+
+def _found(
+    chosen: tuple[Instruction, ...], timeout: float, store: EvidenceStore | None
+) -> Fingerprint | Recalled:
+    """Return the inputs that tell the instructions apart, or the answer of before that the store has."""
+    from mmaformal.queries.fingerprint import fingerprint as find
+
+    def ask() -> Fingerprint:
+        with Status() as status:
+            return find(chosen, timeout=timeout, progress=status.show)
+
+    return Question("fingerprint", chosen).ask(store, timeout, ask, whole=lambda answer: answer.complete)
+
+
+def _rows(found: Fingerprint, named: Named) -> list[dict[str, object]]:
+    """Return the rows of the table: of each instruction, whether it explains a recording."""
+    explains = {file: {label for labels in classes for label in labels} for file, classes in named.items()}
+    return [
+        {**row, **{file: row["instruction"] in labels for file, labels in explains.items()}}
+        for row in found.rows()
+    ]
+
+
+def _text(found: Fingerprint, named: Named) -> str:
+    """Return what is said to a person: the inputs, and what the recordings' devices are."""
     lines = [str(found)]
     for file, classes in named.items():
         lines += [f"{Path(file).name}: {', '.join(x)}" for x in classes] or [
             f"{Path(file).name}: none of them"
         ]
-    return answered("\n".join(lines), code)
+    return "\n".join(lines)

@@ -353,6 +353,16 @@ def memory(default: int) -> Callable[[Command], Command]:
     )
 
 
+jobs = click.option(
+    "--jobs", type=PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
+)
+
+cluster = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
+)
+
 solver = click.option(
     "--solver",
     "solvers",

@@ -141,16 +141,9 @@ def record(
     if source is not None and name is None:
         raise UsageError("--source DIR needs an INSTRUCTION")
     if library is not None:
-        layouts = {f"{x}_layout": "column-major" if x in (by_columns or "") else "row-major" for x in "ab"}
+        stored = _layouts(by_columns)
         product = record_product(
-            library,
-            _required(out),
-            type=kind,
-            shape=shape,
-            jobs=jobs,
-            device=device,
-            seed=seed,
-            **layouts,
+            library, _required(out), type=kind, shape=shape, jobs=jobs, device=device, seed=seed, **stored
         )
         return _product_told(product, as_json)
     if outputs is not None:
@@ -184,6 +177,11 @@ def _written(instruction: Instruction, folder: Path, rows: int, seed: int, compi
         f"here:   mmaformal record --from {shlex.quote(carried.outputs)} --out {recording}",
     ]
     return answered("\n".join(lines), SETTLED)
+
+
+def _layouts(by_columns: str | None) -> dict[str, str]:
+    """Return how A and B are stored, those named column by column."""
+    return {f"{x}_layout": "column-major" if x in (by_columns or "") else "row-major" for x in "ab"}
 
 
 def _required(out: Path | None) -> Path:

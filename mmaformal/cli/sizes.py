@@ -75,9 +75,7 @@ def _chosen(kinds: tuple[str, ...]) -> tuple[list[str], list[Instruction]]:
 @click.option(
     "--out", type=options.OUTPUT_FILE, metavar="FILE", help="Keep rows there, and take those that are there."
 )
-@click.option(
-    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
-)
+@options.jobs
 @options.model
 @options.timeout(900.0, "for each datapath")
 @options.json

@@ -34,14 +34,8 @@ NETWORK_NAMES = ("transformer", "convolutional")
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), default=5, help="How often each is trained (default 5)."
 )
-@click.option(
-    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
-)
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
-)
+@options.jobs
+@options.cluster
 @click.option("--no-plot", is_flag=True, help="Draw no figures, which need matplotlib.")
 @options.json
 @options.table

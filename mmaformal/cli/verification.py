@@ -262,16 +262,11 @@ def _report(
     refuted = [i for i, answer in answers if isinstance(answer, Fails)]
     proved = [i for i, answer in answers if isinstance(answer, Holds)]
     of = sum(len(goal.instructions) for goal in campaign.goals.values())
-    confirmed = [
-        sha256
-        for sha256, confirmation in campaign.confirmed.items()
-        if confirmation.verdict == "unsat" and sha256 not in campaign.contradicted
-    ]
-    unconfirmed = {
-        sha256: confirmation
-        for sha256, confirmation in campaign.confirmed.items()
-        if confirmation.verdict != "unsat" and sha256 not in campaign.contradicted
+    sound = {
+        sha256: each for sha256, each in campaign.confirmed.items() if sha256 not in campaign.contradicted
     }
+    confirmed = [sha256 for sha256, each in sound.items() if each.verdict == "unsat"]
+    unconfirmed = {sha256: each for sha256, each in sound.items() if each.verdict != "unsat"}
     told: _Told = {
         "instructions": of,
         "proved": len(proved),

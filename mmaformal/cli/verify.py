@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 @options.arch(required=False)
 @options.name(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every instruction there is.")
-@click.option(
-    "--jobs", type=options.PROCESSES, metavar="N", help="Worker processes (default: one for each core)."
-)
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Workers of the Dask scheduler at tcp://…, or `local`: of one on this machine.",
-)
+@options.jobs
+@options.cluster
 @options.evidence
 @options.model
 @click.option(
