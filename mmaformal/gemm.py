@@ -90,11 +90,10 @@ def matmul(
 ) -> Matrix:
     """Compute D (M×N) = A (M×K) · B (K×N) + C (M×N), C being +0 if not given.
 
-    instruction: one of the tables, or its name, "hopper HMMA.16816.F32".
-    A, B, C: all bit patterns (unsigned integers, one code per element), or all floats of exactly the instruction's
-    types, as `Instruction.dot_add` takes them: NumPy arrays with `ml_dtypes`, torch tensors, or any object with
-    `__dlpack__`, without a copy where they are in the processor's memory.  With block scales of S products, scale_a is
-    M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
+    instruction: one of the tables, or its name, "hopper HMMA.16816.F32".  A, B, C: all bit patterns (unsigned integers,
+    one code per element), or all floats of exactly the instruction's types, as `Instruction.dot_add` takes them: NumPy
+    arrays with `ml_dtypes`, torch tensors, or any object with `__dlpack__`, without a copy where they are in the
+    processor's memory.  With block scales of S products, scale_a is M × ⌈K/S⌉ and scale_b ⌈K/S⌉ × N.
 
     Axes before the last two are broadcast, and vectors are taken, as by `numpy.matmul`: A (…, M, K), B (…, K, N),
     scales likewise; C is broadcast to D.  Each product of a batch is made as it is made alone.
@@ -119,8 +118,8 @@ def matmul(
     them).  With block scales there are "natural" and "kahan".  Only "natural" and "random" can be divided.
 
     `jobs` threads run the rows of D (default: as many as this process may use processors); results do not depend on it.
-    `progress` is called with a line of text as products are done; True, or None on a terminal, writes a
-    line to stderr if it takes longer than two seconds.
+    `progress` is called with a line of text as products are done; True, or None on a terminal, writes one to stderr if
+    it takes longer than two seconds.
 
     Raises ValueError for shapes that do not fit and an instruction that cannot be chained, TypeError as
     `Instruction.dot_add` and for numbers that are none, FloatingPointError if floating-point arithmetic is not IEEE
@@ -128,48 +127,65 @@ def matmul(
     """
     instruction = instruction_meant(instruction)
     given = Operands.of(instruction, A, B, C, scale_a, scale_b)
+    how = _How(instruction, promote_every, split_k, stream_k, tile, order, accumulation, seed)
     _check_counts(promote_every=promote_every, split_k=split_k, stream_k=stream_k, jobs=jobs)
-    divided = promote_every is not None or split_k != 1 or stream_k is not None
-    _check_orders(instruction, accumulation, order, tile, divided)
-    k, drawn = given.shape[2], _seed(seed)
-    steps = max(-(-k // instruction.k), 1)
-    pieces, longest = _pieces(steps, promote_every, split_k, stream_k)
-    if accumulation == "random":
-        given = given.permuted(permutation(k, drawn))
-    _check_chain(instruction, 1 if accumulation in ("kahan", "anti-kahan") else longest)
-    report = Report(progress, prod(given.outputs) * steps * instruction.k)
-    d = np.empty(given.outputs, instruction.d_format.word)
-    if not d.size:
-        return given.give_back(d, instruction.d_format)
-    with Workers(jobs or processors(), report) as workers:
-        how = _How(accumulation, pieces, promote_every, order, stream_k, tile, workers)
-        for where, operands in given.products(together=stream_k is None):
-            found = _made(_Problem(instruction, operands), how)
-            d[where] = found.reshape(d[where].shape)
-    return given.give_back(d, instruction.d_format)
+    return how.product(how.permuted(given), jobs or processors(), progress)
 
 
 class _How(NamedTuple):
-    """How each product is divided and made."""
+    """How K is divided, and in which order its products are taken: as `matmul` takes it."""
 
-    accumulation: Accumulation
-    pieces: list[tuple[int, int]]
+    instruction: Instruction
     promote: int | None
-    order: Order
+    split_k: int
     stream_k: int | None
     tile: tuple[int, int]
-    workers: Workers
+    order: Order
+    accumulation: Accumulation
+    seed: int
+
+    def permuted(self, given: Operands) -> Operands:
+        """Return the operands in the order in which products are taken; raise as `matmul` for what cannot be done."""
+        divided = self.promote is not None or self.split_k != 1 or self.stream_k is not None
+        _check_orders(self.instruction, self.accumulation, self.order, self.tile, divided)
+        k, drawn = given.shape[2], _seed(self.seed)
+        _, longest = self.pieces(_steps(self.instruction, k))
+        _check_chain(self.instruction, 1 if self.accumulation in ("kahan", "anti-kahan") else longest)
+        return given.permuted(permutation(k, drawn)) if self.accumulation == "random" else given
+
+    def pieces(self, steps: int) -> tuple[list[tuple[int, int]], int]:
+        """Return the ranges of instructions that are sums of their own, and how many are chained at most."""
+        each = -(-steps // self.split_k)
+        pieces = [(start, min(start + each, steps)) for start in range(0, steps, each)]
+        return pieces, min(self.promote or steps, each if self.stream_k is None else steps)
+
+    def product(self, given: Operands, threads: int, progress: bool | Progress | None) -> Matrix:
+        """Return D, made product by product of a batch."""
+        i = self.instruction
+        report = Report(progress, prod(given.outputs) * _steps(i, given.shape[2]) * i.k)
+        d = np.empty(given.outputs, i.d_format.word)
+        if d.size:
+            with Workers(threads, report) as workers:
+                for where, operands in given.products(together=self.stream_k is None):
+                    found = self.made(_Problem(i, operands), workers)
+                    d[where] = found.reshape(d[where].shape)
+        return given.give_back(d, i.d_format)
+
+    def made(self, problem: _Problem, workers: Workers) -> Codes:
+        """Return D of one product, as codes."""
+        if self.accumulation in ("grouped", "anti-kahan"):
+            return _ordered(problem, self.accumulation == "grouped", workers)
+        if self.stream_k is not None:
+            return problem.streamed(self.stream_k, self.tile, self.promote, self.order, workers)
+        if self.accumulation == "kahan":
+            return problem.either_way(lambda x: _compensated(x, workers))
+        pieces, _ = self.pieces(problem.steps)
+        return problem.either_way(lambda x: x.divided(pieces, self.promote, self.order, workers))
 
 
-def _made(problem: _Problem, how: _How) -> Codes:
-    """D of one product, as codes."""
-    if how.accumulation in ("grouped", "anti-kahan"):
-        return _ordered(problem, how.accumulation == "grouped", how.workers)
-    if how.stream_k is not None:
-        return problem.streamed(how.stream_k, how.tile, how.promote, how.order, how.workers)
-    if how.accumulation == "kahan":
-        return problem.either_way(lambda x: _compensated(x, how.workers))
-    return problem.either_way(lambda x: x.divided(how.pieces, how.promote, how.order, how.workers))
+def _steps(instruction: Instruction, k: int) -> int:
+    """Return how many instructions K takes: one at least."""
+    return max(-(-k // instruction.k), 1)
 
 
 def _seed(seed: int) -> int:
@@ -177,15 +193,6 @@ def _seed(seed: int) -> int:
     if integer(seed, "seed") < 0:
         raise ValueError(f"seed is {seed}; it counts from 0")
     return int(seed)
-
-
-def _pieces(
-    steps: int, promote: int | None, split: int, stream: int | None
-) -> tuple[list[tuple[int, int]], int]:
-    """(the ranges of instructions that are sums of their own, how many instructions are chained at most)."""
-    each = -(-steps // split)
-    pieces = [(start, min(start + each, steps)) for start in range(0, steps, each)]
-    return pieces, min(promote or steps, each if stream is None else steps)
 
 
 def _check_chain(instruction: Instruction, longest: int) -> None:
@@ -243,7 +250,7 @@ class _Problem:
         self.a, self.b, self.c = operands.a, operands.b, operands.c
         self.scales = operands.scale_a, operands.scale_b
         self.m, self.n = len(self.a), self.b.shape[1]
-        self.steps = max(-(-self.b.shape[0] // instruction.k), 1)
+        self.steps = _steps(instruction, self.b.shape[0])
         self.kernel: Kernel = kernel_for(instruction.spec)
         ends = instruction.c_format, instruction.d_format
         self.word = max((fmt.word for fmt in ends), key=lambda word: word.itemsize)  #: of c and d

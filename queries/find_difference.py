@@ -103,23 +103,7 @@ def find_difference(
         portfolio.head_start = _HEAD_START
         asker = Asker(portfolio, timeout)
         if long_chains.apply(left.spec, right.spec):
-            question = _question(left, right, constraints)
-            alike = Laws(asker).zeros
-            chains = long_chains.LongChains(
-                search=_Search,
-                x=left,
-                y=right,
-                constraints=constraints,
-                asker=asker,
-                progress=progress,
-                question=question,
-                zeros_are_alike=lambda spec: bool(alike(spec)),
-            )
-            answer = asker.within(question, chains.answer)
-            if (
-                isinstance(answer, Different) and answer.witness.x.k != left.k
-            ):  # the best of a search broken off
-                answer = chains.lift(answer, "the time given was used up")
+            answer = _of_long_chains(left, right, constraints, asker, progress)
         else:
             search = _Search(left, right, constraints, asker, progress)
             if known is not None:
@@ -134,6 +118,31 @@ def find_difference(
                 answer.question, lambda: equal_in_both_encodings(equal, (left, right), asker)
             )
         return answer
+
+
+def _of_long_chains(
+    x: Instruction,
+    y: Instruction,
+    constraints: Sequence[Constraint],
+    asker: Asker,
+    progress: Progress | None,
+) -> Answer:
+    """Return the answer for chains of many steps, which are compared step by step."""
+    question, alike = _question(x, y, constraints), Laws(asker).zeros
+    chains = long_chains.LongChains(
+        search=_Search,
+        x=x,
+        y=y,
+        constraints=constraints,
+        asker=asker,
+        progress=progress,
+        question=question,
+        zeros_are_alike=lambda spec: bool(alike(spec)),
+    )
+    answer = asker.within(question, chains.answer)
+    if isinstance(answer, Different) and answer.witness.x.k != x.k:  # the best of a search broken off
+        return chains.lift(answer, "the time given was used up")
+    return answer
 
 
 def comparable(

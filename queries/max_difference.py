@@ -241,17 +241,14 @@ def max_difference(
     """
     caller(progress)
     left, right = comparable(x, y, instruction, other)
-    units = Unit.of(left), Unit.of(right)
-    if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:
-        raise ValueError(f"{flushing[0]} takes subnormal numbers for zero: no bound relative to the terms")
+    units = _units_of(left, right)
     if left.spec == right.spec:
         return Apart(Fraction(0), Fraction(0), 0.0, None, random=0.0)
     bound = units[0].factor(left.k) + units[1].factor(right.k)
     say = progress or (lambda _: None)
-    if prove:
-        say("proving the bounds")
     proof = None
     if prove:
+        say("proving the bounds")
         with session(solver, memory, cache) as portfolio:
             proof = _proved(left, right, bound, portfolio, _PROVING if prove is True else float(prove))
     say("searching; the first time, kernels are compiled")
@@ -266,12 +263,9 @@ def max_difference(
     if best is None:
         return Apart(bound, Fraction(0), 0.0, None, random=random, proof=proof, searched=searched)
     witness = Witness.of(left, right, best.a, best.b, best.c, best.scale_a, best.scale_b)
-    one, two = (left.d_format.value(code) for code in witness.results)
-    apart = abs(one - two)
+    apart, place = _distance(witness, left.d_format)
     if apart > bound * _sigma(left, best):
         raise WitnessError(f"{left.label} and {right.label} are farther apart than their bound, on {witness}")
-    exponent = math.frexp(float(max(abs(one), abs(two))))[1] - 1
-    place = Fraction(2) ** (max(exponent, left.d_format.min_exponent) - left.d_format.fraction_bits)
     return Apart(
         bound,
         apart / _sigma(left, best),
@@ -281,6 +275,21 @@ def max_difference(
         random=random,
         proof=proof,
     )
+
+
+def _units_of(x: Instruction, y: Instruction) -> tuple[Unit, Unit]:
+    """Return the instructions' units; raise ValueError for one that has no bound relative to its terms."""
+    units = Unit.of(x), Unit.of(y)
+    if flushing := [unit.instruction.label for unit in units if unit.flushing is not None]:
+        raise ValueError(f"{flushing[0]} takes subnormal numbers for zero: no bound relative to the terms")
+    return units
+
+
+def _distance(witness: Witness, fmt: Format) -> tuple[Fraction, Fraction]:
+    """Return how far apart the two results are, and the unit in the last place of the larger."""
+    one, two = (fmt.value(code) for code in witness.results)
+    exponent = math.frexp(float(max(abs(one), abs(two))))[1] - 1
+    return abs(one - two), Fraction(2) ** (max(exponent, fmt.min_exponent) - fmt.fraction_bits)
 
 
 def _proved(x: Instruction, y: Instruction, bound: Fraction, portfolio: Portfolio, timeout: float) -> Answer:

@@ -123,9 +123,7 @@ def product_terms(assertions: Sequence[z3.ExprRef], inputs: Inputs, joined: bool
                 kept.extend(terms)
             values[k].update({x.get_id(): x for x in terms})
 
-    tops = list(assertions)
-    while any(z3.is_and(x) for x in tops):
-        tops = [y for x in tops for y in (x.children() if z3.is_and(x) else [x])]
+    tops = _conjuncts(assertions)
     stack: list[tuple[z3.ExprRef, list[z3.ExprRef] | None]] = [(x, None) for x in tops]
     while stack:
         term, children = stack.pop()
@@ -152,6 +150,14 @@ def product_terms(assertions: Sequence[z3.ExprRef], inputs: Inputs, joined: bool
         return {generic.get_id(): (generic, x) for generic, x in found}
 
     return [Terms(renamed(values[k], k), renamed(conditions[k], k)) for k in range(len(inputs.a))]
+
+
+def _conjuncts(formulas: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
+    """Return the formulas with conjunctions taken apart, those within conjunctions too."""
+    found = list(formulas)
+    while any(z3.is_and(x) for x in found):
+        found = [y for x in found for y in (x.children() if z3.is_and(x) else [x])]
+    return found
 
 
 def _scales_of(term: z3.ExprRef, scales: set[int]) -> list[tuple[z3.ExprRef, z3.ExprRef]]:

@@ -273,6 +273,26 @@ def begin_fda(
 
 
 @part
+def count_zeros(
+    F: int,
+    e_zero: int,
+    least: int,
+    floor: int,
+    sa: Lane,
+    sb: Plane,
+    smallest: Plane,
+    e_max: Plane,
+    scale: Plane,
+) -> None:
+    """Raise e_max to e_zero where a product is zero, which has the smallest exponent, and the scale with it."""
+    vectorised()
+    for j in range(e_max.size):
+        e = maximum(np.int64(e_max[j]), where(smallest[j] < least, e_zero, FAR))
+        e_max[j] = e
+        scale[j] = power_of_two(maximum(F - (e - sa - sb[j]), floor), scale[j])
+
+
+@part
 def finish_fda(
     rho: Conversion,
     c_format: Format,
@@ -342,10 +362,7 @@ def run_fda(
                 some_c = begin_fda(c_format, F, e_zero, least, floor, sa, sb, row, largest, e_max, scale)
                 if zeros_count:
                     smallest_exponent(ea[i], eb[p], k0, k1, smallest)
-                    for j in range(w):
-                        e = maximum(np.int64(e_max[j]), where(smallest[j] < least, e_zero, FAR))
-                        e_max[j] = e
-                        scale[j] = power_of_two(maximum(F - (e - sa - sb[j]), floor), scale[j])
+                    count_zeros(F, e_zero, least, floor, sa, sb, smallest, e_max, scale)
                 if odd:
                     sticky_sum(va[i], vb[p], k0, k1, scale, total)
                 else:

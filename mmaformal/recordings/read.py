@@ -179,12 +179,17 @@ def read(
     _verify_shapes(recording, told.shapes)
     if model is not None and modelled:
         require_fit(recording, model)
+    _go_through(recording, progress)
+    return recording
+
+
+def _go_through(recording: Recording, progress: Progress | None) -> None:
+    """Read all rows once; what is not sound about one raises RecordingError."""
     done = 0
     for arrays in recording.arrays():
         done += len(arrays["d"])
         if progress is not None:
             progress(done, recording.rows)
-    return recording
 
 
 def _meta(

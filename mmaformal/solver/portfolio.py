@@ -290,18 +290,9 @@ class Portfolio:
                 if racing.get(worker.backend) is not worker:
                     continue  # the last words of a process that was stopped
                 del racing[worker.backend]
-                if line is None:
-                    self._drop(worker)
-                    code = worker.process.returncode
-                    reasons.append(f"{worker.backend}: its process ended ({code}); out of memory?")
-                    continue
-                reply = _reply(line, query)
-                if reply is None:
-                    self._drop(worker)
-                    reasons.append(f"{worker.backend}: no answer but {line[:40]!r}")
-                    continue
-                if reply["verdict"] == "unknown":
-                    reasons.append(str(reply.get("why", worker.backend)))
+                reply = self._verdict(worker, line, query)
+                if isinstance(reply, str):
+                    reasons.append(reply)
                     continue
                 return Outcome(
                     reply["verdict"],
@@ -315,6 +306,17 @@ class Portfolio:
         finally:
             self._stop(racing.values())
         return Outcome("unknown", "", "", time.monotonic() - start, why="; ".join(reasons))
+
+    def _verdict(self, worker: _Worker, line: str | None, asked: _Query) -> _Reply | str:
+        """Return a worker's `sat` or `unsat`, or why it gave none; a process that broke is dropped."""
+        if line is None:
+            self._drop(worker)
+            return f"{worker.backend}: its process ended ({worker.process.returncode}); out of memory?"
+        reply = _reply(line, asked)
+        if reply is None:
+            self._drop(worker)
+            return f"{worker.backend}: no answer but {line[:40]!r}"
+        return str(reply.get("why", worker.backend)) if reply["verdict"] == "unknown" else reply
 
     @shielded
     def _stop(self, racing: Iterable[_Worker]) -> None:
