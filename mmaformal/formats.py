@@ -366,3 +366,8 @@ FORMATS: dict[str, Format] = {entry.name: entry for entry in _TABLE}
 fp64, fp32, tf32, bf16, fp16 = (FORMATS[n] for n in ("fp64", "fp32", "tf32", "bf16", "fp16"))
 e5m2, e4m3, e5m2fnuz, e4m3fnuz = (FORMATS[n] for n in ("e5m2", "e4m3", "e5m2fnuz", "e4m3fnuz"))
 e3m2, e2m3, e2m1, ue8m0, ue4m3 = (FORMATS[n] for n in ("e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3"))
+
+
+def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
+    """Return the format whose numbers an array of this dtype holds, if there is one; of float32 it is fp32."""
+    return next((fmt for fmt in (fp32, *FORMATS.values()) if fmt.dtype == dtype), None)

@@ -1,6 +1,6 @@
 """Which instruction, in which structure, makes a whole product of matrices as a library did?
 
-    found = diagnose_gemm(A, B, D, a_format="bf16", b_format="bf16", d_format="bf16")
+    found = diagnose_gemm(A, B, D)     # floats; of bit patterns a_format="bf16" and so on say what they are
     print(found)                       # found.structures: those that explain every element of D
     replay(A2, B2, found.structures[0])
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,7 @@ from mmaformal.architectures.known import known_but_for_nans, without_nan_rule
 from mmaformal.cases.codes import is_nan
 from mmaformal.checked import Progress, caller
 from mmaformal.display import ShortRepr, counted
-from mmaformal.formats import FORMATS, Format, fp32, fp64
+from mmaformal.formats import FORMATS, Format, format_of_dtype, fp32, fp64
 from mmaformal.gemm import holds
 from mmaformal.instruction import Instruction, as_codes
 from mmaformal.kernels import Kernel, kernel_for
@@ -46,6 +47,10 @@ _FIRST_ROWS = 2
 _NEAREST, _LISTED = 3, 8
 #: The part of the time that the search may take; what is left is for comparing what was found.
 _SEARCHING = 0.75
+
+
+#: of A, B and D
+_Formats: TypeAlias = tuple[Format, Format, Format]
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,16 +177,17 @@ def diagnose_gemm(
     B: ArrayLike,
     D: ArrayLike,
     *,
-    a_format: str | Format,
-    b_format: str | Format,
-    d_format: str | Format,
+    a_format: str | Format | None = None,
+    b_format: str | Format | None = None,
+    d_format: str | Format | None = None,
     instructions: Iterable[Instruction] | None = None,
     timeout: float = 300.0,
     progress: Progress | None = None,
 ) -> GemmDiagnosis:
     """Find the structures that reproduce every element of D (M×N) from A (M×K) and B (K×N); C was absent.
 
-    Bit patterns, or floats of exactly the types named.  A NaN is reproduced by any NaN.  Tried: every chain of one of
+    Bit patterns of the formats named, or floats of exactly these types; of an array of floats the format may be left
+    out (of float32 it is fp32).  A NaN is reproduced by any NaN.  Tried: every chain of one of
     `instructions` (default: all of units that are built, that take these types and can be chained) over K; K cut into
     blocks of any number of instructions (less than two that are left halved, or not), or dealt in turn to 2, 4, 8, 16
     or 32 chains; their results added in order, in pairs or in halves, in fp32 (fp64 for results of fp64); then rounded
@@ -197,24 +203,15 @@ def diagnose_gemm(
     say = lines(progress, "done, all, instruction") or (lambda *_: None)
     start = time.monotonic()
     checked_timeout(timeout)
-    given = _format(a_format), _format(b_format), _format(d_format)
+    given = _format(a_format, A, "A"), _format(b_format, B, "B"), _format(d_format, D, "D")
     a, b, d = _checked((A, B, D), given)
-    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
-    every = there_are if instructions is None else instructions
-    alike = chained_ones(every, *given)
+    alike = _tried(instructions, given)
     chosen = [first for first, *_ in alike]
-    if not chosen:
-        raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
     search = _Search(a, b, d, given[2])
     with Deadline(_SEARCHING * timeout) as deadline:
-        for done, instruction in enumerate(chosen, 1):
-            search.run(instruction)
-            say(
-                f"{done} of {len(chosen)} instructions, {instruction.label} the last",
-                done,
-                len(chosen),
-                instruction,
-            )
+        for done, each in enumerate(chosen, 1):
+            search.run(each)
+            say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
     left = max(start + timeout - time.monotonic(), 0.0)
     twins = {first: rest for first, *rest in alike}
     nearest: list[Miss] = []
@@ -259,12 +256,35 @@ def _who(instruction: Instruction) -> list[str]:
     ]
 
 
-def _format(x: str | Format) -> Format:
+def _tried(instructions: Iterable[Instruction] | None, given: _Formats) -> list[list[Instruction]]:
+    """Return the `chained_ones` of the formats; raise ValueError if there are none."""
+    there_are = (i for name, arch in ARCHITECTURES.items() if name not in ON_PAPER for i in arch)
+    found = chained_ones(there_are if instructions is None else instructions, *given)
+    if not found:
+        raise ValueError(f"no instruction chains {given[0]} × {given[1]} to what rounds to {given[2]}")
+    return found
+
+
+def _format(x: str | Format | None, matrix: ArrayLike, name: str) -> Format:
+    """Return the format that is named, or that of the matrix's floats."""
+    if x is None:
+        fmt = _format_of(matrix)
+        if fmt is None:
+            raise ValueError(f"{name} is no array of floats: {name.lower()}_format says what it holds")
+        return fmt
     if isinstance(x, Format):
         return x
     if x not in FORMATS:
         raise ValueError(f"no format {x!r}; there are {', '.join(FORMATS)}")
     return FORMATS[x]
+
+
+def _format_of(matrix: ArrayLike) -> Format | None:
+    """Return the format of an array of floats; None for bit patterns, and for what has no type of its own."""
+    try:
+        return format_of_dtype(np.asarray(matrix).dtype) if hasattr(matrix, "dtype") else None
+    except TypeError:  # of no array that NumPy reads
+        return None
 
 
 def chained_ones(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import short_repr
-from mmaformal.formats import FORMATS, Format, bf16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, fp16, fp32, fp64
+from mmaformal.formats import Format, bf16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, format_of_dtype, fp16, fp32, fp64
 from mmaformal.recordings.archive import RecordingError
 
 NAMES = ("A", "B", "D")
@@ -49,11 +49,6 @@ class Matrix(NamedTuple):
 
     def __repr__(self) -> str:
         return short_repr(self)
-
-
-def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
-    """The format whose numbers an array of this dtype holds; of fp32's dtype it is fp32."""
-    return next((fmt for fmt in (fp32, *FORMATS.values()) if fmt.dtype == dtype), None)
 
 
 def read_matrices(path: Path) -> dict[str, Matrix]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaformal.display import short_text
-from mmaformal.formats import FORMATS, Format
+from mmaformal.formats import FORMATS, Format, format_of_dtype
 from mmaformal.recordings.archive import (
     RecordingError,
     array_of,
@@ -33,7 +33,7 @@ from mmaformal.recordings.archive import (
     require_codes,
     short,
 )
-from mmaformal.recordings.matrices import NAMES, Matrix, format_of_dtype, is_of_matrices, read_matrices
+from mmaformal.recordings.matrices import NAMES, Matrix, is_of_matrices, read_matrices
 
 _FIELDS = ("a_format", "b_format", "d_format")
 

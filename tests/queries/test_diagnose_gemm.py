@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import z3
@@ -389,6 +390,22 @@ def test_types_that_no_instruction_takes() -> None:
         diagnose_gemm(zeros, zeros, zeros, a_format="bf16", b_format="fp16", d_format="bf16")
     with pytest.raises(ValueError, match="no format 'float'"):
         diagnose_gemm(zeros, zeros, zeros, a_format="float", b_format="fp16", d_format="bf16")
+
+
+def test_floats_say_their_formats() -> None:
+    a, b = np.ones((2, 8), ml_dtypes.bfloat16), np.ones((8, 2), ml_dtypes.bfloat16)
+    d = np.full((2, 2), 8, np.float32)
+    found = diagnose_gemm(a, b, d, instructions=[AMX])
+    assert found.structures
+    named = diagnose_gemm(a, b, d, a_format="bf16", b_format="bf16", d_format="fp32", instructions=[AMX])
+    assert found.structures == named.structures
+    codes = a.view(np.uint16)
+    assert diagnose_gemm(codes, b, d, a_format="bf16", instructions=[AMX]).structures == named.structures
+    for x in (codes, a.astype(np.float32).tolist(), a.astype(np.complex64)):
+        with pytest.raises(ValueError, match=r"^A is no array of floats: a_format says what it holds$"):
+            diagnose_gemm(x, b, d, instructions=[AMX])
+    with pytest.raises(ValueError, match="no instruction chains fp64 × bf16"):
+        diagnose_gemm(a.astype(np.float64), b, d)
 
 
 def added_last(instruction: Instruction) -> last_addition.LastAddition | None:
