@@ -21,12 +21,12 @@ from mmaformal.cuda import (
     checked_case,
     cuda_source,
     kernel_source,
-    mma_of,
     model_row,
     report_source,
 )
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
+from mmaformal.mma import mma_of
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Template
 
-from mmaformal.cuda import A_FRAGMENTS, REGISTERS, Registers
 from mmaformal.display import ShortRepr
 from mmaformal.formats import Format, bf16, e4m3, e5m2, fp16, fp32, tf32
 from mmaformal.instruction import Instruction
+from mmaformal.mma import A_FRAGMENTS, REGISTERS, Registers
 
 _PTX = {fp16: "f16", bf16: "bf16", tf32: "tf32", e4m3: "e4m3", e5m2: "e5m2", fp32: "f32"}
 #: Bytes of a core matrix: 8 rows of 16.

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaformal.architectures import ARCHITECTURES, amd, nvidia
-from mmaformal.cuda import mma_or_why_not
+from mmaformal.mma import mma_or_why_not
 from mmaformal.recordings import backing
 
 ROOT = Path(__file__).parents[1]

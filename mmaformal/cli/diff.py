@@ -169,8 +169,8 @@ def _check_programs(x: Instruction, y: Instruction, files: Files) -> None:
 
 def _check_cuda(x: Instruction, y: Instruction) -> None:
     """Raise UsageError if no CUDA program can be written for a witness, whatever it is."""
-    from mmaformal.cuda import CudaUnavailableError
     from mmaformal.cuda_programs import cuda_program
+    from mmaformal.mma import CudaUnavailableError
 
     for each in (x, y):
         zeros, scales = [0] * each.k, [0] * (each.spec.scales if each.spec.scale_format else 0)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from string import Template
 
 from mmaformal import wgmma
-from mmaformal.cuda import CHECKS, ROW, kernel_source, mma_or_why_not
+from mmaformal.cuda import CHECKS, ROW, kernel_source
 from mmaformal.display import ShortRepr
 from mmaformal.instruction import Instruction
+from mmaformal.mma import mma_or_why_not
 from mmaformal.recorder.program import Program, RecorderError, found, source, words_of
 from mmaformal.recorder.rows import Layout
 

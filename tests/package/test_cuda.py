@@ -28,10 +28,11 @@ from support.emulated_gpu import (
 
 from mmaformal.architectures import ARCHITECTURES
 from mmaformal.architectures.base import canonical_name
-from mmaformal.cuda import MMAS, CudaUnavailableError, Mma, cuda_source, kernel_source, mma_of
+from mmaformal.cuda import cuda_source, kernel_source
 from mmaformal.encodings.fda import Fda
 from mmaformal.formats import Format, e2m1, e4m3, fp16, fp32, fp64, ue8m0
 from mmaformal.instruction import Instruction
+from mmaformal.mma import MMAS, CudaUnavailableError, Mma, mma_of
 from mmaformal.rounding import IEEE_FP64, RNE_FP16, RZ_FP32
 from mmaformal.spec import DotAdd
 

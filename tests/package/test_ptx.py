@@ -15,7 +15,7 @@ from support.recorded import meta, recorded, save
 from mmaformal import ARCHITECTURES, ada, ampere, blackwell, hopper, rtx_blackwell, turing, volta
 from mmaformal.architectures import Architecture, UnknownInstructionError
 from mmaformal.architectures.ptx import short_name
-from mmaformal.cuda import MMAS
+from mmaformal.mma import MMAS
 from mmaformal.recordings import RecordingError, read
 from mmaformal.recordings.names import look_up
 

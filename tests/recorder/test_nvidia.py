@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from support.emulated_gpu import ASM, RUNTIME, emulated_asm, emulated_unit
 
 from mmaformal import ARCHITECTURES
-from mmaformal.cuda import MMAS, mma_of
 from mmaformal.formats import e2m1
 from mmaformal.instruction import Instruction
+from mmaformal.mma import MMAS, mma_of
 from mmaformal.recorder import RecorderError, program_of, record, write_program
 from mmaformal.recorder.nvidia import GENERATIONS, kernel_of
 from mmaformal.recorder.rows import Layout, Outputs, read_outputs, stream

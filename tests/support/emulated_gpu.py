@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mmaformal.cuda import MMAS, Mma
 from mmaformal.formats import fp16, fp32
+from mmaformal.mma import MMAS, Mma
 
 Position = Callable[[int, int], tuple[int, int]]  # (lane, i) → (row, column)
 
