@@ -212,9 +212,8 @@ def diagnose_gemm(
         for done, each in enumerate(chosen, 1):
             search.run(each)
             say(f"{done} of {len(chosen)} instructions, {each.label} the last", done, len(chosen), each)
-    left = max(start + timeout - time.monotonic(), 0.0)
+    left, nearest = max(start + timeout - time.monotonic(), 0.0), list[Miss]()
     twins = {first: rest for first, *rest in alike}
-    nearest: list[Miss] = []
     with LazyPortfolio() as portfolio:
         classes = StructureClasses(search.exact, a.shape[1], Asker(portfolio, left), twins.__getitem__)
         with Deadline(left):

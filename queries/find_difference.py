@@ -123,7 +123,7 @@ def find_difference(
 def _of_long_chains(
     x: Instruction,
     y: Instruction,
-    constraints: Sequence[Constraint],
+    constraints: tuple[Constraint, ...],
     asker: Asker,
     progress: Progress | None,
 ) -> Answer:

@@ -33,6 +33,7 @@ def asking_digest() -> str:
     files = [
         *(ROOT / "mmaformal" / "solver").glob("*.py"),
         ROOT / "mmaformal" / "proof" / "kernel.py",
+        ROOT / "mmaformal" / "proof" / "claims.py",
         ROOT / "tests" / "support" / "known.py",
         Path(__file__),
     ]

@@ -51,6 +51,10 @@ BASE: dict[str, tuple[Part, ...]] = {
             "mmaformal/proof/kernel.py", "lemmas of inferences, the composition, and who may make a `Proof`"
         ),
         Part(
+            "mmaformal/proof/claims.py",
+            "what claims, inferences and a conclusion are in propositions, and what a claim is given under",
+        ),
+        Part(
             "mmaformal/proof/composition.py",
             "claims that are proved as they are made: the class `Composing` alone",
         ),
@@ -61,7 +65,7 @@ BASE: dict[str, tuple[Part, ...]] = {
             "mmaformal/proof/lemmas.py",
             "the class `Argument` alone: ranges of lanes are proved by their trace",
         ),
-        Part("mmaformal/lanes.py", "what 64-bit lanes compute, as terms, with a rule for each operation"),
+        Part("mmaformal/lanes", "what 64-bit lanes compute, as terms, with a rule for each operation"),
     ),
     "Questions and answers": (
         Part(

@@ -3,7 +3,7 @@
 Row r stands at element (i, j) of a matrix D, i and j going through all of them as r grows; all other elements are +0.
 So a unit whose elements were not alike would be seen.
 
-Sources: as `mmaformal/cuda.py`; the compute capabilities of architectures: CUDA C++ Programming Guide, "Compute
+Sources: as `mmaformal/mma.py`; the compute capabilities of architectures: CUDA C++ Programming Guide, "Compute
 Capabilities".
 """
 

@@ -713,7 +713,7 @@ PROVING = (
         for folder in ("proof", "solver", "facts", "cases", "analysis", "studies", "hardware")
     ),
     Path(smt.__file__).resolve().parents[1],
-    PACKAGE / "lanes.py",
+    PACKAGE / "lanes",
     PACKAGE / "campaign.py",
     QUERIES,
 )

@@ -141,6 +141,7 @@ def test_the_code_that_asks_is_all_of_solvers_kernel_and_store(monkeypatch: pyte
         "script.py",
         "evidence.py",
         "kernel.py",
+        "claims.py",
         "known.py",
     ):
         changed = lambda path, name=name: read_bytes(path) + (b"#" if path.name == name else b"")  # noqa: E731
