@@ -399,8 +399,9 @@ def summed(
     if not by_fields:
         settle_zeros(value, exponent, e_zero)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits
-    number = sum_with_c(of, rho, F, e_zero, odd, value, exponent, bits, code)
-    return or_special(of, rho, nan, special, found, a, b, code, number)
+    c = decode(code, of.c_format.layout)
+    number = sum_with_c(of, rho, F, e_zero, odd, value, exponent, bits, c)
+    return or_special(of, rho, nan, special, found, a, b, c, number)
 
 
 @driver

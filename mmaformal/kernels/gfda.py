@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaformal.encodings.executable.blocks import Lane, Special
+from mmaformal.encodings.executable.blocks import Lane, Special, decode
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.kernels.batch import Batch
 from mmaformal.kernels.chain import Algorithm, Scales, chain, step_of
@@ -44,8 +44,9 @@ def step(
         terms, places = value[g * G : (g + 1) * G], exponent[g * G : (g + 1) * G]
         tops[g] = largest(places)
         sums[g] = aligned_sum(terms, places, tops[g], bits, W, odd)
-    number = sum_with_c(of, rho, F, e_zero, odd, sums, tops, W, code)
-    return or_special(of, rho, nan, special, Special(False, False, False), a, b, code, number)
+    c = decode(code, of.c_format.layout)
+    number = sum_with_c(of, rho, F, e_zero, odd, sums, tops, W, c)
+    return or_special(of, rho, nan, special, Special(False, False, False), a, b, c, number)
 
 
 class GfdaKernel(OnlyRows):

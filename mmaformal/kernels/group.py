@@ -208,7 +208,8 @@ def step(
     F, e_zero, by_fields, nan, G = own[0], own[1], own[2] != 0, own[3], own[4]
     layout, size = scales.format.layout, a.size // G
     value, exponent = room[0, :size], room[1, :size]
-    special = classify_addend(decode(code, of.c_format.layout))
+    c = decode(code, of.c_format.layout)
+    special = classify_addend(c)
     for g in range(size):
         each = (scales.first + g * G) // scales.block
         s, t = (
@@ -221,7 +222,7 @@ def step(
         empty = (group.empty | is_zero(s) | is_zero(t)) & (by_fields ^ True)
         exponent[g] = where(empty, e_zero, s.exponent + t.exponent)
     bits = of.a_format.fraction_bits + of.b_format.fraction_bits + 2 * scales.format.fraction_bits
-    number = sum_with_c(of, rho, F, e_zero, False, value, exponent, bits, code)
+    number = sum_with_c(of, rho, F, e_zero, False, value, exponent, bits, c)
     return select_special(resolve_special(special), number, rho, nan)
 
 
