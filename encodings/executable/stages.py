@@ -16,6 +16,7 @@ from mmaformal.encodings.executable.blocks import (
     Term,
     align,
     align_sticky,
+    canonical_nan,
     classify_addend,
     classify_product,
     classify_scale,
@@ -54,6 +55,17 @@ class Code(NamedTuple):
     total: Lane  #: what is rounded
     rounded: Rounded
     result: Lane
+
+
+class FusedSum(NamedTuple):
+    """The end of a fused step: c and its terms at one exponent, added exactly and rounded once."""
+
+    e_max: Lane  #: align
+    aligned: tuple[Lane, ...]
+    aligned_c: Lane
+    total: Lane  #: accumulate
+    rounded: Rounded  #: normalise & round
+    result: Lane  #: encode
 
 
 class ScaledSum(NamedTuple):
@@ -156,5 +168,20 @@ class Stages(Recorded):
         """The IEEE 754 sum of two codes."""
         return self.made("add", [x, y], ieee_add(x, y, rho, nan), rho=rho)
 
+    def fused_sum(
+        self,
+        terms: Sequence[tuple[Term, int]],
+        F: int,
+        rho: Conversion,
+        special: Special,
+        cut: Rounding = Rounding.RZ,
+    ) -> FusedSum:
+        """Convert c, the first of the terms, and the others, with their fraction bits, to the code of their sum."""
+        e_max = self.largest([x for x, _ in terms])
+        total = self.accumulate(terms, e_max, F, cut)
+        code = self.round(total, e_max, F, rho, special, canonical_nan(rho.format))
+        aligned_c, *aligned = total.terms
+        return FusedSum(e_max, tuple(aligned), aligned_c, total.total, code.rounded, code.result)
 
-__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]
+
+__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages"]

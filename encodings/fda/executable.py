@@ -24,7 +24,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    canonical_nan,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
@@ -63,7 +62,6 @@ def step(
     stages: Stages | None = None,
 ) -> FdaStep:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per product or none."""
-    F, rho = parameters.F, parameters.rho
     stages = Stages() if stages is None else stages
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
@@ -76,12 +74,9 @@ def step(
         stages.multiply(x, y, parameters.e_zero, pair) for (x, y), pair in zip(factors, scales, strict=True)
     )
     addend = stages.addend(c_operand, parameters.e_zero)
-    e_max = stages.largest([addend, *products])
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     terms = [(addend, spec.c_format.fraction_bits), *((x, fraction_bits) for x in products)]
-    total = stages.accumulate(terms, e_max, F, parameters.cut)
-    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
-    aligned_c, *aligned = total.terms
+    end = stages.fused_sum(terms, parameters.F, parameters.rho, special, parameters.cut)
     return FdaStep(
         a_operands,
         b_operands,
@@ -91,12 +86,7 @@ def step(
         special=special,
         products=products,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

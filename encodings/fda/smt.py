@@ -22,7 +22,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    canonical_nan,
     exponent_range,
     product_range,
 )
@@ -83,7 +82,6 @@ def step(
     stages: Stages | None = None,
 ) -> FdaStep:
     """One step over L products; `scale_a` and `scale_b` are one operand for each product, or empty."""
-    F, rho = parameters.F, parameters.rho
     stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
@@ -102,13 +100,12 @@ def step(
         for (x, y), pair in zip(factors, scales, strict=True)
     )
     addend = stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
-    e_max = stages.largest([*products, addend], exponents)
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     terms = [*((x, fraction_bits) for x in products), (addend, spec.c_format.fraction_bits)]
-    total = stages.accumulate(terms, e_max, F, sum_bits(parameters), parameters.cut)
-    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
-    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
-    *aligned, aligned_c = total.terms
+    bits, lowest = sum_bits(parameters), lowest_e_max(spec, parameters.e_zero)
+    end = stages.fused_sum(
+        terms, exponents, parameters.F, bits, parameters.rho, lowest, special, parameters.cut
+    )
     return FdaStep(
         a_operands,
         b_operands,
@@ -118,12 +115,7 @@ def step(
         special=special,
         products=products,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

@@ -27,7 +27,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    canonical_nan,
     decode,
     is_zero,
     multiply,
@@ -96,7 +95,7 @@ def step(
     stages: Stages | None = None,
 ) -> GdfsStep:
     """One step: codes of L a, L b and one c; of the scales, decoded, one per group."""
-    F, G, rho = parameters.F, parameters.G, parameters.rho
+    G = parameters.G
     stages = Stages() if stages is None else stages
     a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
     b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
@@ -111,15 +110,12 @@ def step(
     groups = tuple(x.term for x in sums)
     addend = stages.addend(c_operand, parameters.e_zero)
 
-    e_max = stages.largest([addend, *groups])
     assert spec.scale_format is not None
     group_fraction_bits = (
         spec.a_format.fraction_bits + spec.b_format.fraction_bits + 2 * spec.scale_format.fraction_bits
     )
     terms = [(addend, spec.c_format.fraction_bits), *((g, group_fraction_bits) for g in groups)]
-    total = stages.accumulate(terms, e_max, F)
-    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
-    aligned_c, *aligned = total.terms
+    end = stages.fused_sum(terms, parameters.F, parameters.rho, special)
     return GdfsStep(
         a_operands,
         b_operands,
@@ -131,12 +127,7 @@ def step(
         group_sums=tuple(x.total for x in sums),
         groups=groups,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

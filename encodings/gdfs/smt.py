@@ -30,7 +30,6 @@ from mmaformal.encodings.smt.blocks import (
     Term,
     Trace,
     all_of,
-    canonical_nan,
     decode,
     exponent_range,
     is_zero,
@@ -142,7 +141,7 @@ def step(
     stages: Stages | None = None,
 ) -> GdfsStep:
     """One step over L products; `scale_a` and `scale_b` are one scale for each group."""
-    F, G, rho, fmt = parameters.F, parameters.G, parameters.rho, spec.scale_format
+    F, G, fmt = parameters.F, parameters.G, spec.scale_format
     assert fmt is not None
     stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
@@ -159,15 +158,12 @@ def step(
     groups = tuple(x.term for x in sums)
     addend = stages.addend(c_operand, spec.c_format.bias, exponents, parameters.e_zero)
 
-    e_max = stages.largest([*groups, addend], exponents)
     fraction_bits = _PRODUCT_FRACTION_BITS + 2 * fmt.fraction_bits
     aligned_bound = group_bound(spec, parameters) << (F - fraction_bits)
     bound = len(groups) * aligned_bound + (1 << (F + 1)) - 1
     terms = [*((g, fraction_bits) for g in groups), (addend, spec.c_format.fraction_bits)]
-    total = stages.accumulate(terms, e_max, F, bound.bit_length() + 1)
-    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
-    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
-    *aligned, aligned_c = total.terms
+    lowest = lowest_e_max(spec, parameters.e_zero)
+    end = stages.fused_sum(terms, exponents, F, bound.bit_length() + 1, parameters.rho, lowest, special)
     return GdfsStep(
         a_operands,
         b_operands,
@@ -179,12 +175,7 @@ def step(
         sums=tuple(x.total for x in sums),
         groups=groups,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

@@ -24,7 +24,6 @@ from mmaformal.encodings.executable.blocks import (
     Special,
     Term,
     Trace,
-    canonical_nan,
 )
 from mmaformal.encodings.executable.chain import chain
 from mmaformal.encodings.executable.stages import Stages
@@ -77,7 +76,7 @@ def step(
     stages: Stages | None = None,
 ) -> GfdaStep:
     """One step: codes of L a, L b and one c."""
-    F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
+    W, G = parameters.W, parameters.G
     stages = Stages() if stages is None else stages
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
@@ -89,11 +88,8 @@ def step(
     addend = stages.addend(c_operand, parameters.e_zero)
     bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
     groups = tuple(group(parameters, products[g : g + G], bits, stages) for g in range(0, parameters.L, G))
-    e_max = stages.largest([addend, *(g.term for g in groups)])
     terms = [(addend, spec.c_format.fraction_bits), *((g.term, W) for g in groups)]
-    total = stages.accumulate(terms, e_max, F, parameters.cut)
-    code = stages.round(total, e_max, F, rho, special, canonical_nan(rho.format))
-    aligned_c, *aligned = total.terms
+    end = stages.fused_sum(terms, parameters.F, parameters.rho, special, parameters.cut)
     return GfdaStep(
         a_operands,
         b_operands,
@@ -102,12 +98,7 @@ def step(
         products=products,
         groups=groups,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

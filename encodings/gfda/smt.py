@@ -24,7 +24,6 @@ from mmaformal.encodings.smt.blocks import (
     Special,
     Term,
     Trace,
-    canonical_nan,
     exponent_range,
     product_range,
 )
@@ -93,7 +92,7 @@ def step(
     stages: Stages | None = None,
 ) -> GfdaStep:
     """One step over L products."""
-    F, W, G, rho = parameters.F, parameters.W, parameters.G, parameters.rho
+    W, G = parameters.W, parameters.G
     stages = Stages() if stages is None else stages
     exponents = exponents_of(spec, parameters)
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
@@ -109,12 +108,11 @@ def step(
     groups = tuple(
         group(parameters, products[g : g + G], bits, exponents, stages) for g in range(0, parameters.L, G)
     )
-    e_max = stages.largest([*(g.term for g in groups), addend], exponents)
     terms = [*((g.term, W) for g in groups), (addend, spec.c_format.fraction_bits)]
-    total = stages.accumulate(terms, e_max, F, None, parameters.cut)
-    lowest, nan = lowest_e_max(spec, parameters.e_zero), canonical_nan(rho.format)
-    code = stages.round(total, e_max, exponents, F, rho, lowest, special, nan)
-    *aligned, aligned_c = total.terms
+    lowest = lowest_e_max(spec, parameters.e_zero)
+    end = stages.fused_sum(
+        terms, exponents, parameters.F, None, parameters.rho, lowest, special, parameters.cut
+    )
     return GfdaStep(
         a_operands,
         b_operands,
@@ -123,12 +121,7 @@ def step(
         products=products,
         groups=groups,
         addend=addend,
-        e_max=e_max,
-        aligned=tuple(aligned),
-        aligned_c=aligned_c,
-        total=total.total,
-        rounded=code.rounded,
-        result=code.result,
+        **end._asdict(),
     )
 
 

@@ -19,6 +19,7 @@ from mmaformal.encodings.smt.blocks import (
     addend,
     align,
     align_sticky,
+    canonical_nan,
     classify,
     decode,
     encode,
@@ -50,6 +51,17 @@ class Code(NamedTuple):
     total: BitVec  #: what is rounded
     rounded: Rounded
     result: BitVec
+
+
+class FusedSum(NamedTuple):
+    """The end of a fused step: its terms and c in fixed point, added and rounded once."""
+
+    e_max: BitVec  #: align
+    aligned: tuple[BitVec, ...]  #: magnitudes; the signs are the terms'
+    aligned_c: BitVec
+    total: BitVec  #: accumulate, two's complement
+    rounded: Rounded  #: normalise & round
+    result: BitVec  #: encode
 
 
 class ScaledSum(NamedTuple):
@@ -190,5 +202,24 @@ class Stages(Recorded):
         """The IEEE 754 sum of two codes."""
         return self.made("add", [x, y], add(x, y, rho, nan), rho=rho)
 
+    def fused_sum(
+        self,
+        terms: Sequence[tuple[Term, int]],
+        exponents: ExponentRange,
+        F: int,
+        bits: int | None,
+        rho: Conversion,
+        lowest: int,
+        special: Special,
+        cut: Rounding = Rounding.RZ,
+    ) -> FusedSum:
+        """The code of the sum of terms with their fraction bits, c the last of them, or of a special value."""
+        e_max = self.largest([x for x, _ in terms], exponents)
+        sum_ = self.accumulate(terms, e_max, F, bits, cut)
+        code = self.round(sum_, e_max, exponents, F, rho, lowest, special, canonical_nan(rho.format))
+        return FusedSum(
+            e_max, sum_.terms[:-1], sum_.terms[-1], sum_.total, rounded=code.rounded, result=code.result
+        )
 
-__all__ = ["Aligned", "Code", "ScaledSum", "Stages"]
+
+__all__ = ["Aligned", "Code", "FusedSum", "ScaledSum", "Stages"]
