@@ -403,6 +403,8 @@ def round_code(code: BitVec, drop: int, sign: BitVec, rounding: Rounding) -> Bit
         case Rounding.RNE:
             more = z3.Extract(drop - 2, 0, code) != 0 if drop > 1 else z3.BoolVal(False)
             up = z3.And(half, z3.Or(more, odd))
+        case _:
+            raise ValueError(f"a rounding that is not modelled: {rounding.name}")
     return kept + resize(bit(up), kept.size())
 
 

@@ -201,7 +201,10 @@ def _rounds_alike(
         above_last = z3.Not(at_least(last, half, m, t)) if one_number else at_least(m, t, last, half)
         not_above = at_least(significand, q, top, t)
         return z3.And(*possible, z3.Or(index == infinity, not_above), z3.Or(index == 0, above_last))
-    demand(rounding in (Rounding.RNE, Rounding.RNA), "a rounding that is not to the nearer one")
+    demand(
+        rounding in (Rounding.RNE, Rounding.RNA),
+        f"no definition of {rounding.name}: definitions.py has none of this mode",
+    )
     lower, upper, quarter = midpoints(index, t.size(), rho)
     no_higher, no_lower = at_least(upper, quarter, top, t), at_least(m, t, lower, quarter)
     if one_number:

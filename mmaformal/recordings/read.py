@@ -218,11 +218,16 @@ def _meta(
         vouched |= {"architecture", "instruction", "terms"}
     if missing := lacking(meta, vouched):
         hint = {
-            "architecture": "--arch names it for this run",
+            "architecture": f"--arch names it for this run{_of_device(meta)}",
             "instruction": "--instruction names it for this run; null means that ptx does",
         }.get(missing[0], "add it to the JSON")
         raise RecordingError(path, f"meta lacks {', '.join(map(repr, missing))}: {hint}")
     return meta
+
+
+def _of_device(meta: Mapping[str, object]) -> str:
+    """Returns what to add where the device is named, and no architecture is known of it."""
+    return f" (none is known of the device {short(meta['gpu'])})" if isinstance(meta.get("gpu"), str) else ""
 
 
 def require_fit(recording: Recording, instruction: Instruction) -> None:

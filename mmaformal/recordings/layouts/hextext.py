@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaformal.architectures import ARCHITECTURES
 from mmaformal.display import ShortRepr, short_repr
 from mmaformal.formats import FORMATS
 from mmaformal.recordings.archive import RecordingError, meta_from, short
@@ -32,10 +33,6 @@ from mmaformal.recordings.layouts.csv import lines_of
 META = "file meta.json beside it"
 _NAME = re.compile(r"(?P<array>[abcd])_(?P<device>.+)_(?P<fmt>[A-Za-z0-9-]+)\.txt")
 _FORMATS = {"bfloat16": "bf16", "tensorfloat32": "tf32", "fp8-e4m3": "e4m3", "fp8-e5m2": "e5m2"}
-_ARCHITECTURES = {
-    "V100": "volta", "A100": "ampere", "A2": "ampere", "A30": "ampere", "A40": "ampere", "Ada": "ada", "L40S": "ada",
-    "H100": "hopper", "H200": "hopper", "B200": "blackwell",
-}  # fmt: skip
 _META_BYTES = 1 << 20
 _WIDE = 32  #: bits of a number as fp32
 
@@ -96,8 +93,8 @@ def describe(path: Path) -> Description:
     if files.types["b"] != files.types["a"]:
         del meta["input_format"]
         meta |= {"a_format": files.types["a"], "b_format": files.types["b"]}
-    if files.device in _ARCHITECTURES:
-        meta["architecture"] = _ARCHITECTURES[files.device]
+    if (architecture := ARCHITECTURES.canonical(files.device)) is not None:
+        meta["architecture"] = architecture
     own = files.paths["d"].parent / "meta.json"
     if own.exists():
         if own.stat().st_size > _META_BYTES:
