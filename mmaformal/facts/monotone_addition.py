@@ -21,7 +21,7 @@ from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Link, Neighbours, OneStep, Same, conclude_steps, is_same
+from mmaformal.theory.monotone import Link, Neighbours, OneStep, Same, conclude_steps, is_same
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,13 @@ from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest, prove_total
-from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
 from mmaformal.proof.composition import Composing, between, wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, flags, prove_steps
+from mmaformal.theory.monotone import Neighbours, OneStep, any_special, flags, prove_steps
+from mmaformal.theory.rounding import At, OrderedRounding, prove_rounded_in_order
 
 
 def products_allowed(spec: DotAdd) -> int:

@@ -27,12 +27,12 @@ from mmaformal.encodings.smt.blocks import (
     Term,
     negate_if,
 )
-from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
 from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, prove_steps
+from mmaformal.theory.monotone import Neighbours, OneStep, any_special, prove_steps
+from mmaformal.theory.rounding import At, OrderedRounding, prove_rounded_in_order
 
 
 class AddsTerm(Judged, Protocol):

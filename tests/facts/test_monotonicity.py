@@ -41,7 +41,6 @@ from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.larger_products import larger_product
 from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP16, RNE_FP16, Conversion, Rounding
@@ -49,9 +48,10 @@ from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 from mmaformal.spec import DotAdd
-from mmaformal.theory import monotone, monotone_steps
-from mmaformal.theory.monotone_steps import OneStep
-from mmaformal.theory.rounded_exactly import RoundsExactly
+from mmaformal.theory import monotone
+from mmaformal.theory.monotone import OneStep
+from mmaformal.theory.numbers import larger_product
+from mmaformal.theory.rounded_sums import RoundsExactly
 
 
 @pytest.fixture
@@ -556,7 +556,7 @@ def test_a_broken_step_breaks_a_premise_of_the_rule(
 
         monkeypatch.setattr(stages, "classify", classified)
     else:  # with a NaN between them, two numbers are in any order
-        monkeypatch.setattr(monotone_steps, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
+        monkeypatch.setattr(monotone, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_fused.prove_in_c(theory, HALF_STEP)
 

@@ -22,7 +22,7 @@ from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
+from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
 
 
 def _with_code(step: ffma.Step, code: BitVec) -> ffma.Step:

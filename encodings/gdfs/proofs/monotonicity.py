@@ -24,14 +24,12 @@ import z3
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
-from mmaformal.encodings.gdfs.proofs.larger_group import LargerGroup
-from mmaformal.encodings.gdfs.proofs.larger_total import Totals
-from mmaformal.encodings.gdfs.proofs.risen_total import Risen, worth
-from mmaformal.encodings.gdfs.proofs.two_steps import TwoSteps
+from mmaformal.encodings.gdfs.proofs.larger_group import LargerGroup, TwoSteps
+from mmaformal.encodings.gdfs.proofs.larger_total import Risen, Totals, worth
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.larger_products import LargerProduct, larger_product
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.spec import DotAdd
+from mmaformal.theory.numbers import LargerProduct, larger_product
 
 
 def prove_in_products(theory: Theory, spec: DotAdd) -> None:
