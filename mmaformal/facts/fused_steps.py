@@ -45,6 +45,11 @@ class Fused:
         return ((), ()) if isinstance(step, gfda.GfdaStep) else (step.scale_a, step.scale_b)
 
     @property
+    def signed(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
+        """Signs and aligned magnitudes."""
+        return [(s.term.sign, s.aligned) for s in self.summands]
+
+    @property
     def whole(self) -> Aligned:
         """All of its terms, and their sum."""
         return Aligned(
@@ -138,10 +143,14 @@ def prove_e_max(proving: Composing, x: Fused) -> tuple[list[z3.BoolRef], z3.Bool
     return prove_largest(proving, "exponents", x.step.e_max, [s.term.exponent for s in x.summands])
 
 
+def prove_small(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
+    """Each aligned magnitude is at most its bound.  `at_most` is from `prove_e_max`."""
+    return [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
+
+
 def prove_total(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
     """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
-    small = [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
-    prove_sum(proving, x.step.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
+    prove_sum(proving, x.step.total, x.signed, x.bounds, prove_small(proving, x, at_most))
 
 
 #: The largest product of two e2m1 numbers, in units of its last place.

@@ -18,22 +18,22 @@ import z3
 
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import order, two_runs
+from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import smt as fda
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gfda import Gfda
 from mmaformal.encodings.gfda import smt as gfda
-from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, resize, sum_of
-from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest, prove_total
-from mmaformal.proof.composition import Composing, between, wide, within
+from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, sum_of
+from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest, prove_small
+from mmaformal.proof.composition import Accumulated, Composing, accumulate, between, wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import Rounding
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone import Neighbours, OneStep, any_special, flags, prove_steps
-from mmaformal.theory.rounding import At, OrderedRounding, prove_rounded_in_order
+from mmaformal.theory.monotone import Neighbours, OneStep, flags, prove_steps
+from mmaformal.theory.rounding import At, OrderedRounding
 
 
 def products_allowed(spec: DotAdd) -> int:
@@ -190,10 +190,9 @@ def prove_in_order(
     step = _next_c(proving, pair)
     (below0, some0), (below1, some1) = prove_e_max(proving, x), prove_e_max(proving, y)
     maxima = _maxima(proving, pair, step, [*below0, *below1, some0, some1])
+    sums = _Sums(proving, pair, [below0, below1])
     for side, below, some in ((x, below0, some0), (y, below1, some1)):
-        prove_total(proving, side, below)
         prove_highest(proving, side, below, some)
-    sums = _Sums(proving, pair)
     totals = []
     for rise in pair.rises:
         facts = [_term(proving, pair, k, rise, below0[k]) for k in range(pair.terms)]
@@ -302,12 +301,26 @@ def _of_c(proving: Composing, pair: FusedPair, rise: Rise, given: Sequence[z3.Bo
 class _Sums:
     """The sums of both runs, term by term."""
 
-    def __init__(self, proving: Composing, pair: FusedPair) -> None:
+    def __init__(self, proving: Composing, pair: FusedPair, below: Sequence[Sequence[z3.BoolRef]]) -> None:
         self.proving, self.pair = proving, pair
         self.terms = [_aligned(pair, k) for k in range(pair.terms)] + [_aligned(pair, -1)]
-        self.sums = [self._running([term[n] for term in self.terms]) for n in (0, 1)]
-        self.ranges: list[list[z3.BoolRef]] = []
-        self.totals = [self._total(n) for n in (0, 1)]
+        runs = [self._accumulate(*each) for each in zip((pair.x, pair.y), below, strict=True)]
+        self.sums, self.ranges = [run.sums for run in runs], [run.ranges for run in runs]
+        self.totals = [self._total(*each) for each in zip((pair.x, pair.y), runs, strict=True)]
+
+    def _accumulate(self, side: Fused, below: Sequence[z3.BoolRef]) -> Accumulated:
+        small = prove_small(self.proving, side, below)
+        return accumulate(self.proving, side.step.total, side.signed, side.bounds, small, self.pair.bits)
+
+    def _reach(self, k: int) -> int:
+        """A bound of the sum of the first terms, up to the k-th."""
+        return sum(self.pair.x.bounds[: k + 1])
+
+    def _total(self, side: Fused, run: Accumulated) -> z3.BoolRef:
+        """That the accumulator is the sum of the run's terms, and how large it is at most."""
+        total = side.step.total
+        claim = z3.And(wide(total, self.pair.bits) == run.sums[-1], total <= run.reach, total >= -run.reach)
+        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, run.known)
 
     @staticmethod
     def _running(parts: Sequence[z3.BitVecRef]) -> list[z3.BitVecRef]:
@@ -315,32 +328,6 @@ class _Sums:
         for part in parts[1:]:
             out.append(out[-1] + part)
         return out
-
-    def _reach(self, k: int) -> int:
-        """A bound of the sum of the first terms, up to the k-th."""
-        return sum(self.pair.x.bounds[: k + 1])
-
-    def _total(self, run: int) -> z3.BoolRef:
-        """That the accumulator is the sum of the run's terms, and how large it is at most."""
-        side = (self.pair.x, self.pair.y)[run]
-        total, bits = side.step.total, self.pair.bits
-        summands, text = side.summands, "no partial sum of the accumulator wraps"
-        parts = [negate_if(s.term.sign, resize(s.aligned, total.size())) for s in summands]
-        partial, sums = self._running(parts), self.sums[run]
-        ranges: list[z3.BoolRef] = []
-        known: list[z3.BoolRef] = []
-        for k, s in enumerate(summands):
-            same = z3.And(wide(partial[k], bits) == sums[k], within(sums[k], self._reach(k)))
-            given = [*known, z3.ULE(s.aligned, side.bounds[k])]  # from `prove_total`
-            name = f"partial sum {k} of two"
-            known = [self.proving.claim(name, text, same, given)]
-            ranges.append(same.arg(1))
-        self.ranges.append(ranges)
-        claim = wide(total, bits) == sums[-1]
-        if not partial[-1].eq(total):
-            text = "the accumulator's order of summation does not matter"
-            known.append(self.proving.claim("sum", text, partial[-1] == total))
-        return self.proving.claim("accumulator", "so the accumulator is the sum", claim, known)
 
     def _size(self) -> z3.BitVecRef:
         """What the sum with c is at least where one term more loses than c gains."""
@@ -493,31 +480,17 @@ class _Rounding:
 
     def prove(self, totals: Sequence[tuple[Rise, z3.BoolRef]]) -> None:
         """From what `_Sums.in_order` gave.  Raises NotProvedError."""
-        linked = self._linked() if self.pair.covers else []
+        sides = zip((self.pair.x.step, self.pair.y.step), self.runs, strict=True)
+        linked = [self.rule.prove_result(self.theory, *side) for side in sides] if self.pair.covers else []
         for rise, claim in totals:
             self._rounded(rise, claim, linked)
 
-    def _linked(self) -> list[z3.BoolRef]:
-        """That the theorems of `rule` are about d."""
-        rule, pair = self.rule, self.pair
-        claims = []
-        for side, at in zip((pair.x, pair.y), self.runs, strict=True):
-            claim = z3.Or(
-                any_special(side.step), order(side.step.result) == order(rule.code(at.total, at.e_max))
-            )
-            text = "where nothing is special, d is the rounded sum; a zero may have another sign"
-            claims.append(self.theory.claim("rounded sum", text, claim))
-        return claims
-
     def _rounded(self, rise: Rise, totals: z3.BoolRef, linked: Sequence[z3.BoolRef]) -> None:
-        pair, given, cut = self.pair, [totals, *self.ranges], self.letters
+        given, hint = [totals, *self.ranges], self.letters
         if linked and rise.number is not None:
-            where = z3.And(rise.happens, *self.ranges, totals.arg(1))
-            plus = pair.runs.sign == 0
-            cases = prove_rounded_in_order(self.theory, self.rule, self.runs, rise.number, where, plus)
-            given += [*linked, *cases.children()]
-            codes = [self.rule.code(at.total, at.e_max) for at in self.runs]
-            cut += [pair.x.step.result, pair.y.step.result, *codes]
+            given += [*linked, *self.rule.of_sums(self.theory, *self.runs, rise.number)]
+            hint += [self.rule.code(*at) for at in self.runs]
+            hint += [self.pair.x.step.result, self.pair.y.step.result]
         name = f"rounding with e_max {rise.name} higher"
         text = f"sums in order are rounded in order, where e_max is {rise.name} higher for the larger c"
-        self.theory.claim(name, text, z3.Implies(rise.happens, pair.runs.ordered), given, cut)
+        self.theory.claim(name, text, z3.Implies(rise.happens, self.pair.runs.ordered), given, hint)

@@ -17,7 +17,7 @@ import z3
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import order, two_runs
+from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.pfma import smt as pfma
@@ -31,8 +31,8 @@ from mmaformal.proof.composition import wide, within
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel
-from mmaformal.theory.monotone import Neighbours, OneStep, any_special, prove_steps
-from mmaformal.theory.rounding import At, OrderedRounding, prove_rounded_in_order
+from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps
+from mmaformal.theory.rounding import At, OrderedRounding
 
 
 class AddsTerm(Judged, Protocol):
@@ -176,23 +176,8 @@ def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
     sums = [_sums(theory, pair, rise, step, maxima, totals) for rise in (0, 1)]
     first, second = (At(*each) for each in zip(pair.totals, pair.E, strict=True))
     small = [total.arg(1) for total in totals]
-    cases = [
-        prove_rounded_in_order(
-            theory,
-            rounding,
-            (first, second),
-            rise,
-            z3.And(pair.risen(rise), pair.in_order(rise), *small),
-            runs.sign == 0,
-        )
-        for rise in (0, 1)
-    ]
-    codes = [rounding.code(each.total, each.e_max) for each in (first, second)]
-    linked = []
-    for side, code in zip(pair.steps, codes, strict=True):
-        text = "where nothing is special, d is the rounded sum; a zero may have another sign"
-        claim = z3.Or(any_special(side), order(side.result) == order(code))
-        linked.append(theory.claim("rounded sum", text, claim))
+    cases = [each for rise in (0, 1) for each in rounding.of_sums(theory, first, second, rise)]
+    linked = [rounding.prove_result(theory, *each) for each in zip(pair.steps, (first, second), strict=True)]
     text = "so the results are in order"
     theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked])
 

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import NamedTuple
 
 import z3
 
+from mmaformal.cases.interfaces import Rounds
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
+from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import at_least, last_index, midpoints
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Ascent, Theory, instance
@@ -261,6 +264,18 @@ def not_above(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
     return order(x) <= order(y)
 
 
+class At(NamedTuple):
+    """A sum, and the exponent of its unit."""
+
+    total: z3.BitVecRef
+    e_max: z3.BitVecRef
+
+
+def half_up(x: z3.BitVecRef) -> z3.BitVecRef:
+    """⌈x / 2⌉, in two's complement."""
+    return -(-x >> 1)
+
+
 @dataclass(frozen=True)
 class OrderedRounding:
     """Rounding of sums of `bits` bits, at most `reach`, in units of 2^(e_max − F)."""
@@ -280,12 +295,13 @@ class OrderedRounding:
         return self.reach + self.reach % 2
 
     @property
-    def e_max(self) -> z3.BitVecRef:
-        return z3.BitVec("e_max", self.exponents.bits)
-
-    @property
-    def total(self) -> z3.BitVecRef:
-        return z3.BitVec("total", self.bits)
+    def sums(self) -> tuple[At, At]:
+        """What theorems are about: a sum, and another one, whose unit is the same or twice as large."""
+        (T, U), (e, f) = (
+            z3.BitVecs("total total'", self.bits),
+            z3.BitVecs("e_max e_max'", self.exponents.bits),
+        )
+        return At(T, e), At(U, f)
 
     def code(self, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BitVecRef:
         rounded = normalise_and_round(total, e_max, self.exponents, self.F, self.rho, self.lowest)
@@ -293,33 +309,33 @@ class OrderedRounding:
 
     @property
     def ascent(self) -> Ascent:
-        in_range = self.in_range(self.e_max)
-        return Ascent(self.total, self.code(self.total, self.e_max), not_above, self.even_reach, in_range)
+        (T, e), _ = self.sums
+        return Ascent(T, self.code(T, e), not_above, self.even_reach, self.in_range(e))
 
     def in_range(self, e_max: z3.BitVecRef) -> z3.BoolRef:
         ex = self.exponents
         return z3.And(z3.UGE(e_max, ex.constant(self.lowest)), z3.ULE(e_max, ex.constant(ex.high)))
 
-    @property
-    def _fits(self) -> z3.BoolRef:
-        T, e, ex = self.total, self.e_max, self.exponents
-        return z3.And(self.in_range(e), z3.ULT(e, ex.constant(ex.high)), -self.reach <= T, self.reach >= T)
+    def is_small(self, total: z3.BitVecRef) -> z3.BoolRef:
+        return z3.And(total <= self.reach, total >= -self.reach)
 
     @property
     def doubled(self) -> z3.BoolRef:
-        T, e, ex, most = self.total, self.e_max, self.exponents, self.even_reach // 2
+        """Twice a sum is rounded as the sum is on the next coarser grid."""
+        ((T, e), _), ex, most = self.sums, self.exponents, self.even_reach // 2
         fits = z3.And(self.in_range(e), z3.ULT(e, ex.constant(ex.high)), -most <= T, most >= T)
         return z3.Implies(fits, self.code(T << 1, e) == self.code(T, e + 1))
 
-    @property
-    def up(self) -> z3.BoolRef:
-        T, e = self.total, self.e_max
-        return z3.Implies(self._fits, not_above(self.code(T, e), self.code(half_up(T), e + 1)))
-
-    @property
-    def down(self) -> z3.BoolRef:
-        T, e = self.total, self.e_max
-        return z3.Implies(self._fits, not_above(self.code(T >> 1, e + 1), self.code(T, e)))
+    def in_order(self, rise: int, up: bool) -> z3.BoolRef:
+        """Sums in order are rounded in order, the second in units `rise` times doubled; if not `up`, the first is the
+        larger."""
+        ((T, e), (U, f)), bits = self.sums, self.bits + 1
+        x, y = wide(T, bits), wide(U, bits) << rise
+        risen = z3.And(f == e + rise, z3.ULE(e, f), self.in_range(e), self.in_range(f))
+        ordered = x <= y if up else x >= y
+        codes = (T, e), (U, f)
+        ends = [self.code(*each) for each in (codes if up else codes[::-1])]
+        return z3.Implies(z3.And(risen, ordered, self.is_small(T), self.is_small(U)), not_above(*ends))
 
     def prove(self, theory: Theory) -> None:
         """Theorems: to be concluded before anything else is claimed.  Raises NotProvedError."""
@@ -330,76 +346,47 @@ class OrderedRounding:
         rule.conclude(theory)
         text = "twice a sum is rounded as the sum is on the next coarser grid"
         theory.holds("doubled sum", text, self.doubled)
-        self._prove_coarser(theory, half_up(self.total), self.up, "up")
-        self._prove_coarser(theory, self.total >> 1, self.down, "down")
+        for rise in (0, 1):
+            for up in (True, False):
+                self._prove_in_order(theory, rise, up)
 
-    def _prove_coarser(self, theory: Theory, half: z3.BitVecRef, claim: z3.BoolRef, way: str) -> None:
-        T, e, double = self.total, self.e_max, half << 1
-        ends = (T, double) if way == "up" else (double, T)
-        ordered = instance(theory, self.ascent.conclusion, list(zip(self.ascent.numbers, ends, strict=True)))
-        same = instance(theory, self.doubled, [(T, half)])
-        cut = [self.code(T, e), self.code(double, e), self.code(half, e + 1)]
-        text = f"a sum on the next coarser grid, cut {way}, is that of an even one, which is in order"
-        theory.claim(f"coarser grid, {way}", text, claim, [ordered, same], cut)
-        theory.theorem(text, claim)
+    def _prove_in_order(self, theory: Theory, rise: int, up: bool) -> None:
+        """`in_order`: a sum is not above twice its half, cut up, nor that half above the other one."""
+        (T, e), (U, f) = self.sums
+        goal, half = self.in_order(rise, up), T
+        if rise:
+            half = half_up(T) if up else T >> 1
+        used = [self._ascending(theory, half, U, f, up)]
+        codes = [self.code(half, f), self.code(half, e + rise), self.code(T, e), self.code(U, f)]
+        if rise:
+            double = half << 1
+            used += [self._ascending(theory, T, double, e, up), instance(theory, self.doubled, [(T, half)])]
+            codes.append(self.code(double, e))
+        text = "the exponents are the same"
+        same = z3.Implies(f == e + rise, codes[0] == codes[1])
+        used.append(theory.claim(f"code on the coarser grid, {rise}", text, same))
+        text = f"sums in order are rounded in order, where e_max is {rise} higher"
+        theory.claim(f"rounding, {rise}, {up}", text, goal, used, [T, U, e, f, *codes])
+        theory.theorem(text, goal)
 
-    def in_order(self, theory: Theory, x: At, y: At) -> z3.BoolRef:
-        """Sums that are claimed to be in range, on one grid: where they are in order, so are their codes."""
-        rule = self.ascent
-        pairs = [(self.e_max, y.e_max), (rule.numbers[0], x.total), (rule.numbers[1], y.total)]
+    def _ascending(
+        self, theory: Theory, x: z3.BitVecRef, y: z3.BitVecRef, e_max: z3.BitVecRef, up: bool
+    ) -> z3.BoolRef:
+        """Of one grid: where x ≤ y, so are their codes; or y ≤ x."""
+        rule, ends = self.ascent, (x, y) if up else (y, x)
+        pairs = [(self.sums[0].e_max, e_max), *zip(rule.numbers, ends, strict=True)]
         return instance(theory, rule.conclusion, pairs)
 
-    def coarser(self, theory: Theory, x: At, up: bool) -> z3.BoolRef:
-        """What one of both says of a sum."""
-        theorem = self.up if up else self.down
-        return instance(theory, theorem, [(self.e_max, x.e_max), (self.total, x.total)])
+    def of_sums(self, theory: Theory, x: At, y: At, rise: int) -> list[z3.BoolRef]:
+        """What the theorems say of two sums."""
+        demand(self.bits == x.total.size(), "sums have other bits than those that are rounded")
+        pairs = [
+            pair for own, each in zip(self.sums, (x, y), strict=True) for pair in zip(own, each, strict=True)
+        ]
+        return [instance(theory, self.in_order(rise, up), pairs) for up in (True, False)]
 
-
-@dataclass(frozen=True)
-class At:
-    """A sum, and the exponent of its unit."""
-
-    total: z3.BitVecRef
-    e_max: z3.BitVecRef
-
-
-def half_up(x: z3.BitVecRef) -> z3.BitVecRef:
-    """⌈x / 2⌉, in two's complement."""
-    return -(-x >> 1)
-
-
-def prove_rounded_in_order(
-    theory: Theory,
-    rounding: OrderedRounding,
-    runs: tuple[At, At],
-    rise: int,
-    given: z3.BoolRef,
-    plus: z3.BoolRef,
-) -> z3.BoolRef:
-    """That the codes of two sums, the second in units `rise` times doubled, are in order; from `given`.
-
-    `given` is a claim that e_max rises so far, from a range, and if `plus`, the first sum is at most the second, else
-    at least, both being in range.
-    """
-    (x, y), bits = runs, rounding.bits
-    demand(bits == x.total.size(), "sums have other bits than those that are rounded")
-    mine, other = (rounding.code(each.total, each.e_max) for each in runs)
-    claims = []
-    for positive in (True, False):
-        half = x.total if not rise else half_up(x.total) if positive else x.total >> 1
-        moved, at_y = At(half, x.e_max + rise if rise else x.e_max), At(half, y.e_max)
-        pair = (at_y, y) if positive else (y, at_y)
-        used = [rounding.in_order(theory, *pair)]
-        if rise:
-            used.append(rounding.coarser(theory, x, positive))
-        codes = [rounding.code(each.total, each.e_max) for each in (moved, at_y)]
-        same = z3.Implies(given, codes[0] == codes[1])
-        text = "the exponents are the same"
-        theory.claim(f"code on the coarser grid, {rise}", text, same, (), [half, x.e_max, y.e_max])
-        ends = (mine, other) if positive else (other, mine)
-        where = plus if positive else z3.Not(plus)
-        claim = z3.Implies(z3.And(given, where), not_above(*ends))
-        text = f"so sums in order are rounded in order, where e_max is {rise} higher"
-        cut = [x.total, y.total, x.e_max, y.e_max, mine, other, *codes]
-        claims.append(theory.claim(f"rounding, {rise}, {positive}", text, claim, [same, *used], cut))
-    return z3.And(claims)
+    def prove_result(self, theory: Theory, step: Rounds, at: At) -> z3.BoolRef:
+        """That a step's result is such a code."""
+        text = "where nothing is special, d is the rounded sum; a zero may have another sign"
+        claim = z3.Or(*step.special, order(step.result) == order(self.code(*at)))
+        return theory.claim("rounded sum", text, claim)

@@ -474,7 +474,7 @@ NEEDED = [
     "rise of e_max",
     "product on two grids, 1",
     "c on two grids, 0",
-    "partial sum 1 of two",
+    "partial sum 1",
     "difference of sums 2, 1",
     "difference 1, 0",
     "difference with c, 1",
@@ -493,7 +493,7 @@ NEEDED = [
 ALIKE = [
     "e_max of neighbours",
     "c on two grids, 0",
-    "partial sum 1 of two",
+    "partial sum 1",
     "difference 1, 0",
     "totals, 0",
     "e_max in range",
