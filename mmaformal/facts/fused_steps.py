@@ -173,14 +173,7 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         for _, magnitude in products
     ]
     sigma = step.sums[k]
-    reach = len(products) * E2M1_PRODUCT
-    prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
-    of_sum = proving.claim(
-        "sum of a group",
-        "so a group's sum is at most 36 G",
-        z3.And(sigma <= reach, sigma >= -reach),
-        each,
-    )
+    of_sum = prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
     largest = bound >> max(x.F - summand.fraction_bits, 0)
     scaled = proving.claim(
         "scaled group",

@@ -387,6 +387,9 @@ _ADD_UP = "errors of terms add up to no more than the sum of their bounds"
 class Accumulated:
     """A sum of signed magnitudes, one more each time: no partial sum of it wraps."""
 
+    total: z3.BitVecRef
+    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: signs and magnitudes
+    small: Sequence[z3.BoolRef]  #: that each magnitude is at most its bound
     sums: list[z3.BitVecRef]  #: of the first, of the first two, …, as integers of a fixed point
     claims: list[z3.BoolRef]  #: that the accumulator has these, and how large both are at most
     reach: int  #: what the last is at most
@@ -401,6 +404,15 @@ class Accumulated:
     def known(self) -> list[z3.BoolRef]:
         """What says that the total is the last sum, and in its range."""
         return [self.claims[-1], *self.order]
+
+    @property
+    def in_range(self) -> z3.BoolRef:
+        return z3.And(self.total <= self.reach, self.total >= -self.reach)
+
+    def prove_range(self, proving: Composing) -> z3.BoolRef:
+        """`in_range`: where the total has bits for what its terms add up to at most."""
+        text = "so it is at most the sum of the bounds"
+        return proving.claim("range of the sum", text, self.in_range, self.known)
 
 
 def accumulate(
@@ -443,7 +455,7 @@ def accumulate(
     if not running.eq(total):
         text = "the accumulator's order of summation does not matter"
         order.append(proving.claim("sum", text, running == total))
-    return Accumulated(sums, claims, reach, order)
+    return Accumulated(total, summands, small, sums, claims, reach, order)
 
 
 def prove_accumulated(

@@ -184,7 +184,4 @@ def prove_sum(
     Where the accumulator does not add from the left, that its order does not matter is one claim more.
     """
     bits = max(total.size(), (2 * sum(bounds)).bit_length() + 2) + 1
-    done = accumulate(proving, total, summands, bounds, small, bits)
-    ranged = z3.And(total <= done.reach, total >= -done.reach)
-    proving.claim("range of the sum", "so it is at most the sum of the bounds", ranged, done.known)
-    return ranged
+    return accumulate(proving, total, summands, bounds, small, bits).prove_range(proving)

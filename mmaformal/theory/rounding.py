@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.cases.interfaces import Rounds
+from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order
 from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
 from mmaformal.proof.composition import wide
@@ -385,7 +385,7 @@ class OrderedRounding:
         ]
         return [instance(theory, self.in_order(rise, up), pairs) for up in (True, False)]
 
-    def prove_result(self, theory: Theory, step: Rounds, at: At) -> z3.BoolRef:
+    def prove_result(self, theory: Theory, step: Judged, at: At) -> z3.BoolRef:
         """That a step's result is such a code."""
         text = "where nothing is special, d is the rounded sum; a zero may have another sign"
         claim = z3.Or(*step.special, order(step.result) == order(self.code(*at)))
