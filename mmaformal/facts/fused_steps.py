@@ -45,11 +45,6 @@ class Fused:
         return ((), ()) if isinstance(step, gfda.GfdaStep) else (step.scale_a, step.scale_b)
 
     @property
-    def signed(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
-        """Signs and aligned magnitudes."""
-        return [(s.term.sign, s.aligned) for s in self.summands]
-
-    @property
     def whole(self) -> Aligned:
         """All of its terms, and their sum."""
         return Aligned(
@@ -72,6 +67,11 @@ class Aligned:
     total: z3.BitVecRef
     exponents: ExponentRange
     F: int
+
+    @property
+    def signed(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
+        """Signs and aligned magnitudes."""
+        return [(s.term.sign, s.aligned) for s in self.summands]
 
 
 def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
@@ -150,7 +150,7 @@ def prove_small(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> 
 
 def prove_total(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
     """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
-    prove_sum(proving, x.step.total, x.signed, x.bounds, prove_small(proving, x, at_most))
+    prove_sum(proving, x.step.total, x.whole.signed, x.bounds, prove_small(proving, x, at_most))
 
 
 #: The largest product of two e2m1 numbers, in units of its last place.

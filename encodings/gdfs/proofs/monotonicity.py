@@ -174,7 +174,7 @@ class LargerGroup:
         for side in (self.first, self.second):
             at_most, some = prove_e_max(theory, side)
             small, total = prove_small(theory, side, at_most), side.step.total
-            totals.append(accumulate(theory, total, side.signed, side.bounds, small, total.size()))
+            totals.append(accumulate(theory, total, side.whole.signed, side.bounds, small, total.size()))
             totals[-1].prove_range(theory)
             ranges += prove_highest(theory, side, at_most, some)
             below.append(at_most)
