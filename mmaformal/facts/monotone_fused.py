@@ -153,7 +153,7 @@ class SumsPair:
             size, rest = self.beyond, rise.lost(1)
             up = z3.Or(up, z3.And(rest >= D, size <= R))
             down = z3.Or(down, z3.And(-rest <= D, -size >= R))
-        return z3.And(z3.Implies(self.runs.sign == 0, up), z3.Implies(self.runs.sign != 0, down))
+        return self.runs.in_turn(up, down)
 
     @property
     def beyond(self) -> z3.BitVecRef:
@@ -378,7 +378,9 @@ def prove_in_order(
     pair = FusedPair(spec, runs, x.whole, y.whole, x.rho, x.least)
     if pair.covers:
         rounding_of(pair).prove(proving)
-    step = _next_c(proving, pair)
+    (_, _, s0), (_, _, s1) = pair.c
+    larger, M = z3.And(s0 != 0, s1 == s0 + 1, s0 != -1), spec.c_format.fraction_bits
+    step = runs.prove_next(proving, *pair.c, larger, M, from_zero=[_from_zero(pair)])
     (below0, some0), (below1, some1) = prove_e_max(proving, x), prove_e_max(proving, y)
     maxima = _maxima(proving, pair, step, [*below0, *below1, some0, some1])
     sides = (x, below0, some0), (y, below1, some1)
@@ -393,36 +395,20 @@ def prove_in_order(
     prove_rounded_in_order(proving, pair, totals)
 
 
-def _next_c(proving: Composing, pair: FusedPair) -> z3.BoolRef:
-    """How c changes from a code to the next."""
+def _from_zero(pair: FusedPair) -> z3.BoolRef:
+    """Whether c is zero, and the next the least code."""
     (_, e0, s0), (_, e1, s1) = pair.c
-    sign, M = pair.runs.sign, pair.spec.c_format.fraction_bits
-    zero, least = pair.exponents.constant(pair.zero), pair.least
-    from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero, e1 == least)
-    return proving.claim(
-        "neighbouring c",
-        "the next c has one more in its last place, or the next exponent, or is the least after zero",
-        z3.And(
-            *(c.sign == sign for c in pair.c),
-            z3.Or(
-                from_zero,
-                z3.And(s0 != 0, e1 == e0, s1 == s0 + 1, s0 != -1),
-                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
-            ),
-        ),
-        [pair.runs.finite],
-    )
+    return z3.And(s0 == 0, s1 == 1, e0 == pair.exponents.constant(pair.zero), e1 == pair.least)
 
 
 def _maxima(
     proving: Composing, pair: FusedPair, step: z3.BoolRef, largest: Sequence[z3.BoolRef]
 ) -> z3.BoolRef:
     """How e_max changes with c; and the ways of that are how far it rises."""
-    (E0, E1), ((_, e0, s0), (_, e1, s1)) = pair.E, pair.c
+    (E0, E1), ((_, e0, s0), (_, e1, _)) = pair.E, pair.c
     zero, least = pair.exponents.constant(pair.zero), pair.least
     next_up = z3.And(z3.ULT(E0, E1), E1 == E0 + 1, e0 == E0, e1 == E1, s0 == -1)
-    from_zero = z3.And(s0 == 0, s1 == 1, e0 == zero, e1 == least)
-    risen = z3.And(from_zero, least == E1, z3.ULT(E0, least), z3.UGE(E0, zero))
+    risen = z3.And(_from_zero(pair), least == E1, z3.ULT(E0, least), z3.UGE(E0, zero))
     maxima = proving.claim(
         "e_max of neighbours",
         "e_max stays, or rises by one with c, or from below the least exponent of c to that",

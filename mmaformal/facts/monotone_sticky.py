@@ -132,7 +132,10 @@ def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> No
 def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
     """The same, of a pair."""
     rounding_of(pair).prove(theory)
-    step = _next_c(theory, pair)
+    (low, high), (x, y) = (pair.exponents.constant(n) for n in (pair.least, pair.exponents.high)), pair.c
+    ranges = z3.UGE(x.exponent, low), z3.ULE(y.exponent, high)
+    larger, places = z3.UGE(y.significand, x.significand), pair.x.summands[-1].fraction_bits
+    step = pair.runs.prove_next(theory, x, y, larger, places, ranges)
     maxima = _maxima(theory, pair, step)
     small = [
         [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
@@ -144,8 +147,8 @@ def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
         text = f"where e_max rises by {rise.name}, the other term changes by no more than {2 * int(rise.name)} units"
         changed = z3.Implies(rise.happens, bounded(A - rise.finer(B), most))
         term = theory.claim(f"term on two grids, {rise.name}", text, changed, [maxima])
-        gained, plus = rise.finer(D) - C, pair.runs.sign == 0
-        more = z3.And(z3.Implies(plus, gained >= most), z3.Implies(z3.Not(plus), gained <= -most))
+        gained = rise.finer(D) - C
+        more = pair.runs.in_turn(gained >= most, gained <= -most)
         more = z3.And(more, *(within(each, pair.x.bounds[1]) for each in (C, D)))
         text = f"and c by {2 * int(rise.name)} at least"
         of_c = theory.claim(
@@ -153,26 +156,6 @@ def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
         )
         totals.append((rise, sums.in_order(rise, sums.lost(rise, [term], of_c))))
     prove_rounded_in_order(theory, pair, totals)
-
-
-def _next_c(theory: Theory, pair: StickyPair) -> z3.BoolRef:
-    """How c changes from a code to the next."""
-    (_, e0, s0), (_, e1, s1) = pair.c
-    sign, ex, M = pair.runs.sign, pair.exponents, pair.x.summands[-1].fraction_bits
-    return theory.claim(
-        "neighbouring c",
-        "the next c has no less in its last place (a flushed one no more), or the next exponent",
-        z3.And(
-            *(c.sign == sign for c in pair.c),
-            z3.UGE(e0, ex.constant(pair.least)),
-            z3.ULE(e1, ex.constant(ex.high)),
-            z3.Or(
-                z3.And(e1 == e0, z3.UGE(s1, s0)),
-                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
-            ),
-        ),
-        [pair.runs.finite],
-    )
 
 
 def _maxima(theory: Theory, pair: StickyPair, step: z3.BoolRef) -> z3.BoolRef:

@@ -31,6 +31,7 @@ from mmaformal.cases.interfaces import AnyStep, Judged, Rounds
 from mmaformal.cases.one_step import one_step, scales_of_step
 from mmaformal.cases.out_of_order import TwoRuns, not_below, order, two_runs
 from mmaformal.encodings import smt
+from mmaformal.encodings.smt.blocks import Term
 from mmaformal.formats import Format, Specials
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least
@@ -90,13 +91,35 @@ class Neighbours(Generic[JudgedT]):
         """Whether nothing is special."""
         return z3.Not(z3.Or(any_special(self.small), any_special(self.large)))
 
+    def in_turn(self, up: z3.BoolRef, down: z3.BoolRef) -> z3.BoolRef:
+        """The one for c ≥ 0, else the other."""
+        return z3.And(z3.Implies(self.sign == 0, up), z3.Implies(self.sign != 0, down))
+
     @property
     def ordered(self) -> z3.BoolRef:
         """What an algorithm has to show: where nothing is special, the results are in order."""
         x, y = order(self.small.result), order(self.large.result)
-        plus = self.sign == 0
-        in_order = z3.And(z3.Implies(plus, x <= y), z3.Implies(z3.Not(plus), y <= x))
-        return z3.Implies(self.none, in_order)
+        return z3.Implies(self.none, self.in_turn(x <= y, y <= x))
+
+    def prove_next(
+        self,
+        proving: Composing,
+        x: Term,
+        y: Term,
+        larger: z3.BoolRef,
+        fraction_bits: int,
+        also: Sequence[z3.BoolRef] = (),
+        from_zero: Sequence[z3.BoolRef] = (),
+    ) -> z3.BoolRef:
+        """How c changes from a code, x, to the next, y; or it is as `from_zero` says, if zero has its own exponent.
+
+        `larger` says how its significand grows where the exponent stays; `also` is claimed of both, too.
+        """
+        signs, (e, f) = [term.sign == self.sign for term in (x, y)], (x.exponent, y.exponent)
+        carries = x.significand == -1, z3.ULT(e, f), f == e + 1, y.significand == 1 << fraction_bits
+        ways = z3.Or(*from_zero, z3.And(f == e, larger), z3.And(carries))
+        text = "the next c has no less in its last place, or the next exponent, or is the least after zero"
+        return proving.claim("neighbouring c", text, z3.And(*signs, *also, ways), [self.finite])
 
 
 @dataclass(frozen=True)

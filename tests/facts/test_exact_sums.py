@@ -16,7 +16,7 @@ from mmaformal import cdna1
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs.exact_sums import prove_exact_sum
+from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum, prove_exact_sum
 from mmaformal.encodings.smt import blocks
 from mmaformal.formats import e2m1, e3m2
 from mmaformal.proof.definitions import index_of, rounded_index
@@ -58,7 +58,7 @@ def take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_d_grows(theory: Theory, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(kind, monkeypatch)
-    monotone.prove_in_products(theory, SMALL)
+    monotone.prove_in_products(theory, SMALL, EfdaSum(SMALL))
     assert {rule.name for rule in theory.rules} == {"instance", "ascent"}
 
 

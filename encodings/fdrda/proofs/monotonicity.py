@@ -78,24 +78,13 @@ def prove_in_order(
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
     assert isinstance(p, Fdrda)
-    x, y, sign = runs.small, runs.large, runs.sign
+    x, y = runs.small, runs.large
     bound = fdrda.dot_bound(p, p.L)
     e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
     s0, s1, M = x.addend.significand, y.addend.significand, fmt.fraction_bits
-    up = z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M)
     low, high = ex.constant(fmt.min_exponent), ex.constant(ex.high)
-    signs = [x.addend.sign, y.addend.sign]
-    step = proving.claim(
-        "neighbouring c",
-        "the next c has one more in its last place, or the next exponent",
-        z3.And(
-            *(each == sign for each in signs),
-            z3.UGE(e0, low),
-            z3.ULE(e1, high),
-            z3.Or(z3.And(e1 == e0, s1 == s0 + 1, s0 != -1), up),
-        ),
-        [runs.finite],
-    )
+    ranges, larger = (z3.UGE(e0, low), z3.ULE(e1, high)), z3.And(s1 == s0 + 1, s0 != -1)
+    step = runs.prove_next(proving, x.addend, y.addend, larger, M, ranges)
     risen = [z3.And(E0 + rise == E1, z3.ULE(E0, E1)) for rise in (0, 1)]
     maxima = proving.claim(
         "e_max of neighbours",
@@ -119,7 +108,7 @@ def prove_in_order(
     for rise, way in enumerate(risen):
         bits = x.total.size() + rise + 1
         a, b = wide(x.total, bits), wide(y.total, bits) << rise
-        ordered = z3.And(z3.Implies(sign == 0, a <= b), z3.Implies(sign != 0, a >= b))
+        ordered = runs.in_turn(a <= b, a >= b)
         in_range = z3.And([z3.And(t <= reach, t >= -reach) for t in (x.total, y.total)])
         sums = proving.claim(
             f"sums of neighbours, {rise}",
