@@ -70,9 +70,7 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
         group = larger_product(spec, *range(start, start + p.G))
         x, y = (fused_step(spec, side) for side in (group.x, group.y))
         end = LargerGroup(theory, spec, x, y, start // p.G).prove(group.premises)
-        theory.claim(
-            "d", "d is the result of the step", group.in_order, [end], [x.step.result, y.step.result]
-        )
+        theory.claim("d", "d is the result of the step", group.in_order, [end])
         text = "d is not smaller if no product of a group is"
         _prove_each(theory, group, theory.theorem(text, group.statement))
 
@@ -185,8 +183,7 @@ class LargerGroup:
             cases.append(self._risen(grids, *grids.prove(maxima, below), ranges))
         goal = order(x.result) <= order(y.result)
         text = "d is not smaller, whether e_max stays, rises or falls"
-        inside = [x.e_max, y.e_max, x.result, y.result, *x.groups[self.g], *y.groups[self.g]]
-        return self.derive("cases", text, goal, [maxima, *cases], inside)
+        return self.derive("cases", text, goal, [maxima, *cases])
 
     # ---- the group alone
 
@@ -218,10 +215,8 @@ class LargerGroup:
         for n, part in enumerate(parts):
             known = [*given, part, *(each.small[n] for each in sums)]
             known += [each.ranges[n - 1] for each in sums] if n else []
-            hint = [*x.summands[n], *y.summands[n], *([each.sums[n - 1] for each in sums] if n else [])]
-            hint += [self.x.e_max, self.y.e_max]
             claim, text = so(x.sums[n] <= y.sums[n]), f"{what}: sums stay in order"
-            given = [self.derive(f"{what} ordered", text, claim, known, hint)]
+            given = [self.derive(f"{what} ordered", text, claim, known)]
         text = f"{what}: so the sums are in order"
         claim = so(x.total <= y.total)
         return self.derive(what, text, claim, [*given, *x.order, *y.order])
@@ -236,9 +231,7 @@ class LargerGroup:
             claim = _one_sign(self._all_zero(mine, n + 1), x.sums[n], y.sums[n])
             known = [*given, product, *(each.small[n] for each in mine)]
             known += [each.ranges[n - 1] for each in mine] if n else []
-            hint = [each.sums[n - 1] for each in mine] if n else []
-            hint += [v for each in mine for part in each.summands[: n + 1] for v in part]
-            given = [self.derive("zeros", text, claim, known, hint)]
+            given = [self.derive("zeros", text, claim, known)]
         claim = _one_sign(self._all_zero(mine, len(products)), x.total, y.total)
         return self.derive("zero sums", text, claim, [*given, *x.order, *y.order])
 
@@ -296,10 +289,8 @@ class LargerGroup:
             z3.And(y.exponent == zero, y.significand == 0, x.significand != 0, x.sign == 1),
         )
         text = "a group's exponent is the same, or its products are all zero in one run, and of one sign in the other"
-        hint: list[z3.ExprRef] = [*(each.total for each in mine)]
-        hint += self._all_zero(mine, len(mine[0].sums))
         given = [zeros, *(each.in_range for each in mine)]
-        return self.derive("exponents", text, claim, given, hint)
+        return self.derive("exponents", text, claim, given)
 
     # ---- e_max
 
@@ -315,8 +306,7 @@ class LargerGroup:
             z3.And(z3.ULT(H, E), x.exponent == E, y.significand == 0, x.significand != 0, x.sign == 1),
         )
         text = "e_max is the same, or it is that of a group of one sign, which is all zeros in the other run"
-        exponents = [s.term.exponent for side in (self.first, self.second) for s in side.summands]
-        return self.derive("both e_max", text, claim, [kinds, lowest], [*exponents, *x, *y])
+        return self.derive("both e_max", text, claim, [kinds, lowest])
 
     def _same_e_max(
         self,
@@ -348,15 +338,14 @@ class LargerGroup:
         selected = [select_special(x.special, code, fmt, canonical_nan(fmt)) for code in codes]
         text = "both runs have the same special values"
         claim = z3.Implies(where, order(selected[0]) <= order(selected[1]))
-        chosen = derive("special values", text, claim, [rounded], [x.e_max, y.e_max, *codes, *x.special])
+        chosen = derive("special values", text, claim, [rounded])
         text = "d is the rounded sum, or what c and the scales decide"
         results = [
             derive("result", text, side.result == own, (), [side.total, side.e_max, *x.special])
             for side, own in zip((x, y), selected, strict=True)
         ]
         claim = z3.Implies(where, order(x.result) <= order(y.result))
-        hint = [x.e_max, y.e_max, *selected, x.result, y.result]
-        return derive("d", "so d is not smaller", claim, [chosen, *results], hint)
+        return derive("d", "so d is not smaller", claim, [chosen, *results])
 
     # ---- another e_max
 
