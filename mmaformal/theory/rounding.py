@@ -17,6 +17,7 @@ T / 2 at e + 1 and T at e.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
@@ -337,7 +338,7 @@ class OrderedRounding:
         ends = [self.code(*each) for each in (codes if up else codes[::-1])]
         return z3.Implies(z3.And(risen, ordered, self.is_small(T), self.is_small(U)), not_above(*ends))
 
-    def prove(self, theory: Theory) -> None:
+    def prove(self, theory: Theory, rises: Sequence[int] = (0, 1)) -> None:
         """Theorems: to be concluded before anything else is claimed.  Raises NotProvedError."""
         rule = self.ascent
         theory.holds("next sum", f"a sum and the next are rounded in order by {self.rho}", rule.neighbours)
@@ -346,7 +347,7 @@ class OrderedRounding:
         rule.conclude(theory)
         text = "twice a sum is rounded as the sum is on the next coarser grid"
         theory.holds("doubled sum", text, self.doubled)
-        for rise in (0, 1):
+        for rise in rises:
             for up in (True, False):
                 self._prove_in_order(theory, rise, up)
 
@@ -368,6 +369,67 @@ class OrderedRounding:
         text = f"sums in order are rounded in order, where e_max is {rise} higher"
         theory.claim(f"rounding, {rise}, {up}", text, goal, used, [T, U, e, f, *codes])
         theory.theorem(text, goal)
+
+    # ---- grids however far apart
+
+    def far_in_order(self, up: bool) -> z3.BoolRef:
+        """A sum on a finer grid, cut up to the coarser one, is rounded to no more than what is not below that; or, cut
+        down, to no less than what is not above."""
+        ((T, e), (U, f)), bits = self.sums, self.bits + 4
+        by, x, y = z3.ZeroExt(bits - f.size(), f - e), wide(T, bits), wide(U, bits)
+        if up:
+            x, y = -x, -y
+        ends = [self.code(T, e), self.code(U, f)][:: 1 if up else -1]
+        given = z3.And(*self._apart, self.is_small(T), self.is_small(U), x >> by >= y)
+        return z3.Implies(given, not_above(*ends))
+
+    @property
+    def _apart(self) -> tuple[z3.BoolRef, ...]:
+        (_, e), (_, f) = self.sums
+        return z3.ULT(e, f), self.in_range(e), self.in_range(f)
+
+    def prove_far(self, theory: Theory, up: bool) -> None:
+        """`far_in_order`, a theorem: from one grid to the other by powers of two, those that the distance of both is
+        the sum of."""
+        (T, e), (U, f) = self.sums
+        goal, apart, small = self.far_in_order(up), z3.And(self._apart), self.is_small(T)
+        here, at, codes, chain = T, e, [self.code(T, e)], []
+        bounded = theory.claim("sum in range", "a sum is in range", z3.Implies(small, self.is_small(T)))
+        for j in range(e.size()):
+            on, by = z3.Extract(j, j, f - e) == 1, min(1 << j, self.bits - 1)
+            there = z3.If(on, -(-here >> by) if up else here >> by, here)
+            next_ = z3.If(on, at + (1 << j), at)
+            text = "on the way from one e_max to the other, exponents are in range"
+            claim = z3.And(self.in_range(at), z3.UGE(next_, at), self.in_range(next_))
+            in_range = theory.claim(f"exponent {j}", text, z3.Implies(apart, claim))
+            codes.append(self.code(there, next_))
+            ends = (codes[-2], codes[-1]) if up else (codes[-1], codes[-2])
+            text = "a sum on a coarser grid, cut up, is rounded to no less; cut down, to no more"
+            claim = z3.Implies(z3.And(apart, small), not_above(*ends))
+            hint = [here, at, on, apart, small]
+            chain.append(theory.claim(f"grid {j}", text, claim, [in_range, bounded], hint))
+            claim = z3.Implies(small, self.is_small(there))
+            bounded = theory.claim(f"number {j}", "and is in range", claim, [bounded], [here, on, small])
+            here, at = there, next_
+        text = "the last of them has the larger exponent, and is not beyond the other sum"
+        claim = z3.Implies(goal.arg(0), z3.And(at == f, here <= U if up else here >= U))
+        arrived = theory.claim("coarser grid", text, claim)
+        ends = (codes[-1], self.code(U, f)) if up else (self.code(U, f), codes[-1])
+        text, claim = "sums in order are rounded in order", z3.Implies(goal.arg(0), not_above(*ends))
+        said = self._ascending(theory, here, U, f, up)
+        alike = z3.Implies(at == f, self.code(here, at) == self.code(here, f))
+        alike = theory.claim("code on the last grid", "the exponents are the same", alike)
+        chain.append(theory.claim("last grid", text, claim, [arrived, bounded, said, alike]))
+        text = "so a sum on another grid is rounded in order"
+        theory.claim("far grids", text, goal, chain)
+        theory.theorem(text, goal)
+
+    def of_far_sums(self, theory: Theory, x: At, y: At, up: bool) -> z3.BoolRef:
+        """What that says of two sums."""
+        pairs = [
+            each for own, at in zip(self.sums, (x, y), strict=True) for each in zip(own, at, strict=True)
+        ]
+        return instance(theory, self.far_in_order(up), pairs)
 
     def _ascending(
         self, theory: Theory, x: z3.BitVecRef, y: z3.BitVecRef, e_max: z3.BitVecRef, up: bool

@@ -48,7 +48,7 @@ from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.spec import DotAdd
 from mmaformal.theory.numbers import LargerProduct, larger_product
-from mmaformal.theory.rounding import OrderedRounding
+from mmaformal.theory.rounding import At, OrderedRounding
 
 
 def worth(spec: DotAdd) -> int:
@@ -69,7 +69,12 @@ def prove_in_products(theory: Theory, spec: DotAdd) -> None:
     for start in range(0, spec.k, p.G):
         group = larger_product(spec, *range(start, start + p.G))
         x, y = (fused_step(spec, side) for side in (group.x, group.y))
-        end = LargerGroup(theory, spec, x, y, start // p.G).prove(group.premises)
+        pair = LargerGroup(theory, spec, x, y, start // p.G)
+        if not start:
+            pair.rounding.prove(theory, [0])
+            for up in (True, False):
+                pair.rounding.prove_far(theory, up)
+        end = pair.prove(group.premises)
         theory.claim("d", "d is the result of the step", group.in_order, [end])
         text = "d is not smaller if no product of a group is"
         _prove_each(theory, group, theory.theorem(text, group.statement))
@@ -328,7 +333,8 @@ class LargerGroup:
         goal = z3.Implies(same, order(code(x.total, x.e_max)) <= order(code(y.total, y.e_max)))
         text = "sums in order are rounded in order, where e_max is the same"
         given = [sums, *(each.in_range for each in totals), *ranges]
-        rounded = self.derive("rounding", text, goal, given, [x.e_max, y.e_max, x.total, y.total])
+        given += self.rounding.of_sums(self.theory, At(x.total, x.e_max), At(y.total, y.e_max), 0)
+        rounded = self.derive("rounding", text, goal, given)
         return self._special(rounded, same)
 
     def _special(self, rounded: z3.BoolRef, where: z3.BoolRef) -> z3.BoolRef:
@@ -347,75 +353,16 @@ class LargerGroup:
         claim = z3.Implies(where, order(x.result) <= order(y.result))
         return derive("d", "so d is not smaller", claim, [chosen, *results])
 
-    # ---- another e_max
-
     def _risen(
-        self,
-        grids: _Grids,
-        sums: z3.BoolRef,
-        known: Sequence[z3.BoolRef],
-        ranges: Sequence[z3.BoolRef],
+        self, grids: _Grids, sums: z3.BoolRef, known: Sequence[z3.BoolRef], ranges: Sequence[z3.BoolRef]
     ) -> z3.BoolRef:
-        """That d is not smaller, if the sum on the coarser grid is beyond that on the finer one.
-
-        From one grid to the other by powers of two, those that the distance of the two is the sum of.
-        """
-        derive, low, high, falls, code = self.derive, grids.low, grids.high, grids.falls, self.rounding.code
-        E, H, higher, rise = grids.E, grids.H, grids.higher, grids.rise
-        bits, ex = low.total.size(), self.first.exponents
-        least, top, reach = ex.constant(self.first.least), ex.constant(ex.high), (1 << (bits - 1)) - 1
-        # Where the group takes something away, it is the opposite numbers that are in order.
-        T, at, target = (-low.total, E, -high.total) if falls else (low.total, E, high.total)
-        codes, numbers, chain = [code(T, at)], [T], []
-        totals, text = [low.total, high.total], "the total is in range"
-        bounded, last = (derive("total", text, within(t, reach), known, totals) for t in (T, target))
-        for j in range(rise.size()):
-            on, by = z3.Extract(j, j, rise) == 1, min(1 << j, bits - 1)
-            after, up = z3.If(on, -(-T >> by), T), z3.If(on, at + (1 << j), at)
-            text = "on the way from one e_max to the other, exponents are in range"
-            claim = z3.Implies(higher, z3.And(z3.UGE(at, least), z3.UGE(up, at), z3.ULE(up, top)))
-            in_range = derive(f"exponent {j}", text, claim, ranges, [E, H])
-            codes.append(code(after, up))
-            ordered = z3.Implies(higher, order(codes[-2]) <= order(codes[-1]))
-            text = "a number on a coarser grid, cut up, is rounded to no less"
-            chain.append(derive(f"grid {j}", text, ordered, [in_range, bounded], [T, at, on, E, H]))
-            bounded = derive("number", "and is in range", within(after, reach), [bounded], [T, on])
-            T, at = after, up
-            numbers.append(T)
-        text = "the last of them are the larger e_max, and a number not above the sum on that grid"
-        claim = z3.Implies(higher, z3.And(at == H, target >= T))
-        arrived = derive("coarser grid", text, claim, [sums, *known], [E, H, *totals])
-        codes.append(code(target, H))
-        text = "sums in order are rounded in order, where e_max is the same"
-        claim = z3.Implies(higher, order(codes[-2]) <= order(codes[-1]))
-        chain.append(
-            derive("rounding", text, claim, [arrived, bounded, last, *ranges], [T, target, at, E, H])
-        )
-        text, ends = "so the sum on the coarser grid is rounded to no less", [order(code) for code in codes]
-        claim = z3.Implies(higher, ends[0] <= ends[-1])
-        rounded = derive("rounding on two grids", text, claim, chain, [E, H, *ends, *numbers])
-        if falls:
-            rounded = self._opposite(grids, rounded, [codes[0], codes[-1]], [*known, *ranges])
-        return self._special(rounded, higher)
-
-    def _opposite(
-        self, grids: _Grids, rounded: z3.BoolRef, codes: Sequence[z3.BitVecRef], known: Sequence[z3.BoolRef]
-    ) -> z3.BoolRef:
-        """That rounded sums are in order, if their opposites are."""
-        sides, opposite, text = (
-            (grids.low, grids.high),
-            [],
-            "the opposite of a number is rounded to the opposite",
-        )
-        own, inside = [], [each for side in sides for each in (side.e_max, side.total)]
-        for code, side in zip(codes, sides, strict=True):
-            own.append(mine := self.rounding.code(side.total, side.e_max))
-            small = within(order(mine), self.spec.d_format.sign_mask - 1)
-            claim = z3.And(order(code) == -order(mine), small)
-            opposite.append(self.derive("opposite", text, claim, known, inside))
-        claim = z3.Implies(grids.higher, order(own[1]) <= order(own[0]))
-        hint = [grids.E, grids.H, *(order(code) for code in (*codes, *own))]
-        return self.derive("in order", "so the sums are rounded in order", claim, [rounded, *opposite], hint)
+        """That d is not smaller, if the sum on the coarser grid is beyond that on the finer one."""
+        ends = [At(side.total, side.e_max) for side in (grids.low, grids.high)]
+        said = self.rounding.of_far_sums(self.theory, ends[0], ends[1], not grids.falls)
+        text = "so the sum on the coarser grid is rounded to no less, or no more"
+        claim = z3.Implies(grids.higher, said.arg(1))
+        rounded = self.derive("rounding on two grids", text, claim, [said, sums, *known, *ranges])
+        return self._special(rounded, grids.higher)
 
 
 class _Grids:
