@@ -22,6 +22,7 @@ from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fda.proofs import monotonicity as of_fda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.fdrda.proofs import monotonicity as of_fdrda
+from mmaformal.encodings.ffma.proofs import monotonicity as of_ffma
 from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
 from mmaformal.encodings.gps import smt as gps
@@ -609,6 +610,32 @@ def test_a_broken_fdrda_is_not(broken: str, theory: Theory, monkeypatch: pytest.
         monkeypatch.setattr(fdrda, "c_at", lambda *given: -c_at(*given))
     with pytest.raises(NotProvedError, match="does not hold"):
         of_fdrda.prove_in_c(theory, FDRDA)
+
+
+FFMA = sapphire_rapids["VDPBF16PS"].spec.in_order.replace(k=1)
+
+
+def break_ffma(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sticky, round_code, signed_sum = blocks.sticky_shift_right, blocks.round_code, blocks.signed_sum
+    if broken == "sticky place":
+        monkeypatch.setattr(blocks, "sticky_shift_right", lambda *given: sticky(*given) ^ 4)
+    elif broken == "rounding":
+        monkeypatch.setattr(blocks, "round_code", lambda *given: round_code(*given) ^ 1)
+    else:
+        monkeypatch.setattr(blocks, "signed_sum", lambda *given: signed_sum(*given) ^ 2)
+
+
+@pytest.mark.slow
+def test_ffma_is_monotone_in_c(theory: Theory) -> None:
+    of_ffma.prove_in_c(theory, FFMA)
+    assert theory.proves(two_runs(FFMA).statement)
+
+
+@pytest.mark.parametrize("broken", ["sticky place", "rounding", "sum"])
+def test_a_broken_ffma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_ffma(broken, monkeypatch)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        of_ffma.prove_in_c(theory, FFMA)
 
 
 def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.LastAddition:
