@@ -25,12 +25,12 @@ from mmaformal.cases.out_of_order import OutOfOrder, two_runs
 from mmaformal.facts.registry import facts_of
 from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.larger_products import larger_product
 from mmaformal.proof.rules import Theory
 from mmaformal.queries.property import Property
 from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
+from mmaformal.theory.numbers import larger_product
 
 
 def _settled(

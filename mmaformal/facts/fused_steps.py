@@ -68,6 +68,11 @@ class Aligned:
     exponents: ExponentRange
     F: int
 
+    @property
+    def signed(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
+        """Signs and aligned magnitudes."""
+        return [(s.term.sign, s.aligned) for s in self.summands]
+
 
 def fused_step(spec: DotAdd, inputs: Inputs | None = None) -> Fused:
     """The step of an fda, gdfs or gfda model on symbolic inputs."""
@@ -138,10 +143,14 @@ def prove_e_max(proving: Composing, x: Fused) -> tuple[list[z3.BoolRef], z3.Bool
     return prove_largest(proving, "exponents", x.step.e_max, [s.term.exponent for s in x.summands])
 
 
+def prove_small(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> list[z3.BoolRef]:
+    """Each aligned magnitude is at most its bound.  `at_most` is from `prove_e_max`."""
+    return [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
+
+
 def prove_total(proving: Composing, x: Fused, at_most: Sequence[z3.BoolRef]) -> None:
     """The accumulator is the sum of the aligned terms.  `at_most` is from `prove_e_max`."""
-    small = [_within(proving, x, k, at_most[k]) for k in range(len(x.summands))]
-    prove_sum(proving, x.step.total, [(s.term.sign, s.aligned) for s in x.summands], x.bounds, small)
+    prove_sum(proving, x.step.total, x.whole.signed, x.bounds, prove_small(proving, x, at_most))
 
 
 #: The largest product of two e2m1 numbers, in units of its last place.
@@ -164,14 +173,7 @@ def _within(proving: Composing, x: Fused, k: int, below: z3.BoolRef) -> z3.BoolR
         for _, magnitude in products
     ]
     sigma = step.sums[k]
-    reach = len(products) * E2M1_PRODUCT
-    prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
-    of_sum = proving.claim(
-        "sum of a group",
-        "so a group's sum is at most 36 G",
-        z3.And(sigma <= reach, sigma >= -reach),
-        each,
-    )
+    of_sum = prove_sum(proving, sigma, products, [E2M1_PRODUCT] * len(products), each)
     largest = bound >> max(x.F - summand.fraction_bits, 0)
     scaled = proving.claim(
         "scaled group",

@@ -21,7 +21,7 @@ from mmaformal.proof.composition import Composing, wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Link, Neighbours, OneStep, Same, conclude_steps, is_same
+from mmaformal.theory.monotone import Link, Neighbours, OneStep, Same, conclude_steps, is_same
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _prove_in_order(proving: Composing, runs: Neighbours[Added], other: z3.BitVe
         way = z3.And(E0 + rise == E1, z3.ULE(E0, E1))
         bits = x.signed.size() + 1
         a, b = wide(x.signed, bits), wide(y.signed, bits) << rise
-        sums = z3.And(way, z3.Implies(sign == 0, a <= b), z3.Implies(sign != 0, a >= b))
+        sums = z3.And(way, runs.in_turn(a <= b, a >= b))
         ways.append(sums)
         text = f"sums in order are rounded in order, where the exponent is {rise} higher for the larger c"
         claim = z3.Implies(sums, runs.ordered)

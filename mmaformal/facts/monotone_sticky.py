@@ -8,7 +8,6 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -17,22 +16,18 @@ import z3
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.one_step import one_step
-from mmaformal.cases.out_of_order import order, two_runs
+from mmaformal.cases.out_of_order import two_runs
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.smt.blocks import (
-    ExponentRange,
-    StickySum,
-    Term,
-    negate_if,
-)
-from mmaformal.facts.ordered_rounding import At, OrderedRounding, prove_rounded_in_order
-from mmaformal.proof.composition import wide, within
-from mmaformal.proof.definitions import fit
+from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
+from mmaformal.facts.fused_steps import Aligned
+from mmaformal.facts.monotone_fused import Rise, Sums, SumsPair, bounded, prove_rounded_in_order, rounding_of
+from mmaformal.proof.composition import within
+from mmaformal.proof.fused import Summand
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd, LossModel
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, any_special, prove_steps
+from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps
 
 
 class AddsTerm(Judged, Protocol):
@@ -87,141 +82,86 @@ def prove_step_in_c(theory: Theory, spec: DotAdd) -> tuple[OneStep[dpa_e9s12.Dpa
     return one, one.prove(theory, lambda proving, runs: prove_in_order(proving, spec, runs))
 
 
-@dataclass(frozen=True)
-class StickyPair:
-    """Both runs of a step, with neighbouring codes of c, the smaller in magnitude first."""
+def sum_of(step: Sticky, exponents: ExponentRange, frame: int, fraction_bits: int) -> Aligned:
+    """The sum of a step, of c with so many fraction bits; nothing is said of those of the other term."""
+    x, y = terms_of(step)
+    summands = Summand("term", x, step.sum.x, 0, ()), Summand("c", y, step.sum.y, fraction_bits, ())
+    bounds = [(1 << s.aligned.size()) - 1 for s in summands]
+    return Aligned(summands, (bounds[0], bounds[1]), step.sum.e_max, step.sum.total, exponents, frame)
 
-    spec: DotAdd
-    runs: Neighbours[Sticky]
-    exponents: ExponentRange
+
+@dataclass(frozen=True)
+class StickyPair(SumsPair):
+    """Both runs of a step; "c" is whatever changes from one to the other."""
+
     least: int  #: exponent of c
-    fraction_bits: int  #: of c
     least_other: int  #: exponent of what c is added to
 
-    @property
-    def steps(self) -> tuple[Sticky, Sticky]:
-        return self.runs.small, self.runs.large
-
-    @property
-    def term(self) -> Term:
-        """What c is added to."""
-        return terms_of(self.runs.small)[0]
-
-    @property
-    def c(self) -> list[Term]:
-        return [terms_of(step)[1] for step in self.steps]
-
-    @property
-    def sums(self) -> list[StickySum]:
-        return [step.sum for step in self.steps]
-
-    @property
-    def E(self) -> list[z3.BitVecRef]:
-        return [each.e_max for each in self.sums]
-
-    @property
-    def totals(self) -> list[z3.BitVecRef]:
-        return [each.total for each in self.sums]
-
-    @property
-    def bits(self) -> int:
-        """Wide enough for all sums, on the finer grid."""
-        return int(self.totals[0].size()) + 2
-
-    @property
-    def parts(self) -> list[tuple[z3.BitVecRef, z3.BitVecRef]]:
-        """Both aligned terms of either run, with their signs."""
-        return [
-            (negate_if(self.term.sign, fit(sum_.x, self.bits)), negate_if(c.sign, fit(sum_.y, self.bits)))
-            for sum_, c in zip(self.sums, self.c, strict=True)
-        ]
-
-    @property
-    def of_c(self) -> list[z3.BitVecRef]:
-        """Letters."""
-        return [*(part for c in self.c for part in c), self.runs.sign]
+    @classmethod
+    def of(
+        cls,
+        spec: DotAdd,
+        runs: Neighbours[Sticky],
+        exponents: ExponentRange,
+        *,
+        least: int,
+        fraction_bits: int,
+    ) -> StickyPair:
+        frame, rho, lowest = frame_of(spec), spec.parameters.last_rounding, spec.c_format.min_exponent
+        x, y = (sum_of(step, exponents, frame, fraction_bits) for step in (runs.small, runs.large))
+        return cls(spec, runs, x, y, rho, lowest, least, exponents.low)
 
     def risen(self, rise: int) -> z3.BoolRef:
         (E0, E1), ex = self.E, self.exponents
-        low, high = ex.constant(self.spec.c_format.min_exponent), ex.constant(ex.high)
+        low, high = ex.constant(self.lowest), ex.constant(ex.high)
         return z3.And(E0 + rise == E1, z3.ULE(E0, E1), z3.UGE(E0, low), z3.ULE(E1, high))
 
-    def in_turn(self, x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
-        """x ≤ y for c ≥ 0, else y ≤ x."""
-        sign = self.runs.sign
-        return z3.And(z3.Implies(sign == 0, x <= y), z3.Implies(sign != 0, x >= y))
-
-    def in_order(self, rise: int) -> z3.BoolRef:
-        """Whether the sums are."""
-        t0, t1 = (wide(total, self.bits) for total in self.totals)
-        return self.in_turn(t0, t1 << rise)
+    @property
+    def rises(self) -> list[Rise]:
+        """By 0 or 1; what is kept of a term with a sticky place changes by two finer units."""
+        return [Rise(str(n), self.risen(n), z3.BitVecVal(1 << n, self.bits), n, 2 * n) for n in (0, 1)]
 
 
 def prove_in_order(theory: Theory, spec: DotAdd, runs: Neighbours[Sticky]) -> None:
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     ex, fmt = exponents_of(spec), spec.c_format
-    prove_pair_in_order(theory, StickyPair(spec, runs, ex, fmt.min_exponent, fmt.fraction_bits, ex.low))
+    pair = StickyPair.of(spec, runs, ex, least=fmt.min_exponent, fraction_bits=fmt.fraction_bits)
+    prove_pair_in_order(theory, pair)
 
 
 def prove_pair_in_order(theory: Theory, pair: StickyPair) -> None:
-    """The same; "c" is whatever changes from one run to the other."""
-    spec, runs = pair.spec, pair.runs
-    bits, reach = pair.totals[0].size(), _reach(pair.totals[0])
-    rho, lowest = spec.parameters.last_rounding, spec.c_format.min_exponent
-    rounding = OrderedRounding(rho, pair.exponents, frame_of(spec), lowest, bits, reach)
-    rounding.prove(theory)
-    step = _next_c(theory, pair)
-    maxima, ways = _maxima(theory, pair, step)
-    totals = [_total(theory, pair, run) for run in (0, 1)]
-    sums = [_sums(theory, pair, rise, step, maxima, totals) for rise in (0, 1)]
-    first, second = (At(*each) for each in zip(pair.totals, pair.E, strict=True))
-    small = [total.arg(1) for total in totals]
-    cases = [
-        prove_rounded_in_order(
-            theory,
-            rounding,
-            (first, second),
-            rise,
-            z3.And(pair.risen(rise), pair.in_order(rise), *small),
-            runs.sign == 0,
-        )
-        for rise in (0, 1)
+    """The same, of a pair."""
+    rounding_of(pair).prove(theory)
+    (low, high), (x, y) = (pair.exponents.constant(n) for n in (pair.least, pair.exponents.high)), pair.c
+    ranges = z3.UGE(x.exponent, low), z3.ULE(y.exponent, high)
+    larger, places = z3.UGE(y.significand, x.significand), pair.x.summands[-1].fraction_bits
+    step = pair.runs.prove_next(theory, x, y, larger, places, ranges)
+    maxima = _maxima(theory, pair, step)
+    small = [
+        [z3.ULE(s.aligned, bound) for s, bound in zip(x.summands, x.bounds, strict=True)]
+        for x in (pair.x, pair.y)
     ]
-    codes = [rounding.code(each.total, each.e_max) for each in (first, second)]
-    linked = []
-    for side, code in zip(pair.steps, codes, strict=True):
-        text = "where nothing is special, d is the rounded sum; a zero may have another sign"
-        claim = z3.Or(any_special(side), order(side.result) == order(code))
-        linked.append(theory.claim("rounded sum", text, claim))
-    text = "so the results are in order"
-    theory.claim("ordered", text, runs.ordered, [ways, *sums, *small, *cases, *linked])
+    sums, totals = Sums(theory, pair, small), []
+    for rise in pair.rises:
+        (A, B), (C, D), most = pair.aligned(0), pair.aligned(1), rise.lost(1)
+        text = f"where e_max rises by {rise.name}, the other term changes by no more than {2 * int(rise.name)} units"
+        changed = z3.Implies(rise.happens, bounded(A - rise.finer(B), most))
+        term = theory.claim(f"term on two grids, {rise.name}", text, changed, [maxima])
+        gained = rise.finer(D) - C
+        more = pair.runs.in_turn(gained >= most, gained <= -most)
+        more = z3.And(more, *(within(each, pair.x.bounds[1]) for each in (C, D)))
+        text = f"and c by {2 * int(rise.name)} at least"
+        of_c = theory.claim(
+            f"c on two grids, {rise.name}", text, z3.Implies(rise.happens, more), [step, maxima]
+        )
+        totals.append((rise, sums.in_order(rise, sums.lost(rise, [term], of_c))))
+    prove_rounded_in_order(theory, pair, totals)
 
 
-def _next_c(theory: Theory, pair: StickyPair) -> z3.BoolRef:
-    """How c changes from a code to the next."""
-    (_, e0, s0), (_, e1, s1) = pair.c
-    sign, ex, M = pair.runs.sign, pair.exponents, pair.fraction_bits
-    return theory.claim(
-        "neighbouring c",
-        "the next c has no less in its last place (a flushed one no more), or the next exponent",
-        z3.And(
-            *(c.sign == sign for c in pair.c),
-            z3.UGE(e0, ex.constant(pair.least)),
-            z3.ULE(e1, ex.constant(ex.high)),
-            z3.Or(
-                z3.And(e1 == e0, z3.UGE(s1, s0)),
-                z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M),
-            ),
-        ),
-        [pair.runs.finite],
-    )
-
-
-def _maxima(theory: Theory, pair: StickyPair, step: z3.BoolRef) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """(how e_max changes with c; the ways of that are how far it rises)."""
-    (E0, E1), (c0, c1), e = pair.E, pair.c, pair.term.exponent
+def _maxima(theory: Theory, pair: StickyPair, step: z3.BoolRef) -> z3.BoolRef:
+    """How e_max changes with c, and that it is in its range; the ways of that are how far it rises."""
+    (E0, E1), (c0, c1), e, ex = pair.E, pair.c, pair.x.summands[0].term.exponent, pair.exponents
     text = "the other term's exponent is in its range"
-    ex = pair.exponents
     inside = z3.And(z3.ULE(e, ex.constant(ex.high)), z3.UGE(e, ex.constant(pair.least_other)))
     in_range = theory.claim("term in range", text, inside)
     claim = z3.And(
@@ -231,48 +171,10 @@ def _maxima(theory: Theory, pair: StickyPair, step: z3.BoolRef) -> tuple[z3.Bool
     )
     text = "e_max stays, or rises by one with c"
     maxima = theory.claim("e_max of neighbours", text, claim, [step, in_range])
-    ways = z3.Or(pair.risen(0), pair.risen(1))
-    return maxima, theory.claim("rise of e_max", "so it rises by 0 or 1", ways, [maxima])
-
-
-def _total(theory: Theory, pair: StickyPair, run: int) -> z3.BoolRef:
-    """That a sum is that of both terms, and how large it is at most."""
-    sum_, (x, y) = pair.sums[run], pair.parts[run]
-    total, reach = sum_.total, _reach(sum_.total)
-    claim = z3.And(wide(total, pair.bits) == x + y, z3.And(total <= reach, total >= -reach))
-    return theory.claim("sum", "the sum is that of both terms", claim)
-
-
-def _sums(
-    theory: Theory,
-    pair: StickyPair,
-    rise: int,
-    step: z3.BoolRef,
-    maxima: z3.BoolRef,
-    totals: Sequence[z3.BoolRef],
-) -> z3.BoolRef:
-    """That the sum with the larger c is the larger, where e_max rises so far."""
-    (A, C), (B, D) = pair.parts
-    way, most, sign = pair.risen(rise), 2 * rise, pair.runs.sign
-    changed, gained = (B << rise) - A, (D << rise) - C
-    text = f"where e_max rises by {rise}, the other term changes by no more than {most} units"
-    near = z3.Implies(way, within(changed, most))
-    theory.claim(f"term on two grids, {rise}", text, near, [maxima])
-    more = z3.Implies(
-        way, z3.And(z3.Implies(sign == 0, gained >= most), z3.Implies(sign != 0, gained <= -most))
+    ways, ends = (
+        z3.Or(pair.risen(0), pair.risen(1)),
+        [z3.UGE(E0, ex.constant(pair.lowest)), z3.ULE(E1, ex.constant(ex.high))],
     )
-    text = f"and c by {most} at least"
-    theory.claim(f"c on two grids, {rise}", text, more, [step, maxima])
-    text = "the difference of two sums is the sum of the differences"
-    split = ((B + D) << rise) - (A + C) == changed + gained
-    theory.claim(f"difference of sums, {rise}", text, split)
-    small = within(gained, 1 << (pair.bits - 2))
-    theory.claim(f"range of c, {rise}", "that of c is in its range", small)
-    text = f"so where e_max rises by {rise}, the sum with the larger c is the larger"
-    claim = z3.Implies(way, pair.in_order(rise))
-    return theory.claim(f"sums, {rise}", text, claim, [near, more, split, small, *totals])
-
-
-def _reach(total: z3.BitVecRef) -> int:
-    """A bound of a sum of two terms, in two's complement."""
-    return 2 * ((1 << (int(total.size()) - 2)) - 1)
+    theory.claim("rise of e_max", "so it rises by 0 or 1", ways, [maxima])
+    theory.claim("range of e_max", "and is in its range", z3.And(ends), [ways])
+    return maxima

@@ -1,6 +1,6 @@
 """Two models that round one exact sum once, by the definition of rounding, give one code.
 
-Each model has its theorem (`efda.rounded_exactly`): wherever nothing is special, d is the sum of the codes' numbers
+Each model has its theorem (`rounded_sums.ExactSum`): wherever nothing is special, d is the sum of the codes' numbers
 rounded, and has its sign.  Then:
 
 1. *order*:    equal numbers are rounded to codes in either order (`Grid.keeps_order`), so to one, or to zeros;
@@ -25,14 +25,13 @@ from mmaformal.formats import Format
 from mmaformal.proof.cuts import follows
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
-from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.solver.answers import Proof
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-from mmaformal.theory.code_numbers import CodeNumbers, numbers_of
-from mmaformal.theory.monotone_steps import any_special
-from mmaformal.theory.rounded_exactly import ExactSum, RoundsExactly, Span, grid_of
+from mmaformal.theory.monotone import any_special
+from mmaformal.theory.numbers import CodeNumbers, number, numbers_of
+from mmaformal.theory.rounded_sums import ExactSum, RoundsExactly, Span, grid_of
 
 
 def _zeros(spec: DotAdd, x: Inputs) -> list[z3.BoolRef]:

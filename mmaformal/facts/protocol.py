@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
     from mmaformal.spec import DotAdd
-    from mmaformal.theory.rounded_exactly import RoundsExactly
+    from mmaformal.theory.rounded_sums import RoundsExactly
 
 
 StepT = TypeVar("StepT", bound="AnyStep")  #: a step of the SMT encoding

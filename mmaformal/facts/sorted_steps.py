@@ -12,19 +12,36 @@ for* x at unit u if A·u = |x|, or A is odd and (A − 1)·u < |x| < (A + 1)·u.
 4. *room*:     where anything was lost, ρ's boundaries are even multiples of the last unit;
 5. *jam*:      so is the last jamming, to the least exponent at which ρ has places;
 6. *rounding*: d is ρ(T·u) by definition; and where T is odd and has room, ρ of all strictly between (T ± 1)·u.
+
+And a step that adds the terms in another order gives the same result (`same_number`): what order-independence needs.
+The two runs sort the same terms.  Where exponents differ they find the same order; of equal ones, the second run may
+have neighbours exchanged.  That changes which two are added first only if t1, t2 and t3 are so close that all sums are
+exact: then both runs round the same number, t1 + t2 + t3, though perhaps in units that differ by up to three places.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 import z3
 
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.smt.blocks import Term, exponent_range, product_range
+from mmaformal.encodings.smt.blocks import (
+    ExponentRange,
+    Operand,
+    StickySum,
+    Term,
+    exponent_range,
+    product_range,
+    resize,
+    signed_sum,
+)
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
+from mmaformal.proof.lemmas import Link
+from mmaformal.proof.related_runs import RelatedStep
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -94,73 +111,67 @@ def prove_sorted(proving: Composing, spec: DotAdd, step: efda.SortedStep) -> Non
     )
 
 
+def _usual(at: Sorted, term: Term) -> z3.BoolRef:
+    """Normalised, or zero with the least exponent; a number's exponent is in its range."""
+    ex, least = at.ex, at.ex.constant(efda.lowest(at.spec))
+    own, c = product_range(at.spec.a_format, at.spec.b_format), exponent_range(at.spec.c_format)
+    zero = z3.And(term.significand == 0, term.exponent == least)
+    high = ex.constant(max(own.high, c.high) + 1)
+    in_range = z3.And(z3.UGE(term.exponent, least), z3.ULE(term.exponent, high))
+    return z3.And(in_range, z3.Or(zero, z3.UGE(term.significand, 1 << (at.w - 1))))
+
+
 def _prove_terms(proving: Composing, at: Sorted) -> list[z3.BoolRef]:
     """That normalised terms are the numbers, and are sorted; returns what is known of the sorted ones."""
-    spec, step, ex, w, place = at.spec, at.step, at.ex, at.w, at.place
-    lowest = efda.lowest(spec)
-    a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
-    own = product_range(a, b)
-    f, M = efda.fraction_bits(spec), spec.c_format.fraction_bits
+    spec, step = at.spec, at.step
+    a, b, M = spec.a_format, spec.b_format, spec.c_format.fraction_bits
+    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
     operands = [*step.a, *step.b, step.c]
     finite = z3.Not(z3.Or([flag for x in operands for flag in (x.infinite, x.nan)]))
     proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
-    high = max(own.high, c.high)
-    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
-    known = []
-
-    def usual(term: Term) -> z3.BoolRef:
-        """Normalised, or zero with the least exponent; a number's exponent is in its range."""
-        zero = z3.And(term.significand == 0, term.exponent == ex.constant(lowest))
-        in_range = z3.And(
-            z3.UGE(term.exponent, ex.constant(lowest)), z3.ULE(term.exponent, ex.constant(high + 1))
-        )
-        return z3.And(in_range, z3.Or(zero, z3.UGE(term.significand, 1 << (w - 1))))
-
-    for k, (x, t) in enumerate(
-        zip((*step.products, step.addend), (*step.terms[: len(step.products)], step.terms[-1]), strict=True)
-    ):
-        product = k < len(step.products)
-        name, places = (f"product {k}", f) if product else ("c", M)
-        low, top = (own.low, own.high) if product else (c.low, c.high)
-        inputs = [step.a[k], step.b[k]] if product else [step.c]
-        one_finite = z3.Not(z3.Or([flag for y in inputs for flag in (y.infinite, y.nan)]))
-        ranges = proving.claim(
-            f"{name} range",
-            "the exponent of a finite number is in its range",
-            z3.Implies(
-                one_finite, z3.And(z3.UGE(x.exponent, ex.constant(low)), z3.ULE(x.exponent, ex.constant(top)))
-            ),
-        )
-        reach = proving.claim(
-            f"{name} reach",
-            "a significand is not above the largest",
-            z3.ULE(x.significand, largest if product else (2 << M) - 1),
-        )
-        same = is_sharp(t.significand, place(t.exponent, w - 1), x.significand, place(x.exponent, places))
-        proving.claim(
-            f"{name} normalised",
-            "a term is the number itself, normalised, or zero with the least exponent",
-            z3.And(same, z3.Or(x.significand == 0, t.sign == x.sign), usual(t)),
-            [ranges.arg(1), reach],
-        )
-        known.append(usual(t))
-    for t in step.terms[len(step.products) : -1]:
-        known.append(proving.claim("no product", "a missing product is zero", usual(t)))
-    permuted = [
-        z3.And(
-            [
-                z3.And([u == v for u, v in zip(x, y, strict=True)])
-                for x, y in zip(step.sorted, order, strict=True)
-            ]
-        )
-        for order in permutations(step.terms)
-    ]
+    known, count = [], len(step.products)
+    exponents, f = product_range(a, b), efda.fraction_bits(spec)
+    for k, (x, t, *pair) in enumerate(zip(step.products, step.terms[:count], step.a, step.b, strict=True)):
+        known.append(_prove_normal_term(proving, at, f"product {k}", x, t, pair, exponents, f, largest))
+    for t in step.terms[count:-1]:
+        known.append(proving.claim("no product", "a missing product is zero", _usual(at, t)))
+    x, t, exponents = step.addend, step.terms[-1], exponent_range(spec.c_format)
+    known.append(_prove_normal_term(proving, at, "c", x, t, [step.c], exponents, M, (2 << M) - 1))
+    permuted = [_equal(step.sorted, order) for order in permutations(step.terms)]
     one, two, three = step.sorted
     ordered = z3.And(z3.UGE(one.exponent, two.exponent), z3.UGE(two.exponent, three.exponent))
     proving.claim("sorted", "sorting permutes the terms", z3.Or(permuted))
-    kept = z3.And(ordered, *(usual(term) for term in step.sorted))
+    kept = z3.And(ordered, *(_usual(at, term) for term in step.sorted))
     proving.claim("order", "sorted terms are in order, and normalised", kept, known)
     return [kept]
+
+
+def _prove_normal_term(
+    proving: Composing,
+    at: Sorted,
+    name: str,
+    x: Term,
+    t: Term,
+    operands: Sequence[Operand],
+    exponents: ExponentRange,
+    places: int,
+    largest: int,
+) -> z3.BoolRef:
+    """That t is x, normalised, of so many places, if the operands are finite; returns that it is as usual."""
+    ex, finite = at.ex, z3.Not(z3.Or([flag for y in operands for flag in (y.infinite, y.nan)]))
+    low, high = (
+        z3.UGE(x.exponent, ex.constant(exponents.low)),
+        z3.ULE(x.exponent, ex.constant(exponents.high)),
+    )
+    text = "the exponent of a finite number is in its range"
+    ranges = proving.claim(f"{name} range", text, z3.Implies(finite, z3.And(low, high)))
+    text = "a significand is not above the largest"
+    reach = proving.claim(f"{name} reach", text, z3.ULE(x.significand, largest))
+    sizes = t.significand, at.place(t.exponent, at.w - 1), x.significand, at.place(x.exponent, places)
+    text = "a term is the number itself, normalised, or zero with the least exponent"
+    claim = z3.And(is_sharp(*sizes), z3.Or(x.significand == 0, t.sign == x.sign), _usual(at, t))
+    proving.claim(f"{name} normalised", text, claim, [ranges.arg(1), reach])
+    return _usual(at, t)
 
 
 def _prove_sum_of_two(
@@ -339,3 +350,133 @@ def covers(A: z3.BitVecRef, coarse: z3.BitVecRef, P: z3.BitVecRef, fine: z3.BitV
     """Whether (A ± 1) · 2^coarse is around (P ± 1) · 2^fine; neither A nor P is 0."""
     a, p = fit(A, A.size() + 1), fit(P, P.size() + 1)
     return z3.And(at_least(p - 1, fine, a - 1, coarse), at_least(a + 1, coarse, p + 1, fine))
+
+
+def normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
+    """That a term has its leading one on top, or is zero and has the lowest exponent; none is above the highest."""
+    return Link(_is_normal(x, lowest, highest), (x.exponent, x.significand))
+
+
+def _is_normal(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> z3.BoolRef:
+    top = x.significand.size() - 1
+    leading = z3.Extract(top, top, x.significand) == 1
+    normal = z3.Or(
+        z3.And(leading, z3.UGE(x.exponent, lowest)), z3.And(x.significand == 0, x.exponent == lowest)
+    )
+    return z3.And(normal, z3.ULE(x.exponent, highest))
+
+
+def _equal(xs: Sequence[Term], ys: Sequence[Term]) -> z3.BoolRef:
+    return z3.And([u == v for x, y in zip(xs, ys, strict=True) for u, v in zip(x, y, strict=True)])
+
+
+def same_number(
+    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
+) -> Link:
+    """That both runs round one number, from the links of the normalised terms.
+
+    `codes` are the inputs that each of the first run's terms is made of; none of c.
+    """
+    (first, second, third), other = step.left.sorted, step.right.sorted
+    highest = _exponents(step)[2]
+    sorted_ = _sorted_alike(step, links, codes)
+    # Partial sums and sums are the same, unless t3 is as near as t2 and may have taken its place.
+    close = z3.And(z3.ULE(first.exponent - second.exponent, efda.NEAR), second.exponent == third.exponent)
+    places = tuple(term.exponent for term in (first, second, third, *other))
+    parts = tuple(part for term in (first, second, third, *other) for part in term)
+    runs, equal = (step.left, step.right), []
+    for x, y in ((step.left.partial, step.right.partial), (step.left.sum, step.right.sum)):
+        equal.append((z3.And(x.e_max == y.e_max, x.total == y.total), (*_interface(x), *_interface(y))))
+    (partial, of_two), (whole, of_all) = equal
+    text = "partial sums are equal, or three terms are close"
+    link = Link(z3.Or(close, partial), (*of_two, *parts))
+    same_partial = step.derive("accumulate", text, link, [sorted_])
+    text, link = "sums are equal, or three terms are close", Link(z3.Or(close, whole), (*of_all, *places))
+    same_sum = step.derive("accumulate", text, link, [same_partial, sorted_])
+    exactly = _close_sums(step, sorted_, close)
+    (e, T), (f, U) = (_interface(run.sum) for run in runs)
+    above = z3.And(z3.ULE(e - f, 3), _is_shifted(T, U, e - f))
+    below = z3.And(z3.ULE(f - e, 3), _is_shifted(U, T, f - e))
+    in_range = z3.And([_in_range(*_interface(run.sum), highest) for run in runs])
+    one_number = z3.And(z3.If(z3.UGE(e, f), above, below), in_range)
+    text = "both sums are one number, in units at most three places apart"
+    return step.derive("accumulate", text, Link(one_number, (e, T, f, U)), [same_sum, *exactly])
+
+
+def _exponents(step: RelatedStep[efda.SortedStep]) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+    """The lowest exponent of a normalised term, the highest one, and that of sums."""
+    exponents, lowest = efda.exponents_of(step.runs.left_spec), efda.lowest(step.runs.left_spec)
+    low, high = exponents.constant(lowest), exponents.constant(exponents.high - 1)
+    return low, high, exponents.constant(exponents.high)
+
+
+def _sorted_alike(
+    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
+) -> Link:
+    """That the second run sorts alike, or has neighbours of one exponent exchanged."""
+    low, high, _ = _exponents(step)
+    normal = []
+    for x, inputs in zip(step.left.terms, codes, strict=True):
+        given = [] if inputs else [step.c]
+        normal.append(step.derive("align", "terms are normalised", normalised(x, low, high), given, inputs))
+    mine, other = step.left.sorted, step.right.sorted
+    first, second, third = mine
+    exchanged = z3.Or(
+        _equal(mine, other),
+        z3.And(first.exponent == second.exponent, _equal((second, first, third), other)),
+        z3.And(second.exponent == third.exponent, _equal((first, third, second), other)),
+    )
+    in_order = z3.And(z3.UGE(first.exponent, second.exponent), z3.UGE(second.exponent, third.exponent))
+    parts = tuple(part for term in (*mine, *other) for part in term)
+    claim = z3.And(exchanged, in_order, *(_is_normal(x, low, high) for x in mine))
+    text = "the second run sorts alike, or has neighbours of one exponent exchanged"
+    return step.derive("align", text, Link(claim, parts), [*links, *normal])
+
+
+def _close_sums(step: RelatedStep[efda.SortedStep], sorted_: Link, close: z3.BoolRef) -> list[Link]:
+    """That where terms are close all is exact: each sum is t1 + t2 + t3 in its own unit, at most three binades above
+    that of t2; and that sums are in their range."""
+    (mine, other), highest = (step.left.sorted, step.right.sorted), _exponents(step)[2]
+    parts = tuple(part for term in (*mine, *other) for part in term)
+    places = tuple(term.exponent for term in (*mine, *other))
+    spare = step.left.normal.significand.size() - (mine[0].significand.size() - 1)
+    bits = step.left.sum.total.size()
+    of_mine, of_other = (_sum_of_close(terms, bits) for terms in (mine, other))
+    alike = z3.And(of_mine == of_other, mine[1].exponent == other[1].exponent)
+    link = Link(z3.Implies(close, alike), (of_mine, of_other, *places))
+    exactly = [step.derive("accumulate", "close terms have one sum", link, [sorted_])]
+    text = "the sum of close terms is exact"
+    for run, terms in ((step.left, mine), (step.right, other)):
+        (e_two, P), (e_max, total) = _interface(run.partial), _interface(run.sum)
+        lower = efda.NEAR - (terms[0].exponent - terms[1].exponent)
+        claim = z3.And(e_two == terms[0].exponent, _is_shifted(_sum_of_close(terms[:2], P.size()), P, lower))
+        two = step.derive("accumulate", text, Link(z3.Implies(close, claim), (e_two, P, *parts)), [sorted_])
+        up = e_max - terms[1].exponent
+        claim = z3.And(z3.ULE(up, 3), _is_shifted(_sum_of_close(terms, bits), total, spare - up))
+        link = Link(z3.Implies(close, claim), (e_max, total, _sum_of_close(terms, bits), *places))
+        exactly.append(step.derive("accumulate", text, link, [two, sorted_]))
+        within = Link(_in_range(e_max, total, highest), (e_max, total))
+        exactly.append(step.derive("accumulate", "a sum is in its range", within, [sorted_]))
+    return exactly
+
+
+def _interface(x: StickySum) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    return x.e_max, x.total
+
+
+def _in_range(e_max: z3.BitVecRef, total: z3.BitVecRef, highest: z3.BitVecRef) -> z3.BoolRef:
+    """That a sum's exponent is at most the highest, and the sum has a magnitude in its width."""
+    return z3.And(z3.ULE(e_max, highest), total != 1 << (total.size() - 1))
+
+
+def _sum_of_close(terms: Sequence[Term], bits: int) -> z3.BitVecRef:
+    """t1 + t2, or t1 + t2 + t3, in units of the last place of t2 and t3, which have one exponent."""
+    shift = resize(terms[0].exponent - terms[1].exponent, bits)
+    highest, *rest = (resize(x.significand, bits) for x in terms)
+    return signed_sum([(x.sign, m) for x, m in zip(terms, (highest << shift, *rest), strict=True)], bits)
+
+
+def _is_shifted(x: z3.BitVecRef, y: z3.BitVecRef, places: z3.BitVecRef) -> z3.BoolRef:
+    """Whether y is x · 2^places, both in two's complement."""
+    shift = resize(places, x.size())
+    return z3.And(x << shift == y, y >> shift == x)

@@ -383,6 +383,81 @@ def prove_errors_add_up(
 _ADD_UP = "errors of terms add up to no more than the sum of their bounds"
 
 
+@dataclass(frozen=True)
+class Accumulated:
+    """A sum of signed magnitudes, one more each time: no partial sum of it wraps."""
+
+    total: z3.BitVecRef
+    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: signs and magnitudes
+    small: Sequence[z3.BoolRef]  #: that each magnitude is at most its bound
+    sums: list[z3.BitVecRef]  #: of the first, of the first two, …, as integers of a fixed point
+    claims: list[z3.BoolRef]  #: that the accumulator has these, and how large both are at most
+    reach: int  #: what the last is at most
+    order: list[z3.BoolRef]  #: that the order of summation does not matter, where it is another
+
+    @property
+    def ranges(self) -> list[z3.BoolRef]:
+        """How large each sum is at most."""
+        return [claim.arg(2) for claim in self.claims]
+
+    @property
+    def known(self) -> list[z3.BoolRef]:
+        """What says that the total is the last sum, and in its range."""
+        return [self.claims[-1], *self.order]
+
+    @property
+    def in_range(self) -> z3.BoolRef:
+        return z3.And(self.total <= self.reach, self.total >= -self.reach)
+
+    def prove_range(self, proving: Composing) -> z3.BoolRef:
+        """`in_range`: where the total has bits for what its terms add up to at most."""
+        text = "so it is at most the sum of the bounds"
+        return proving.claim("range of the sum", text, self.in_range, self.known)
+
+
+def accumulate(
+    proving: Composing,
+    total: z3.BitVecRef,
+    summands: Sequence[tuple[z3.BitVecRef, z3.BitVecRef]],
+    bounds: Sequence[int],
+    small: Sequence[z3.BoolRef],
+    bits: int,
+    places: int = 0,
+) -> Accumulated:
+    """Prove that `total` is the sum of signed magnitudes, (sign, magnitude): no partial sum wraps.
+
+    `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
+    The integers have so many bits, `places` of them below the unit of the total.
+    """
+
+    def placed(x: z3.BitVecRef) -> z3.BitVecRef:
+        return x << places if places else x
+
+    for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
+        if bound == (1 << magnitude.size()) - 1:
+            proving.claim("width", "a magnitude is no more than its bits hold", claim)
+    parts = [negate_if(sign, resize(magnitude, total.size())) for sign, magnitude in summands]
+    terms = [negate_if(sign, placed(fit(magnitude, bits))) for sign, magnitude in summands]
+    running, sums, reach = parts[0], terms[:1], bounds[0]
+    text, claims = "no partial sum of the accumulator wraps", list[z3.BoolRef]()
+    for k, part in enumerate(parts):
+        given = [small[0]]
+        if k:
+            here, before, running, reach = running, reach, running + part, reach + bounds[k]
+            sums.append(sums[-1] + terms[k])
+            after = placed(wide(running, bits)) == placed(wide(here, bits)) + terms[k]
+            claim, known = z3.And(after, within(running, reach)), [within(here, before), small[k]]
+            given = [claims[-1], proving.claim(f"next sum {k}", text, claim, known)]
+        ranges = within(running, reach), within(sums[k], reach << places)
+        same = z3.And(placed(wide(running, bits)) == sums[k], *ranges)
+        claims.append(proving.claim(f"partial sum {k}", text, same, given))
+    order = []
+    if not running.eq(total):
+        text = "the accumulator's order of summation does not matter"
+        order.append(proving.claim("sum", text, running == total))
+    return Accumulated(total, summands, small, sums, claims, reach, order)
+
+
 def prove_accumulated(
     proving: Composing, terms: Sequence[Placed], total: z3.BitVecRef, bounds: Sequence[int]
 ) -> tuple[z3.BoolRef, z3.BoolRef]:
@@ -390,52 +465,16 @@ def prove_accumulated(
 
     `bounds` are of the aligned magnitudes, each claimed before, or all ones.
     """
-    bits, places, size = total.size(), terms[0].places, terms[0].exact.size()
-
-    def placed(x: z3.BitVecRef) -> z3.BitVecRef:
-        return wide(x, size) << places
-
+    places, size = terms[0].places, terms[0].exact.size()
     small = [z3.ULE(x.aligned, bound) for x, bound in zip(terms, bounds, strict=True)]
-    for x, bound, claim in zip(terms, bounds, small, strict=True):
-        if bound == (1 << x.aligned.size()) - 1:
-            proving.claim(f"{x.name} width", "a magnitude is no more than its bits hold", claim)
-    parts = [negate_if(x.sign, resize(x.aligned, bits)) for x in terms]
-    kept = [x.signed_kept for x in terms]
-    running, target, reach = parts[0], kept[0], bounds[0]
-    text = "no partial sum of the accumulator wraps"
-    known = proving.claim(
-        "first summand",
-        text,
-        z3.And(placed(running) == target, within(running, reach)),
-        [small[0]],
-    )
-    for k in range(1, len(terms)):
-        after, reach_after = running + parts[k], reach + bounds[k]
-        step = proving.claim(
-            f"partial sum {k}",
-            text,
-            z3.And(placed(after) == placed(running) + kept[k], within(after, reach_after)),
-            [within(running, reach), small[k]],
-        )
-        same = z3.And(placed(after) == target + kept[k], within(after, reach_after))
-        text_same = "so the accumulator is the sum of the aligned terms"
-        known = proving.claim(
-            "sum so far",
-            text_same,
-            same,
-            [known, step],
-        )
-        running, target, reach = after, target + kept[k], reach_after
-    order = running == total
-    if not running.eq(total):
-        text = "the accumulator's order of summation does not matter"
-        proving.claim("sum", text, order)
+    summands = [(x.sign, x.aligned) for x in terms]
+    done = accumulate(proving, total, summands, bounds, small, size, places)
     exact, errors = [x.signed_exact for x in terms], [x.error for x in terms]
     text = "the difference of two sums is the sum of the differences"
-    difference = target - total_of(exact) == total_of(errors)
+    difference = done.sums[-1] - total_of(exact) == total_of(errors)
     proving.claim("difference", text, difference)
-    link = z3.And(placed(total) - total_of(exact) == total_of(errors), within(total, reach))
-    given = [known, difference, *([] if running.eq(total) else [order])]
+    error = (wide(total, size) << places) - total_of(exact)
+    link = z3.And(error == total_of(errors), within(total, done.reach))
     text = "so the accumulator's error is the sum of the terms' errors"
-    proving.claim("error of the sum", text, link, given)
+    proving.claim("error of the sum", text, link, [*done.known, difference])
     return link.arg(0), link.arg(1)

@@ -21,8 +21,8 @@ import numpy as np
 import z3
 from numpy.typing import NDArray
 
-from mmaformal.encodings.smt.blocks import Term, negate_if, resize
-from mmaformal.proof.composition import Composing
+from mmaformal.encodings.smt.blocks import Term
+from mmaformal.proof.composition import Composing, accumulate
 from mmaformal.proof.definitions import at_least, fit
 
 # ---- the largest exponent ----------------------------------------------------------------------------------------
@@ -183,36 +183,5 @@ def prove_sum(
     `small` are claims that each magnitude is at most its bound, proved before where that is less than its bits hold.
     Where the accumulator does not add from the left, that its order does not matter is one claim more.
     """
-    bits = total.size()
-    parts = [negate_if(sign, resize(magnitude, bits)) for sign, magnitude in summands]
-    running, reach = parts[0], bounds[0]
-    wide = max(bits, (2 * sum(bounds)).bit_length() + 2) + 1
-
-    def signed(x: z3.BitVecRef) -> z3.BitVecRef:
-        return z3.SignExt(wide - bits, x)
-
-    def value(k: int) -> z3.BitVecRef:
-        sign, magnitude = summands[k]
-        return negate_if(sign, fit(magnitude, wide))
-
-    def within(x: z3.BitVecRef, bound: int) -> z3.BoolRef:
-        return z3.And(signed(x) <= bound, signed(x) >= -bound)
-
-    for claim, (_, magnitude), bound in zip(small, summands, bounds, strict=True):
-        if bound == (1 << magnitude.size()) - 1:
-            proving.claim("width", "a magnitude is no more than its bits hold", claim)
-    text = "no partial sum of the accumulator wraps"
-    first = z3.And(signed(running) == value(0), within(running, reach))
-    proving.claim("first summand", text, first, [small[0]])
-    for k in range(1, len(parts)):
-        after, next_reach = running + parts[k], reach + bounds[k]
-        claim = z3.And(signed(after) == signed(running) + value(k), within(after, next_reach))
-        proving.claim(f"partial sum {k}", text, claim, [within(running, reach), small[k]])
-        running, reach = after, next_reach
-    given = [within(running, reach)]
-    if not running.eq(total):
-        text = "the accumulator is the sum of the aligned terms"
-        given.append(proving.claim("sum", text, running == total))
-    ranged = z3.And(total <= reach, total >= -reach)
-    proving.claim("range of the sum", "so it is at most the sum of the bounds", ranged, given)
-    return ranged
+    bits = max(total.size(), (2 * sum(bounds)).bit_length() + 2) + 1
+    return accumulate(proving, total, summands, bounds, small, bits).prove_range(proving)

@@ -16,14 +16,12 @@ from mmaformal import cdna1
 from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs.exact_sums import prove_exact_sum
+from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum, prove_exact_sum
 from mmaformal.encodings.smt import blocks
 from mmaformal.formats import e2m1, e3m2
 from mmaformal.proof.definitions import index_of, rounded_index
-from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.wide_numbers import WideNumbers
 from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP32, Rounding
 from mmaformal.solver.answers import Holds
@@ -31,8 +29,9 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import LazyPortfolio, Portfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
-from mmaformal.theory.code_numbers import CodeNumbers
-from mmaformal.theory.ordered_grid import Grid
+from mmaformal.theory.fixed_point import FixedPoint, WideNumbers
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounding import Grid
 
 #: In fixed point; sorted, where no sum is narrow enough for that.
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
@@ -59,7 +58,7 @@ def take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_d_grows(theory: Theory, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(kind, monkeypatch)
-    monotone.prove_in_products(theory, SMALL)
+    monotone.prove_in_products(theory, SMALL, EfdaSum(SMALL))
     assert {rule.name for rule in theory.rules} == {"instance", "ascent"}
 
 

@@ -22,6 +22,7 @@ from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fda.proofs import monotonicity as of_fda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.fdrda.proofs import monotonicity as of_fdrda
+from mmaformal.encodings.ffma.proofs import monotonicity as of_ffma
 from mmaformal.encodings.gdfs import smt as gdfs
 from mmaformal.encodings.gdfs.proofs import monotonicity as of_gdfs
 from mmaformal.encodings.gps import smt as gps
@@ -41,7 +42,6 @@ from mmaformal.formats import e2m1, e3m2, e4m3, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.larger_products import larger_product
 from mmaformal.proof.rules import Theory
 from mmaformal.queries import monotonicity
 from mmaformal.rounding import IEEE_FP16, RNE_FP16, Conversion, Rounding
@@ -49,9 +49,10 @@ from mmaformal.solver.answers import Fails, Unknown
 from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 from mmaformal.spec import DotAdd
-from mmaformal.theory import monotone, monotone_steps
-from mmaformal.theory.monotone_steps import OneStep
-from mmaformal.theory.rounded_exactly import RoundsExactly
+from mmaformal.theory import monotone
+from mmaformal.theory.monotone import OneStep
+from mmaformal.theory.numbers import larger_product
+from mmaformal.theory.rounded_sums import RoundsExactly
 
 
 @pytest.fixture
@@ -474,7 +475,7 @@ NEEDED = [
     "rise of e_max",
     "product on two grids, 1",
     "c on two grids, 0",
-    "partial sum 1 of two",
+    "partial sum 1",
     "difference of sums 2, 1",
     "difference 1, 0",
     "difference with c, 1",
@@ -493,7 +494,7 @@ NEEDED = [
 ALIKE = [
     "e_max of neighbours",
     "c on two grids, 0",
-    "partial sum 1 of two",
+    "partial sum 1",
     "difference 1, 0",
     "totals, 0",
     "e_max in range",
@@ -556,7 +557,7 @@ def test_a_broken_step_breaks_a_premise_of_the_rule(
 
         monkeypatch.setattr(stages, "classify", classified)
     else:  # with a NaN between them, two numbers are in any order
-        monkeypatch.setattr(monotone_steps, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
+        monkeypatch.setattr(monotone, "keeps", lambda x, y, fmt: not_below((x, y), fmt))
     with pytest.raises(NotProvedError, match="does not hold"):
         monotone_fused.prove_in_c(theory, HALF_STEP)
 
@@ -609,6 +610,32 @@ def test_a_broken_fdrda_is_not(broken: str, theory: Theory, monkeypatch: pytest.
         monkeypatch.setattr(fdrda, "c_at", lambda *given: -c_at(*given))
     with pytest.raises(NotProvedError, match="does not hold"):
         of_fdrda.prove_in_c(theory, FDRDA)
+
+
+FFMA = sapphire_rapids["VDPBF16PS"].spec.in_order.replace(k=1)
+
+
+def break_ffma(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sticky, round_code, signed_sum = blocks.sticky_shift_right, blocks.round_code, blocks.signed_sum
+    if broken == "sticky place":
+        monkeypatch.setattr(blocks, "sticky_shift_right", lambda *given: sticky(*given) ^ 4)
+    elif broken == "rounding":
+        monkeypatch.setattr(blocks, "round_code", lambda *given: round_code(*given) ^ 1)
+    else:
+        monkeypatch.setattr(blocks, "signed_sum", lambda *given: signed_sum(*given) ^ 2)
+
+
+@pytest.mark.slow
+def test_ffma_is_monotone_in_c(theory: Theory) -> None:
+    of_ffma.prove_in_c(theory, FFMA)
+    assert theory.proves(two_runs(FFMA).statement)
+
+
+@pytest.mark.parametrize("broken", ["sticky place", "rounding", "sum"])
+def test_a_broken_ffma_is_not(broken: str, theory: Theory, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_ffma(broken, monkeypatch)
+    with pytest.raises(NotProvedError, match="does not hold"):
+        of_ffma.prove_in_c(theory, FFMA)
 
 
 def half_addition(nan: int = blocks.quiet_nan(fp16)) -> monotone_addition.LastAddition:

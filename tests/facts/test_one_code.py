@@ -24,10 +24,8 @@ from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.encodings.wfma.proofs.exact_sums import Factor, WideFmaSum
 from mmaformal.facts.one_code import ModelPair, prove_equal, prove_one_code
 from mmaformal.formats import e2m1, e3m2, fp32
-from mmaformal.proof.fixed_point import FixedPoint
 from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.wide_numbers import WideNumbers
 from mmaformal.rounding import IEEE_FP32, Conversion, NanRule, Rounding
 from mmaformal.solver.answers import Different, Equal
 from mmaformal.solver.asking import Asker
@@ -35,8 +33,9 @@ from mmaformal.solver.portfolio import LazyPortfolio
 from mmaformal.spec import DotAdd
 from mmaformal.studies.e9s12.prover import FMA, WIDE_FMA
 from mmaformal.studies.e9s12.short_fma import OneShortFma
-from mmaformal.theory.code_numbers import CodeNumbers
-from mmaformal.theory.rounded_exactly import grid_of
+from mmaformal.theory.fixed_point import FixedPoint, WideNumbers
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounded_sums import grid_of
 
 SMALL = cdna1["v_mfma_f32_32x32x4f16"].spec.replace(k=2, L=2, a_format=e3m2, b_format=e2m1)
 FIRST = DotAdd(1, fp32, fp32, fp32, fp32, Sfma(IEEE_FP32, NanRule.FIRST))

@@ -29,7 +29,7 @@ from mmaformal.solver.asking import Asker
 from mmaformal.solver.portfolio import Portfolio
 from mmaformal.spec import DotAdd
 from mmaformal.theory import monotone
-from mmaformal.theory.rounded_exactly import RoundsExactly
+from mmaformal.theory.rounded_sums import RoundsExactly
 
 FMA = apple_amx["fma16.F32"]
 SPEC = FMA.spec

@@ -24,14 +24,13 @@ from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct, prove_fma
 from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
-from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 from mmaformal.spec import DotAdd
-from mmaformal.theory.code_numbers import CodeNumbers, total_of
-from mmaformal.theory.ordered_grid import Grid
-from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.numbers import CodeNumbers, number, total_of
+from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.rounding import Grid
 
 #: What exponents of products are held with.
 BIAS = 2 * smt_dpa.BIAS

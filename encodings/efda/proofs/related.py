@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.facts.related_parts import dropped_terms, products, rounded
-from mmaformal.facts.sorted_pairs import same_number
+from mmaformal.facts.sorted_steps import same_number
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import (
     RelatedStep,

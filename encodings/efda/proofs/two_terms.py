@@ -12,8 +12,8 @@ from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.exact_steps import Sticky
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.sticky_sums import has_room
-from mmaformal.proof.wide_numbers import Scaled, WideNumbers
-from mmaformal.theory.near_sums import Kept, NearSum, Part, Shown
+from mmaformal.theory.fixed_point import Scaled, WideNumbers
+from mmaformal.theory.rounded_sums import Kept, NearSum, Part, Shown
 
 
 @dataclass(frozen=True)

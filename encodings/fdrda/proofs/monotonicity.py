@@ -1,5 +1,5 @@
-"""d grows with c, of a step of fdrda or gfdrda: the sum of products does not depend on it, and every cut is toward
-−∞, on a grid that the next c can only make coarser by one bit."""
+"""d grows with c, of a step of fdrda or gfdrda: no sum wraps, that of products does not depend on c, and every cut is
+toward −∞, on a grid that the next c can only make coarser by one bit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,48 @@ from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
-from mmaformal.facts.round_down import prove_ranges
-from mmaformal.facts.round_down import within as range_of
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, wide
+from mmaformal.proof.composition import Composing, wide, within
+from mmaformal.proof.fused import prove_sum
 from mmaformal.proof.rules import Theory
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Neighbours, OneStep, prove_steps
+from mmaformal.theory.monotone import Neighbours, OneStep, prove_steps
+
+
+def prove_ranges(proving: Composing, p: Fdrda, step: fdrda.FdrdaStep | gfdrda.GfdrdaStep) -> None:
+    """No sum of products wraps, and how large they, what is left of them, and c are at most."""
+    for members, total in zip(
+        p.members(), step.groups if isinstance(step, gfdrda.GfdrdaStep) else (step.dot,), strict=True
+    ):
+        aligned = [step.aligned[k] for k in members]
+        bounds = [(1 << magnitude.size()) - 1 for magnitude in aligned]
+        terms = [(step.products[k].sign, step.aligned[k]) for k in members]
+        small = [z3.ULE(magnitude, bound) for magnitude, bound in zip(aligned, bounds, strict=True)]
+        summed = prove_sum(proving, total, terms, bounds, small)
+        text = "a sum of products is at most that of their bounds"
+        proving.claim("range of a sum", text, within(total, sum(bounds)), [summed])
+    bound = fdrda.dot_bound(p, p.L)
+    if isinstance(step, gfdrda.GfdrdaStep):
+        cuts = []
+        for members, group, cut in zip(p.members(), step.groups, step.groups_cut, strict=True):
+            own = fdrda.dot_bound(p, len(members))
+            text = "a group's sum is no larger when cut"
+            claim = within(cut, own)
+            cuts.append(proving.claim("range of a group", text, claim, [within(group, own)]))
+        text = "so the sum of both groups is at most that of their bounds"
+        proving.claim("range of both", text, within(step.dot, bound), cuts)
+    reach = bound << (p.dot_bits - p.F)
+    proving.claim(
+        "range of the dot product",
+        "the dot product is no larger when cut",
+        within(step.dot_cut, reach),
+        [within(step.dot, bound)],
+    )
+    proving.claim(
+        "range of c",
+        "c is below 2",
+        within(step.c_cut, 1 << (p.F + 1)),
+    )
 
 
 def prove_in_c(theory: Theory, spec: DotAdd) -> None:
@@ -43,24 +78,13 @@ def prove_in_order(
     """What gives `runs.ordered`, from that both c are finite.  Raises NotProvedError."""
     p, fmt, ex = spec.parameters, spec.c_format, fdrda.exponents_of(spec)
     assert isinstance(p, Fdrda)
-    x, y, sign = runs.small, runs.large, runs.sign
+    x, y = runs.small, runs.large
     bound = fdrda.dot_bound(p, p.L)
     e0, e1, E0, E1 = x.addend.exponent, y.addend.exponent, x.e_max, y.e_max
     s0, s1, M = x.addend.significand, y.addend.significand, fmt.fraction_bits
-    up = z3.And(s0 == -1, z3.ULT(e0, e1), e1 == e0 + 1, s1 == 1 << M)
     low, high = ex.constant(fmt.min_exponent), ex.constant(ex.high)
-    signs = [x.addend.sign, y.addend.sign]
-    step = proving.claim(
-        "neighbouring c",
-        "the next c has one more in its last place, or the next exponent",
-        z3.And(
-            *(each == sign for each in signs),
-            z3.UGE(e0, low),
-            z3.ULE(e1, high),
-            z3.Or(z3.And(e1 == e0, s1 == s0 + 1, s0 != -1), up),
-        ),
-        [runs.finite],
-    )
+    ranges, larger = (z3.UGE(e0, low), z3.ULE(e1, high)), z3.And(s1 == s0 + 1, s0 != -1)
+    step = runs.prove_next(proving, x.addend, y.addend, larger, M, ranges)
     risen = [z3.And(E0 + rise == E1, z3.ULE(E0, E1)) for rise in (0, 1)]
     maxima = proving.claim(
         "e_max of neighbours",
@@ -79,12 +103,12 @@ def prove_in_order(
     text = "e_max is in its range"
     highest = proving.claim("e_max in range", text, z3.ULE(E1, high))
     lowest = proving.claim("least e_max", text, z3.UGE(E0, low), [step, maxima])
-    small = range_of(x.dot, bound)  # from `prove_ranges`
+    small = within(x.dot, bound)  # from `prove_ranges`
     reach = (bound + (1 << (p.F + 1))) << (p.dot_bits - p.F)
     for rise, way in enumerate(risen):
         bits = x.total.size() + rise + 1
         a, b = wide(x.total, bits), wide(y.total, bits) << rise
-        ordered = z3.And(z3.Implies(sign == 0, a <= b), z3.Implies(sign != 0, a >= b))
+        ordered = runs.in_turn(a <= b, a >= b)
         in_range = z3.And([z3.And(t <= reach, t >= -reach) for t in (x.total, y.total)])
         sums = proving.claim(
             f"sums of neighbours, {rise}",

@@ -22,7 +22,7 @@ from mmaformal.formats import fp32
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
+from mmaformal.theory.monotone import Link, Neighbours, OneStep, conclude_steps, flags, is_same_number
 
 
 def _with_code(step: ffma.Step, code: BitVec) -> ffma.Step:
@@ -57,13 +57,16 @@ def _prove_in_order(spec: DotAdd, theory: Theory, runs: Neighbours[ffma.Step]) -
     rounded = [_with_code(side, code) for side, code in zip(sides, codes, strict=True)]
     plain: Neighbours[Sticky] = Neighbours(runs.rule, *rounded)
     ex = pfma.exponents_of(spec)
-    pair = StickyPair(spec, plain, ex, pfma.LEAST, fp32.fraction_bits, ex.low)
+    pair = StickyPair.of(spec, plain, ex, least=pfma.LEAST, fraction_bits=fp32.fraction_bits)
     prove_pair_in_order(theory, pair)
-    known = [theory.named[name] for name in ("rise of e_max", "sums, 0", "sums, 1", "ordered")]
+    text = "so the results are in order"
+    ways = [theory.named["rise of e_max"], *(theory.named[f"rounding with e_max {n} higher"] for n in (0, 1))]
+    theory.claim("ordered", text, plain.ordered, ways)
+    known = [theory.named[name] for name in ("rise of e_max", "totals, 0", "totals, 1", "ordered")]
     for side, code in zip(sides, codes, strict=True):
         known += _prove_number(theory, spec, side, code)
     text = "where sums are in order, so are their codes, those of tiny ones zero"
-    cut = [*pair.E, *pair.totals, *codes, *(side.number for side in sides), runs.sign]
+    cut = [*pair.E, pair.x.total, pair.y.total, *codes, *(side.number for side in sides), runs.sign]
     theory.claim(
         "flushed in order", text, runs.ordered, known, [*cut, *(f for side in sides for f in flags(side))]
     )

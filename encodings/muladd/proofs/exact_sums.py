@@ -22,10 +22,9 @@ from mmaformal.proof.rules import Theory, instance
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import Conversion, NanRule
 from mmaformal.spec import DotAdd
-from mmaformal.theory.code_numbers import CodeNumbers
-from mmaformal.theory.near_sums import is_small
-from mmaformal.theory.ordered_grid import Grid
-from mmaformal.theory.rounded_exactly import ExactSum
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounded_sums import ExactSum, is_small
+from mmaformal.theory.rounding import Grid
 
 
 def holds_products(spec: DotAdd) -> bool:

@@ -37,7 +37,7 @@ from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
-from mmaformal.theory.monotone_steps import is_same_number
+from mmaformal.theory.monotone import is_same_number
 
 
 def no_subnormals(spec: DotAdd) -> tuple[Pairing, int, str]:

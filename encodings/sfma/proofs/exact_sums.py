@@ -13,13 +13,12 @@ from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.proof.larger_products import number
 from mmaformal.proof.sticky_sums import wide_enough
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
-from mmaformal.theory.code_numbers import CodeNumbers
-from mmaformal.theory.ordered_grid import Grid
-from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.numbers import CodeNumbers, number
+from mmaformal.theory.rounded_sums import ExactSum, Span, conclude, prove_finite
+from mmaformal.theory.rounding import Grid
 
 
 @dataclass(frozen=True)

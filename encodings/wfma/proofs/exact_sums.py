@@ -19,10 +19,9 @@ from mmaformal.encodings.wfma import smt as wfma
 from mmaformal.formats import Format
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.larger_products import Number, number
 from mmaformal.proof.rules import Theory, instance
 from mmaformal.rounding import Conversion
-from mmaformal.theory.code_numbers import CodeNumbers
+from mmaformal.theory.numbers import CodeNumbers, Number, number
 
 _BITS = 8  #: of how far a significand is shifted
 

@@ -11,9 +11,9 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneOfMany, ShortNumb
 from mmaformal.encodings.dpa_e9s12.proofs.fma import OneProduct
 from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.studies.e9s12.dot_claims import prove_single
-from mmaformal.theory.code_numbers import CodeNumbers
-from mmaformal.theory.ordered_grid import Grid
-from mmaformal.theory.rounded_exactly import ExactSum, prove_finite
+from mmaformal.theory.numbers import CodeNumbers
+from mmaformal.theory.rounded_sums import ExactSum, prove_finite
+from mmaformal.theory.rounding import Grid
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,38 @@
-"""ρ keeps the order of numbers that are integers of a fixed point, where ρ is RNE to all places of its format.
+"""ρ keeps the order of numbers.
 
-That d is ρ(x) is said by differences: x lies between the midpoints of d and its neighbours, or on one of them if d is
-even.  So one need not know how d was computed, nor x be more than an integer.
+Of the integers of a fixed point, where ρ is RNE to all places of its format (`Grid`).  That d is ρ(x) is said by
+differences: x lies between the midpoints of d and its neighbours, or on one of them if d is even.  So one need not know
+how d was computed, nor x be more than an integer.
 
 1. *comparisons*: differences of numbers that are far from the ends are their comparisons;
 2. *midpoints*:   of larger codes the midpoints are not smaller, and of two codes that share one, one is odd;
 3. *codes*:       if ρ(x) > ρ(y), in one of few ways, then x ≥ a midpoint ≥ y;
 4. *order*:       so if y ≥ x, they are that midpoint, which cannot be rounded to both codes.
+
+And of sums as an encoding rounds them, on one grid or on the next coarser one (`OrderedRounding`).  Of the codes that
+sums T · 2^e are rounded to: T and T + 1 give codes in order, so do any two T ≤ T' (the rule `ascent`); 2T at e and T at
+e + 1 are one number, and give the same.  So T at e and ⌈T / 2⌉ at e + 1 give codes in order, and so do the floor of
+T / 2 at e + 1 and T at e.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import NamedTuple
 
 import z3
 
+from mmaformal.cases.interfaces import Judged
 from mmaformal.cases.out_of_order import order
+from mmaformal.encodings.smt.blocks import ExponentRange, encode, normalise_and_round
+from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import at_least, last_index, midpoints
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.proof.rules import instance
-from mmaformal.proof.wide_numbers import Scaled, WideNumbers
+from mmaformal.proof.kernel import NotProvedError, demand
+from mmaformal.proof.rules import Ascent, Theory, instance
 from mmaformal.rounding import Conversion, Rounding
+from mmaformal.theory.fixed_point import Scaled, WideNumbers
 
 FAR = 5  #: highest bits that are the sign, of any number that is rounded
 
@@ -248,3 +259,196 @@ class Grid:
         point = self.numbers.point
         claim = z3.Implies(point.has_room(end), point.is_near(end))
         return self.numbers.of_sums("range of a midpoint", "midpoints are in their range", claim)
+
+
+def not_above(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    return order(x) <= order(y)
+
+
+class At(NamedTuple):
+    """A sum, and the exponent of its unit."""
+
+    total: z3.BitVecRef
+    e_max: z3.BitVecRef
+
+
+def half_up(x: z3.BitVecRef) -> z3.BitVecRef:
+    """⌈x / 2⌉, in two's complement."""
+    return -(-x >> 1)
+
+
+@dataclass(frozen=True)
+class OrderedRounding:
+    """Rounding of sums of `bits` bits, at most `reach`, in units of 2^(e_max − F)."""
+
+    rho: Conversion
+    exponents: ExponentRange
+    F: int
+    lowest: int  #: of e_max
+    bits: int
+    reach: int
+
+    def __post_init__(self) -> None:
+        demand(self.even_reach < 1 << (self.bits - 1), "sums of this size do not fit their bits")
+
+    @property
+    def even_reach(self) -> int:
+        return self.reach + self.reach % 2
+
+    @property
+    def sums(self) -> tuple[At, At]:
+        """What theorems are about: a sum, and another one, whose unit is the same or twice as large."""
+        (T, U), (e, f) = (
+            z3.BitVecs("total total'", self.bits),
+            z3.BitVecs("e_max e_max'", self.exponents.bits),
+        )
+        return At(T, e), At(U, f)
+
+    def code(self, total: z3.BitVecRef, e_max: z3.BitVecRef) -> z3.BitVecRef:
+        rounded = normalise_and_round(total, e_max, self.exponents, self.F, self.rho, self.lowest)
+        return encode(rounded, self.rho)
+
+    @property
+    def ascent(self) -> Ascent:
+        (T, e), _ = self.sums
+        return Ascent(T, self.code(T, e), not_above, self.even_reach, self.in_range(e))
+
+    def in_range(self, e_max: z3.BitVecRef) -> z3.BoolRef:
+        ex = self.exponents
+        return z3.And(z3.UGE(e_max, ex.constant(self.lowest)), z3.ULE(e_max, ex.constant(ex.high)))
+
+    def is_small(self, total: z3.BitVecRef) -> z3.BoolRef:
+        return z3.And(total <= self.reach, total >= -self.reach)
+
+    @property
+    def doubled(self) -> z3.BoolRef:
+        """Twice a sum is rounded as the sum is on the next coarser grid."""
+        ((T, e), _), ex, most = self.sums, self.exponents, self.even_reach // 2
+        fits = z3.And(self.in_range(e), z3.ULT(e, ex.constant(ex.high)), -most <= T, most >= T)
+        return z3.Implies(fits, self.code(T << 1, e) == self.code(T, e + 1))
+
+    def in_order(self, rise: int, up: bool) -> z3.BoolRef:
+        """Sums in order are rounded in order, the second in units `rise` times doubled; if not `up`, the first is the
+        larger."""
+        ((T, e), (U, f)), bits = self.sums, self.bits + 1
+        x, y = wide(T, bits), wide(U, bits) << rise
+        risen = z3.And(f == e + rise, z3.ULE(e, f), self.in_range(e), self.in_range(f))
+        ordered = x <= y if up else x >= y
+        codes = (T, e), (U, f)
+        ends = [self.code(*each) for each in (codes if up else codes[::-1])]
+        return z3.Implies(z3.And(risen, ordered, self.is_small(T), self.is_small(U)), not_above(*ends))
+
+    def prove(self, theory: Theory, rises: Sequence[int] = (0, 1)) -> None:
+        """Theorems: to be concluded before anything else is claimed.  Raises NotProvedError."""
+        rule = self.ascent
+        theory.holds("next sum", f"a sum and the next are rounded in order by {self.rho}", rule.neighbours)
+        theory.holds("≤ of codes", "≤ is transitive", rule.transitive)
+        theory.holds("d and d", "and reflexive", rule.reflexive)
+        rule.conclude(theory)
+        text = "twice a sum is rounded as the sum is on the next coarser grid"
+        theory.holds("doubled sum", text, self.doubled)
+        for rise in rises:
+            for up in (True, False):
+                self._prove_in_order(theory, rise, up)
+
+    def _prove_in_order(self, theory: Theory, rise: int, up: bool) -> None:
+        """`in_order`: a sum is not above twice its half, cut up, nor that half above the other one."""
+        (T, e), (U, f) = self.sums
+        goal, half = self.in_order(rise, up), T
+        if rise:
+            half = half_up(T) if up else T >> 1
+        used = [self._ascending(theory, half, U, f, up)]
+        codes = [self.code(half, f), self.code(half, e + rise), self.code(T, e), self.code(U, f)]
+        if rise:
+            double = half << 1
+            used += [self._ascending(theory, T, double, e, up), instance(theory, self.doubled, [(T, half)])]
+            codes.append(self.code(double, e))
+        text = "the exponents are the same"
+        same = z3.Implies(f == e + rise, codes[0] == codes[1])
+        used.append(theory.claim(f"code on the coarser grid, {rise}", text, same))
+        text = f"sums in order are rounded in order, where e_max is {rise} higher"
+        theory.claim(f"rounding, {rise}, {up}", text, goal, used, [T, U, e, f, *codes])
+        theory.theorem(text, goal)
+
+    # ---- grids however far apart
+
+    def far_in_order(self, up: bool) -> z3.BoolRef:
+        """A sum on a finer grid, cut up to the coarser one, is rounded to no more than what is not below that; or, cut
+        down, to no less than what is not above."""
+        ((T, e), (U, f)), bits = self.sums, self.bits + 4
+        by, x, y = z3.ZeroExt(bits - f.size(), f - e), wide(T, bits), wide(U, bits)
+        if up:
+            x, y = -x, -y
+        ends = [self.code(T, e), self.code(U, f)][:: 1 if up else -1]
+        given = z3.And(*self._apart, self.is_small(T), self.is_small(U), x >> by >= y)
+        return z3.Implies(given, not_above(*ends))
+
+    @property
+    def _apart(self) -> tuple[z3.BoolRef, ...]:
+        (_, e), (_, f) = self.sums
+        return z3.ULT(e, f), self.in_range(e), self.in_range(f)
+
+    def prove_far(self, theory: Theory, up: bool) -> None:
+        """`far_in_order`, a theorem: from one grid to the other by powers of two, those that the distance of both is
+        the sum of."""
+        (T, e), (U, f) = self.sums
+        goal, apart, small = self.far_in_order(up), z3.And(self._apart), self.is_small(T)
+        here, at, codes, chain = T, e, [self.code(T, e)], []
+        bounded = theory.claim("sum in range", "a sum is in range", z3.Implies(small, self.is_small(T)))
+        for j in range(e.size()):
+            on, by = z3.Extract(j, j, f - e) == 1, min(1 << j, self.bits - 1)
+            there = z3.If(on, -(-here >> by) if up else here >> by, here)
+            next_ = z3.If(on, at + (1 << j), at)
+            text = "on the way from one e_max to the other, exponents are in range"
+            claim = z3.And(self.in_range(at), z3.UGE(next_, at), self.in_range(next_))
+            in_range = theory.claim(f"exponent {j}", text, z3.Implies(apart, claim))
+            codes.append(self.code(there, next_))
+            ends = (codes[-2], codes[-1]) if up else (codes[-1], codes[-2])
+            text = "a sum on a coarser grid, cut up, is rounded to no less; cut down, to no more"
+            claim = z3.Implies(z3.And(apart, small), not_above(*ends))
+            hint = [here, at, on, apart, small]
+            chain.append(theory.claim(f"grid {j}", text, claim, [in_range, bounded], hint))
+            claim = z3.Implies(small, self.is_small(there))
+            bounded = theory.claim(f"number {j}", "and is in range", claim, [bounded], [here, on, small])
+            here, at = there, next_
+        text = "the last of them has the larger exponent, and is not beyond the other sum"
+        claim = z3.Implies(goal.arg(0), z3.And(at == f, here <= U if up else here >= U))
+        arrived = theory.claim("coarser grid", text, claim)
+        ends = (codes[-1], self.code(U, f)) if up else (self.code(U, f), codes[-1])
+        text, claim = "sums in order are rounded in order", z3.Implies(goal.arg(0), not_above(*ends))
+        said = self._ascending(theory, here, U, f, up)
+        alike = z3.Implies(at == f, self.code(here, at) == self.code(here, f))
+        alike = theory.claim("code on the last grid", "the exponents are the same", alike)
+        chain.append(theory.claim("last grid", text, claim, [arrived, bounded, said, alike]))
+        text = "so a sum on another grid is rounded in order"
+        theory.claim("far grids", text, goal, chain)
+        theory.theorem(text, goal)
+
+    def of_far_sums(self, theory: Theory, x: At, y: At, up: bool) -> z3.BoolRef:
+        """What that says of two sums."""
+        pairs = [
+            each for own, at in zip(self.sums, (x, y), strict=True) for each in zip(own, at, strict=True)
+        ]
+        return instance(theory, self.far_in_order(up), pairs)
+
+    def _ascending(
+        self, theory: Theory, x: z3.BitVecRef, y: z3.BitVecRef, e_max: z3.BitVecRef, up: bool
+    ) -> z3.BoolRef:
+        """Of one grid: where x ≤ y, so are their codes; or y ≤ x."""
+        rule, ends = self.ascent, (x, y) if up else (y, x)
+        pairs = [(self.sums[0].e_max, e_max), *zip(rule.numbers, ends, strict=True)]
+        return instance(theory, rule.conclusion, pairs)
+
+    def of_sums(self, theory: Theory, x: At, y: At, rise: int) -> list[z3.BoolRef]:
+        """What the theorems say of two sums."""
+        demand(self.bits == x.total.size(), "sums have other bits than those that are rounded")
+        pairs = [
+            pair for own, each in zip(self.sums, (x, y), strict=True) for pair in zip(own, each, strict=True)
+        ]
+        return [instance(theory, self.in_order(rise, up), pairs) for up in (True, False)]
+
+    def prove_result(self, theory: Theory, step: Judged, at: At) -> z3.BoolRef:
+        """That a step's result is such a code."""
+        text = "where nothing is special, d is the rounded sum; a zero may have another sign"
+        claim = z3.Or(*step.special, order(step.result) == order(self.code(*at)))
+        return theory.claim("rounded sum", text, claim)
