@@ -17,9 +17,12 @@ import z3
 from mmaformal.cases.codes import Code, Fact, both, either, is_finite, magnitude, select
 from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Multiplies, OneProduct, Rounds
 from mmaformal.encodings.smt.blocks import Operand, Term, any_of
+from mmaformal.encodings.smt.ieee import Addition
 from mmaformal.formats import Format
-from mmaformal.proof.lemmas import Link, at_most
-from mmaformal.proof.related_runs import Pairing, operand_codes
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.kernel import demand
+from mmaformal.proof.lemmas import ArgumentError, Link, at_most
+from mmaformal.proof.related_runs import Pairing, magnitude_and_sign, operand_codes, same
 from mmaformal.spec import DotAdd
 
 
@@ -85,6 +88,33 @@ def moved(left: Term, right: Term, zero: z3.BitVecRef) -> Link:
     )
 
 
+def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
+    """That y is x + 1, which does not wrap."""
+    return z3.And(y == x + 1, z3.ULT(x, y))
+
+
+def is_up(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+    """The same, where it is known to be so."""
+    return Link(one_up(x, y), (x,), ((y, x + 1),))
+
+
+def moves(left: Term, right: Term, zero: z3.BitVecRef | None = None) -> Link:
+    """That a term's exponent goes up by one, or the term is zero (and its exponent is `zero` in both runs)."""
+    still = left.significand == 0
+    if zero is not None:
+        still = z3.And(still, left.exponent == zero, right.exponent == zero)
+    return Link(
+        z3.Or(one_up(left.exponent, right.exponent), still),
+        (left.sign, left.exponent, left.significand, right.exponent),
+        ((right.significand, left.significand), (right.sign, left.sign)),
+    )
+
+
+def up_or(x: z3.BitVecRef, y: z3.BitVecRef, other: z3.BoolRef, *terms: z3.ExprRef) -> Link:
+    """That an exponent goes up by one, or something else is so."""
+    return Link(z3.Or(one_up(x, y), other), (x, y, *terms))
+
+
 class Derive(Protocol):
     """`Two.derive`."""
 
@@ -117,6 +147,102 @@ def factor_links(
     field = Link(z3.UGE(b.field, 1), (b.field,))
     derive("decode", "exponent fields are at least 1", field, [], operand_codes(b))
     return factor, field
+
+
+# ---- maxima, sums, codes ---------------------------------------------------------------------------------------------
+
+
+def both_summands(
+    x: z3.BitVecRef, y: z3.BitVecRef, n: int
+) -> tuple[Sequence[z3.BitVecRef], Sequence[z3.BitVecRef]]:
+    """The n terms of a sum, in both runs.  Raises ArgumentError if there are not so many."""
+    xs, ys = summands(x, n), summands(y, n)
+    if len(xs) != n or len(ys) != n:
+        raise ArgumentError("the sum is not made of its terms")
+    return xs, ys
+
+
+def largest(
+    derive: Derive, left: z3.BitVecRef, right: z3.BitVecRef, zero: z3.BitVecRef, leaves: dict[int, Link]
+) -> Link:
+    """Node by node: a maximum goes up by one, or is e_zero in both runs."""
+
+    def link(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+        up = z3.And(y == x + 1, z3.ULT(x, y))
+        return Link(z3.Or(up, z3.And(x == zero, y == zero)), (x, y))
+
+    done: dict[int, Link] = {}
+
+    def climb(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
+        if x.get_id() not in done:
+            node = link(x, y)
+            if x.get_id() in leaves:
+                derive("align", "an exponent goes up by one, or is e_zero", node, [leaves[x.get_id()]])
+            elif x.num_args() == 3 and y.num_args() == 3:
+                parts = [climb(x.arg(i), y.arg(i)) for i in (1, 2)]
+                derive("align", "the larger of two goes up by one, or is e_zero", node, parts)
+            else:
+                raise ArgumentError("the largest exponent is no maximum of the terms'")
+            done[x.get_id()] = node
+        return done[x.get_id()]
+
+    return climb(left, right)
+
+
+def jammed_half(x: z3.BitVecRef) -> z3.BitVecRef:
+    """x / 2 of an unsigned x, with a sticky last place."""
+    return z3.LShR(x, 1) | (x & 1)
+
+
+def halved(left: z3.BitVecRef, right: z3.BitVecRef) -> tuple[list[z3.BoolRef], Link]:
+    """That two sums have one sign, and the magnitude of the first is half that of the second, with a sticky place."""
+    (m, s), (n, t) = magnitude_and_sign(left, True), magnitude_and_sign(right, True)
+    half = jammed_half(n)
+    zero = n == 0
+    facts = [z3.ULT(n, 1 << (n.size() - 1)), m == half, s == t, (left == 0) == zero, (right == 0) == zero]
+    return facts, Link(z3.And(facts), (n, t), ((m, half), (s, t), (left == 0, zero), (right == 0, zero)))
+
+
+def addition(
+    derive: Derive,
+    fmt: Format,
+    x: Addition,
+    y: Addition,
+    given: Sequence[Link],
+    known: Sequence[Link],
+) -> Link:
+    """That the sum of two codes doubles, from those of the codes, and what is known of the sums' ranges."""
+    kept, changed, claims = [], [], []
+    for name in ("big", "small"):
+        u, v = getattr(x, name), getattr(y, name)
+        kept += [u.sign, u.field, u.significand, v.field]
+        changed += [(v.sign, u.sign), (v.significand, u.significand)]
+        claims.append(z3.Or(one_up(u.field, v.field), u.significand == 0))
+    claims += [v == u for v, u in changed]
+    for each in (x, y):
+        claims.append(z3.ULE(each.small.field, each.big.field))
+    claims.append(z3.Implies(x.big.significand == 0, x.small.significand == 0))
+    operands = Link(z3.And(claims), tuple(kept), tuple(changed))
+    text = "sorted by magnitude, exponents go up by one, unless they are of zeros"
+    derive("decode", text, operands, given)
+    flags = [*x.special, *y.special]
+    none = Link(z3.Not(any_of(flags)), tuple(flags))
+    derive("classify", "the sum of finite numbers is of no special value", none, given)
+    zero = z3.Implies(x.big.significand == 0, x.total == 0)
+    total = Link(z3.And(y.total == x.total, zero), (x.total, x.big.significand), ((y.total, x.total),))
+    derive("accumulate", "aligned terms are the same, and so are their sums", total, [operands])
+    sign = same(x.zero_sign, y.zero_sign)
+    derive("accumulate", "the sign of a sum that is zero is the same", sign, [operands])
+    field = Link(
+        z3.Or(one_up(x.big.field, y.big.field), x.big.significand == 0),
+        (x.big.sign, x.big.field, x.big.significand, y.big.field),
+        ((y.big.sign, x.big.sign),),
+    )
+    field = Link(z3.And(field.claim, y.big.sign == x.big.sign), field.free, field.defined)
+    derive("decode", "the larger exponent goes up by one, unless all is zero", field, [operands])
+    result = same_double(x.result, y.result, fmt)
+    text = "the same sum at twice the unit is twice the number"
+    return derive("round", text, result, [total, field, none, sign, *known])
 
 
 # ---- one step of both runs ------------------------------------------------------------------------------------------
@@ -208,34 +334,13 @@ class DoubledRuns(Generic[StepT]):
         return same_double(self.left.result, self.right.result, self.spec.d_format)
 
 
-def one_up(x: z3.BitVecRef, y: z3.BitVecRef) -> z3.BoolRef:
-    """That y is x + 1, which does not wrap."""
-    return z3.And(y == x + 1, z3.ULT(x, y))
-
-
-def is_up(x: z3.BitVecRef, y: z3.BitVecRef) -> Link:
-    """The same, where it is known to be so."""
-    return Link(one_up(x, y), (x,), ((y, x + 1),))
-
-
-def moves(left: Term, right: Term, zero: z3.BitVecRef | None = None) -> Link:
-    """That a term's exponent goes up by one, or the term is zero (and its exponent is `zero` in both runs)."""
-    still = left.significand == 0
-    if zero is not None:
-        still = z3.And(still, left.exponent == zero, right.exponent == zero)
-    return Link(
-        z3.Or(one_up(left.exponent, right.exponent), still),
-        (left.sign, left.exponent, left.significand, right.exponent),
-        ((right.significand, left.significand), (right.sign, left.sign)),
-    )
-
-
-def up_or(x: z3.BitVecRef, y: z3.BitVecRef, other: z3.BoolRef, *terms: z3.ExprRef) -> Link:
-    """That an exponent goes up by one, or something else is so."""
-    return Link(z3.Or(one_up(x, y), other), (x, y, *terms))
-
-
 def rounded_up(two: DoubledRuns[AnyStep], total: Link, up: Link, given: Sequence[Link]) -> None:
     """The results where the exponent goes up and the sum is the same."""
     text = "the same sum at twice the unit is twice the number"
     two.derive("round", text, two.result, [total, up, *given])
+
+
+def within(x: z3.BitVecRef, bound: int) -> Link:
+    """That x is not beyond ±bound, in two's complement.  Raises ArgumentError if it has no bits for more."""
+    demand(bound < 1 << (x.size() - 1), f"{x.size()} bits do not hold ±{bound}")
+    return Link(z3.And(x <= bound, x >= -bound), (x,))

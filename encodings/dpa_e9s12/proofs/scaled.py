@@ -12,10 +12,10 @@ import z3
 
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as dpa_e9s12
-from mmaformal.facts.scaling_parts import by_exponent, largest, sticky_sum_doubled
+from mmaformal.facts.scaling_parts import by_exponent, sticky_sum_doubled
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same
-from mmaformal.proof.scaling import DoubledRuns, moved, moves, one_up
+from mmaformal.proof.scaling import DoubledRuns, largest, moved, moves, one_up
 
 
 def doubled(two: DoubledRuns[dpa_e9s12.DpaE9s12Step]) -> Link:

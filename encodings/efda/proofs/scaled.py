@@ -11,11 +11,10 @@ import z3
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import StickySum, Term, exponent_range, product_range
-from mmaformal.facts.scaling_parts import halved, jammed_half
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same, together
-from mmaformal.proof.scaling import DoubledRuns, is_up, moves, one_up, rounded_up, up_or
+from mmaformal.proof.scaling import DoubledRuns, halved, is_up, jammed_half, moves, one_up, rounded_up, up_or
 from mmaformal.spec import DotAdd
 
 AnyEfda: TypeAlias = efda.FixedStep | efda.SortedStep

@@ -12,12 +12,14 @@ from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import ExponentRange, all_of, product_range
 from mmaformal.facts.accumulator import within
-from mmaformal.facts.scaling_parts import both_summands, by_exponent, largest
+from mmaformal.facts.scaling_parts import by_exponent
 from mmaformal.proof.lemmas import ArgumentError, Link, at_most
 from mmaformal.proof.related_runs import operand_codes, same
 from mmaformal.proof.scaling import (
     DoubledRuns,
+    both_summands,
     is_up,
+    largest,
     rounded_up,
     up_or,
 )

@@ -8,11 +8,11 @@ from mmaformal.cases.codes import magnitude
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt.blocks import any_of
-from mmaformal.facts.scaling_codes import addition, assumed_results, normal_or_special
+from mmaformal.facts.scaling_codes import assumed_results, normal_or_special
 from mmaformal.formats import fp32
 from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import operand_codes
-from mmaformal.proof.scaling import DoubledRuns, same_double
+from mmaformal.proof.scaling import DoubledRuns, addition, same_double
 
 
 def derive(two: DoubledRuns[gps.GpsStep]) -> Link:
@@ -49,7 +49,7 @@ def derive(two: DoubledRuns[gps.GpsStep]) -> Link:
             text = "a sum of doubles is zero or within bounds"
             two.derive("accumulate", text, _between(v.result, low, high + 1), given)
             known = [_between(u.result, low, high, free=False), _between(v.result, low, high + 1, free=False)]
-            code = addition(two, u, v, given, known)
+            code = addition(two.derive, fp32, u, v, given, known)
             x, y = (flush(z.result, keep_sign=True) for z in (u, v))
             flushed = same_double(x, y, fp32), _between(x, low, high)
             two.derive("encode", "flushed, it is the same", flushed[0], [code, bounds])
@@ -63,7 +63,7 @@ def derive(two: DoubledRuns[gps.GpsStep]) -> Link:
         link = Link(normal_or_special(result), ())
         text = "the sum of a group and c is no subnormal"
         known.append(two.derive("accumulate", text, link, sides))
-    sum_ = addition(two, left.addition, right.addition, [two.c, group, bounds], known)
+    sum_ = addition(two.derive, fp32, left.addition, right.addition, [two.c, group, bounds], known)
     two.derive("encode", "flushed, it is the same", two.result, [sum_])
     return two.result
 
