@@ -28,7 +28,6 @@ from mmaformal.cases.relations import CaseT, Image, Relation
 from mmaformal.cases.run import as_codes, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.scaling import chain
 from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
 from mmaformal.proof import doubled_stages
@@ -101,11 +100,9 @@ def argument(spec: DotAdd) -> Pairing:
     )
     pairing.derive("inputs", "the second run reads the doubled c", [c], [fits], [inputs.c])
     first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, image))
-    if first.stages:
-        results = _of_steps([*first.steps, *second.steps])
-        doubled_stages.doubled(pairing, (first.stages, second.stages), (inputs.c, c), assumed, results)
-    else:
-        chain(pairing, spec, (first.steps, second.steps), c, assumed)
+    facts, results = facts_of(spec), _of_steps([*first.steps, *second.steps])
+    stages = facts.stages(spec, first, inputs.c), facts.stages(spec, second, image.c)
+    doubled_stages.doubled(pairing, stages, (inputs.c, c), assumed, results, facts.doubled_links)
     result = same_double(first.result, second.result, spec.d_format)
     pairing.conclude("the second result is the double of the first", result)
     return pairing

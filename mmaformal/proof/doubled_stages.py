@@ -15,63 +15,85 @@ from typing import NamedTuple, TypeAlias
 
 import z3
 
-from mmaformal.encodings.smt.blocks import Term, any_of
-from mmaformal.proof.kernel import ArgumentError, Link
+from mmaformal.encodings.smt.blocks import Special, Term, any_of
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.formats import Format
+from mmaformal.proof.encoding_links import summands
+from mmaformal.proof.kernel import ArgumentError, Link, demand
 from mmaformal.proof.lemmas import at_most
 from mmaformal.proof.related_runs import Pairing, operand_codes, same, together
 from mmaformal.proof.scaling import (
-    addition,
-    both_summands,
+    at_least,
+    between,
     halved,
     is_up,
     jammed_half,
-    largest,
     moves,
+    no_more,
+    normal,
+    one_up,
     same_double,
+    up_or,
     well_inside,
     within,
 )
 from mmaformal.stages import Stage, Value
 
+Bounded: TypeAlias = tuple[int, Link]  #: that a sum of the first run is not beyond ± a number
 
-class _Operand(NamedTuple):
+
+class DoubledOperand(NamedTuple):
     link: Link  #: that it is doubled, or the same in both runs
-    finite: Sequence[Link]  #: that it is no special value, where it might be one
-    least: int  #: the exponent field of zeros and subnormal numbers; 0 without them
+    finite: Callable[[], Sequence[Link]]  #: derives that it is no special value, where it might be one
+    fmt: Format
 
 
-class _Term(NamedTuple):
+class DoubledTerm(NamedTuple):
     link: Link  #: that it is doubled by its exponent, unless it is zero
     zero: int | None  #: the exponent that zeros have, if they have one
     low: int
     above: Link  #: that no exponent of the first run is below `low`
     high: int
     below: Link  #: that no exponent of the second run is above `high`
+    size: Callable[[], Bounded] | None = None  #: derives how large a significand is that is a sum with a sign
+
+
+class _Bounds(NamedTuple):
+    """That a code is zero, or 2^low ≤ |x| ≤ 2^high."""
+
+    low: int
+    high: int
+    link: Link
 
 
 @dataclass(frozen=True)
-class _Sum:
+class DoubledSum:
     """What is known of terms at their largest exponent, and of their sum, in two cases."""
 
     up: Link  #: the exponent goes up by one
     still: Link  #: it is one that zeros have, in both runs
-    terms: Sequence[_Term]
-    below: Link  #: that the second run's is not above those of all terms
-    above: Callable[[], Link]  #: derives that the first run's is not below the least of some term
+    terms: Sequence[DoubledTerm] = ()
+    below: Sequence[Link] = ()  #: that the second run's is not above those of all terms
+    above: Callable[[], Link] | None = (
+        None  #: derives that the first run's is not below the least of some term
+    )
+    size: Callable[[], Bounded] | None = None
     where_up: Sequence[Link] = ()
     where_still: Sequence[Link] = ()
     nothing: bool = False  #: where the exponent is still, the sum is zero
 
 
-class _Walk:
+class DoubledRuns:
     """What is known of what the first run makes, and the second in its place."""
 
     def __init__(
-        self, argument: Pairing, assumed: Mapping[int, Link], results: Sequence[z3.BitVecRef]
+        self, argument: Pairing, assumed: Mapping[int, Link], results: Mapping[int, z3.BitVecRef]
     ) -> None:
-        self.argument, self.assumed = argument, assumed
-        self._results = {x.get_id() for x in results}
+        """results: what is assumed to be within range, by the ids of the codes that it is made of."""
+        self.argument, self.assumed, self._results = argument, assumed, results
         self._known: dict[int, Value] = {}
+        self.bounds: dict[int, _Bounds] = {}
+        self.operands: dict[int, Sequence[DoubledOperand]] = {}  #: of terms, by their ids
 
     def add(self, value: Value, known: Value) -> None:
         self._known[id(value)] = known
@@ -92,10 +114,21 @@ class _Walk:
         """What is assumed of the codes that a stage makes, if they are results of steps."""
         what, fmt = "every step's result is zero or above the least normal number", left.given["rho"].format
         return [
-            self.argument.assume(what, Link(well_inside(code, fmt)))
+            self.argument.assume(what, Link(well_inside(self._results[code.get_id()], fmt)))
             for code in (left.output.result, right.output.result)
             if code.get_id() in self._results
         ]
+
+    def no_special(self, left: Stage, right: Stage, assumed: Sequence[Link]) -> list[Link]:
+        """Derives that no special value decides a code, from what is assumed of it, or from what it is made of."""
+        special = [x for stage in (left, right) for x in stage.inputs if isinstance(x, Special)]
+        if not assumed:
+            return [self.of(special[0])()]
+        text, none = "a finite result comes of no special value", []
+        for stage, flags, link in zip((left, right), special, assumed, strict=True):
+            none.append(Link(z3.Not(any_of(flags)), flags))
+            self.derive("classify", text, none[-1], [link], [*flags, *stage.output.rounded])
+        return none
 
     def code(self, left: Stage, right: Stage, text: str, given: Sequence[Link]) -> Link:
         """Derives that the code which a stage makes is doubled."""
@@ -105,22 +138,35 @@ class _Walk:
         return link
 
 
+LinkOf: TypeAlias = Callable[
+    [DoubledRuns, Stage, Stage], Value
+]  #: derives what is known of what a stage makes
+
+
 def doubled(
     argument: Pairing,
     runs: tuple[Sequence[Stage], Sequence[Stage]],
     c: tuple[z3.BitVecRef, Link],
     assumed: Mapping[int, Link],
     results: Sequence[z3.BitVecRef],
+    own: Mapping[str, LinkOf],
 ) -> None:
     """Derives, stage by stage, that the second run's codes are the doubles of the first's.  Raises ArgumentError.
 
     c: the first run's, and its link.  assumed: what is known of the codes of a, b and scales, by their ids.  results:
-    those of the steps of both runs, which are assumed to be within range.
+    those of the steps of both runs, which are assumed to be within range.  own: links of stages that
+    are one algorithm's.
     """
-    walk = _Walk(argument, assumed, results)
+    links = {**_LINKS, **own}
+    made = {x.get_id(): x for x in results}
+    flushed = [x for run in runs for x in run if x.name == "flush" and x.output.get_id() in made]
+    walk = DoubledRuns(argument, assumed, made | {x.inputs[0].get_id(): x.output for x in flushed})
     walk.add(*c)
     for left, right in zip(*runs, strict=True):
-        known = _LINKS[left.name](walk, left, right)
+        link = links.get(left.name)
+        if link is None:
+            raise ArgumentError(f"nothing is known of doubling and the stage {left.name}")
+        known = link(walk, left, right)
         if known is not None:
             walk.add(left.output, known)
 
@@ -128,118 +174,155 @@ def doubled(
 # ---- operands -------------------------------------------------------------------------------------------------------
 
 
-def _convert(run: _Walk, left: Stage, right: Stage) -> None:
+def _convert(run: DoubledRuns, left: Stage, right: Stage) -> None:
     """Derives nothing: where the code is decoded, what is known of the code before is used."""
 
 
-def _zero(run: _Walk, left: Stage, right: Stage) -> Link:
+def _zero(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     link = same_double(left.output, right.output, left.given["fmt"])
     return run.derive("inputs", "both runs begin at zero", link)
 
 
-def _decode(run: _Walk, left: Stage, right: Stage) -> _Operand:
+def _decode(run: DoubledRuns, left: Stage, right: Stage) -> DoubledOperand:
     x, y, code = left.output, right.output, run.decoded(left.inputs[0])
-    least = int(left.given["fmt"].has_zero)
+    fmt = left.given["fmt"]
     codes = operand_codes(x, y) if code is None else []
     given = [code] if code is not None else [run.assumed[each.get_id()] for each in codes]
     flags = [flag for each in (x, y) for flag in (each.nan, each.infinite) if not z3.is_false(flag)]
-    finite = Link(z3.Not(any_of(flags)), tuple(flags))
-    if flags:
-        run.derive("decode", "operands are finite", finite, given, codes)
+
+    def finite() -> Sequence[Link]:
+        link, known = Link(z3.Not(any_of(flags)), tuple(flags)), given
+        return [run.derive("decode", "operands are finite", link, known, codes)] if flags else []
+
     if code is None and all(u.eq(v) for u, v in zip(x, y, strict=True)):
-        text, given = "exponent fields are not below those of zeros", []
-        link = Link(z3.UGE(x.field, least), tuple(x[:3]))
+        text = "exponent fields are not below those of zeros"
+        link = Link(z3.UGE(x.field, int(fmt.has_zero)), tuple(x[:3]))
     else:
         text = "a doubled operand's exponent goes up by one, unless it is zero"
-        up = z3.And(y.field == x.field + 1, z3.ULT(x.field, -1), z3.UGE(x.field, 1))
+        top = x.significand.size() - 1
+        normal = z3.Extract(top, top, x.significand) == 1
+        up = z3.And(normal, y.field == x.field + 1, z3.ULT(x.field, -1), z3.UGE(x.field, 1))
         zero = z3.And(x.significand == 0, x.field == 1, y.field == 1)
         kept = ((y.sign, x.sign), (y.significand, x.significand))
         link = Link(z3.And(z3.Or(up, zero), *(u == v for u, v in kept)), (*x[:3], y.field), kept)
-    return _Operand(run.derive("decode", text, link, given, codes), [finite] if flags else [], least)
+    return DoubledOperand(run.derive("decode", text, link, given, codes), finite, fmt)
 
 
-def _classify(run: _Walk, left: Stage, right: Stage) -> Link:
-    finite = [link for x in left.inputs for link in run.of(x).finite]
-    inputs = [part for stage in (left, right) for x in stage.inputs for part in (x.sign, x.significand)]
-    flags = (*left.output, *right.output)
-    none = Link(z3.Not(any_of(flags)), flags)
-    return run.derive("classify", "there is no special value", none, finite, inputs)
+def _classify(run: DoubledRuns, left: Stage, right: Stage) -> Callable[[], Link]:
+    def none() -> Link:
+        finite = [link for x in left.inputs for link in run.of(x).finite()]
+        inputs = [part for stage in (left, right) for x in stage.inputs for part in (x.sign, x.significand)]
+        flags = (*left.output, *right.output)
+        link = Link(z3.Not(any_of(flags)), flags)
+        return run.derive("classify", "there is no special value", link, finite, inputs)
+
+    return none
 
 
 # ---- terms ----------------------------------------------------------------------------------------------------------
 
 
-def _multiply(run: _Walk, left: Stage, right: Stage) -> _Term:
+def _multiply(run: DoubledRuns, left: Stage, right: Stage) -> DoubledTerm:
     """The link of a product, or of c."""
     x, y, operands = left.output, right.output, [run.of(each) for each in left.inputs]
-    bits, given = x.exponent.size(), [each.link for each in operands]
+    given = [each.link for each in operands]
     zero = _exponent(left, [(1, 0)])
-    low = _exponent(left, [(each.least, 1) for each in operands])
-    high = _exponent(left, [(-1, 1) for _ in operands])
+    low, high = (
+        _exponent(left, [(field, -1) for field in fields])
+        for fields in ([int(each.fmt.has_zero) for each in operands], [-1 for _ in operands])
+    )
     if low is None or high is None:
         raise ArgumentError("an exponent is not that of fields")
     low = low if zero is None else min(low, zero)
     text = "a term's exponent goes up by one, unless it is zero"
-    link = moves(x, y, None if zero is None else z3.BitVecVal(zero, bits))
-    run.derive("multiply", text, link, given)
-    text = "exponents are in range"
-    above = run.derive("multiply", text, at_most(z3.BitVecVal(low, bits), x.exponent), given)
-    below = run.derive("multiply", text, at_most(y.exponent, z3.BitVecVal(high, bits)), given)
-    return _Term(link, zero, low, above, high, below)
+    link = run.derive("multiply", text, moves(x, y, zero), given)
+    above = run.derive("multiply", "exponents are in range", at_least(x.exponent, low), given)
+    below = run.derive("multiply", "exponents are in range", no_more(y.exponent, high), given)
+    run.operands[id(x)] = operands
+    return DoubledTerm(link, zero, low, above, high, below)
 
 
 def _exponent(stage: Stage, operands: Sequence[tuple[int, int]]) -> int | None:
     """The exponent of a term of operands of such fields and significands, if it depends on nothing else."""
     pairs = [
-        (term, z3.BitVecVal(value, term.size()))
+        (term, value)
         for x, values in zip(stage.inputs, operands, strict=False)
         for term, value in zip((x.field, x.significand), values, strict=True)
         if not z3.is_bv_value(term)
     ]
-    exponent = z3.simplify(z3.substitute(stage.output.exponent, *pairs))
-    return exponent.as_long() if z3.is_bv_value(exponent) else None
+    return _value(stage.output.exponent, pairs)
 
 
-def _scaled_sum(run: _Walk, left: Stage, right: Stage) -> None:
+def _value(x: z3.BitVecRef, values: Sequence[tuple[z3.ExprRef, int]]) -> int | None:
+    """The number that a term is where others have such values, if it depends on nothing else."""
+    value = z3.simplify(z3.substitute(x, *((y, _constant(value, y)) for y, value in values)))
+    return int(value.as_long()) if z3.is_bv_value(value) else None
+
+
+def _constant(value: int, like: z3.ExprRef) -> z3.ExprRef:
+    return z3.BitVecVal(value, like.size()) if isinstance(like, z3.BitVecRef) else z3.BoolVal(bool(value))
+
+
+def _scaled_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
     raise ArgumentError(
         "groups that take their exponents from their scales keep them, also where they cancel"
     )
 
 
-def _as_term(run: _Walk, left: Stage, right: Stage) -> _Term:
-    x, y, sum_ = left.output, right.output, run.of(left.inputs[0])
-    if not sum_.nothing:
-        raise ArgumentError("no argument for groups of terms below the exponent of zeros")
-    zero, high = sum_.terms[0].zero, max(term.high for term in sum_.terms)
-    link = moves(x, y, z3.BitVecVal(zero, x.exponent.size()))
-    text = "the exponent of a group's sum goes up by one, unless that is zero"
-    run.derive("accumulate", text, link, [*sum_.where_up, sum_.up])
-    run.derive("accumulate", text, link, [*sum_.where_still, sum_.still])
-    return _Term(link, zero, zero, sum_.above(), high, sum_.below)
+def as_term(
+    run: DoubledRuns, left: Stage, right: Stage, flag: tuple[Link, z3.BoolRef, z3.BoolRef] | None = None
+) -> DoubledTerm:
+    """The link of a sum as a term; `flag`: a condition of both runs that holds where all terms are zero, its link."""
+    (u, top), (v, _), x, y = left.inputs[:2], right.inputs[:2], left.output, right.output
+    sum_ = run.of(u)
+    demand(sum_.nothing, "no argument for groups of terms below the exponent of zeros")
+    known, mine, other = ([], [], []) if flag is None else ([each] for each in flag)
+    least, most = sum_.terms[0].zero, max(term.high for term in sum_.terms)
+    zero, low, high = (
+        _value(x.exponent, [(top, e), (u.total, total), *((each, not total) for each in mine)])
+        for e, total in ((least, 0), (least, 1), (most, 1))
+    )
+    if zero is None or low is None or high is None:
+        raise ArgumentError("the exponent of a sum is not that of its terms")
+    link, text = moves(x, y, zero), "the exponent of a group's sum goes up by one, unless that is zero"
+    run.derive("accumulate", text, link, [*sum_.where_up, sum_.up, *known])
+    run.derive("accumulate", text, link, [*sum_.where_still, sum_.still, *known])
+    above, below = at_least(x.exponent, min(low, zero)), no_more(y.exponent, high)
+    run.derive("accumulate", "exponents are in range", above, [sum_.above()], [u.total, *mine])
+    run.derive("accumulate", "exponents are in range", below, sum_.below, [v.total, *other])
+    return DoubledTerm(link, zero, min(low, zero), above, high, below, sum_.size)
 
 
 # ---- sums -----------------------------------------------------------------------------------------------------------
 
 
-def _largest(run: _Walk, left: Stage, right: Stage) -> _Sum:
+def _largest(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     return _top(run, (left.output, left.inputs), (right.output, right.inputs))
 
 
 def _top(
-    run: _Walk, left: tuple[z3.BitVecRef, Sequence[Term]], right: tuple[z3.BitVecRef, Sequence[Term]]
-) -> _Sum:
+    run: DoubledRuns, left: tuple[z3.BitVecRef, Sequence[Term]], right: tuple[z3.BitVecRef, Sequence[Term]]
+) -> DoubledSum:
     """The two cases of the largest exponent of some terms."""
     (top, lefts), (other, rights) = left, right
     terms = [run.of(x) for x in lefts]
-    zeros = {term.zero for term in terms}
-    if None in zeros or len(zeros) > 1:
+    zeros = [term.zero for term in terms if term.zero is not None]
+    if len(zeros) < len(terms):
         raise ArgumentError("no argument for zeros that keep the exponents of their fields")
-    zero, highest = (z3.BitVecVal(x, top.size()) for x in (zeros.pop(), max(term.high for term in terms)))
+    zero, highest = (z3.BitVecVal(max(x), top.size()) for x in (zeros, [term.high for term in terms]))
     leaves = {x.exponent.get_id(): term.link for x, term in zip(lefts, terms, strict=True)}
-    either = largest(run.derive, top, other, zero, leaves)
+    exponents = [[x.exponent for x in each] for each in (lefts, rights)]
     up, still = is_up(top, other), Link(z3.And(top == zero, other == zero), (top, other))
+    given = [_larger(run, top, other, leaves, zero, len(set(zeros)) == 1)]
+    if len(set(zeros)) > 1:  # of those whose zeros have the largest exponent, none is below that
+        i = next((i for i, term in enumerate(terms) if term.low == max(zeros)), 0)
+        given += [terms[i].link, terms[i].above]
+        given += [
+            run.argument.not_below("align", "exponents", *each)[i]
+            for each in zip((top, other), exponents, strict=True)
+        ]
     text = "the largest exponent goes up by one, or is that of zeros in both runs"
-    run.argument.split(text, [up, still], [either])
+    run.argument.split(text, [up, still], given)
     below = {}
     for x, term in zip(rights, terms, strict=True):
         bound = at_most(x.exponent, highest)
@@ -247,17 +330,36 @@ def _top(
 
     def above() -> Link:
         i, least = max(enumerate(term.low for term in terms), key=lambda each: each[1])
-        order = run.argument.not_below("align", "exponents", top, [x.exponent for x in lefts])[i]
-        link = at_most(z3.BitVecVal(least, top.size()), top)
-        return run.derive("align", "exponents are in range", link, [order, terms[i].above])
+        order = run.argument.not_below("align", "exponents", top, exponents[0])[i]
+        return run.derive("align", "exponents are in range", at_least(top, least), [order, terms[i].above])
 
-    return _Sum(up, still, terms, run.argument.at_most_all(other, highest, below), above)
+    return DoubledSum(up, still, terms, [run.argument.at_most_all(other, highest, below)], above)
+
+
+def _larger(
+    run: DoubledRuns,
+    x: z3.BitVecRef,
+    y: z3.BitVecRef,
+    leaves: Mapping[int, Link],
+    zero: z3.BitVecRef,
+    equal: bool,
+) -> Link:
+    """Derives, node by node, that a maximum goes up by one, or is that of zeros in both runs; or below, if not
+    `equal`."""
+    still = [z == zero if equal else z3.ULE(z, zero) for z in (x, y)]
+    if x.get_id() in leaves:
+        parts = [leaves[x.get_id()]]
+    else:
+        demand(x.num_args() == y.num_args() == 3, "the largest exponent is no maximum of the terms'")
+        parts = [_larger(run, x.arg(i), y.arg(i), leaves, zero, equal) for i in (1, 2)]
+    text = "the larger of two exponents goes up by one, or is that of zeros"
+    return run.derive("align", text, up_or(x, y, z3.And(still)), parts)
 
 
 Pairs: TypeAlias = Sequence[tuple[z3.BitVecRef, z3.BitVecRef]]  #: what both runs have
 
 
-def _equal(run: _Walk, top: _Sum, aligned: Pairs) -> list[Link]:
+def _equal(run: DoubledRuns, top: DoubledSum, aligned: Pairs) -> list[Link]:
     text = "where the largest exponent goes up, terms are the same"
     return [
         run.derive("align", text, same(x, y), [term.link, top.up])
@@ -265,7 +367,7 @@ def _equal(run: _Walk, top: _Sum, aligned: Pairs) -> list[Link]:
     ]
 
 
-def _zeros(run: _Walk, top: _Sum, aligned: Pairs, orders: Sequence[Link]) -> list[Link | None]:
+def _zeros(run: DoubledRuns, top: DoubledSum, aligned: Pairs, orders: Sequence[Link]) -> list[Link | None]:
     """For each term that has no exponent below that of zeros, that it is zero where the largest is that."""
     none: list[Link | None] = []
     for (x, y), term, order in zip(aligned, top.terms, orders, strict=True):
@@ -277,21 +379,34 @@ def _zeros(run: _Walk, top: _Sum, aligned: Pairs, orders: Sequence[Link]) -> lis
     return none
 
 
-def _accumulate(run: _Walk, left: Stage, right: Stage) -> _Sum:
+def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     """The link of the sum: it is the same, or within the bits of terms that may be below the exponent of zeros."""
     (*lefts, e_max), (*rights, other) = left.inputs, right.inputs
-    top: _Sum = run.of(e_max)
+    top: DoubledSum = run.of(e_max)
     totals = left.output.total, right.output.total
-    sums = both_summands(*totals, len(lefts))
+    sums = [summands(total, len(lefts)) for total in totals]
+    demand(all(len(each) == len(lefts) for each in sums), "the sum is not made of its terms")
     aligned = list(zip(*sums, strict=True))
     total = run.derive("accumulate", "equal terms, equal sums", same(*totals), _equal(run, top, aligned))
     orders = run.argument.not_below("align", "exponents", other, [x.exponent for x in rights])
     none = _zeros(run, top, aligned, orders)
-    small = [_bounded(run, each, none) for each in sums]
-    return replace(top, where_up=[total], where_still=small, nothing=None not in none)
+    small = [_bounded(run, each, none)[1] for each in sums]
+
+    def size() -> Bounded:
+        made = [term.size() for term in top.terms if term.size is not None]
+        if not made:
+            return _bounded(run, sums[0], [None] * len(lefts))
+        most, links = sum(bound for bound, _ in made), [link for _, link in made]
+        text, inputs = (
+            "a sum of groups is within the sum of their bounds",
+            [e_max, *(x.exponent for x in lefts)],
+        )
+        return most, run.derive("accumulate", text, within(totals[0], most), links, inputs)
+
+    return replace(top, size=size, where_up=[total], where_still=small, nothing=None not in none)
 
 
-def _bounded(run: _Walk, summands: Sequence[z3.BitVecRef], none: Sequence[Link | None]) -> Link:
+def _bounded(run: DoubledRuns, summands: Sequence[z3.BitVecRef], none: Sequence[Link | None]) -> Bounded:
     """That a sum of terms, some of which are zero, is within the bits of the others: partial sum by partial sum."""
     running: Link | None = None
     total, most = summands[0], 0
@@ -306,10 +421,10 @@ def _bounded(run: _Walk, summands: Sequence[z3.BitVecRef], none: Sequence[Link |
         text = "a partial sum is within the sum of its terms' bounds"
         run.derive("accumulate", text, running, [link] if before is None else [before, link])
     assert running is not None
-    return running
+    return most, running
 
 
-def _sticky_sum(run: _Walk, left: Stage, right: Stage) -> _Sum:
+def _sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     """The link of the sum: it is the same, or it is half that of the second run, with a sticky place, for the first
     term is cut at one place more in the first run, and the second is zero."""
     x, y = left.output, right.output
@@ -336,7 +451,7 @@ def _sticky_sum(run: _Walk, left: Stage, right: Stage) -> _Sum:
     return replace(top, where_up=[total], where_still=[small])
 
 
-def _signs(run: _Walk, lefts: Sequence[Term], rights: Sequence[Term]) -> list[Link]:
+def _signs(run: DoubledRuns, lefts: Sequence[Term], rights: Sequence[Term]) -> list[Link]:
     text = "signs are the same"
     return [
         run.derive("multiply", text, same(x.sign, y.sign), [run.of(x).link])
@@ -347,39 +462,103 @@ def _signs(run: _Walk, lefts: Sequence[Term], rights: Sequence[Term]) -> list[Li
 # ---- results --------------------------------------------------------------------------------------------------------
 
 
-def _round(run: _Walk, left: Stage, right: Stage) -> None:
-    total, _, special = left.inputs
-    _rounded(run, left, right, run.of(total), [run.of(special)])
+def _round(run: DoubledRuns, left: Stage, right: Stage) -> None:
+    _rounded(run, left, right)
 
 
-def _round_sum(run: _Walk, left: Stage, right: Stage) -> None:
-    total, *terms, special = left.inputs[:4]
-    _rounded(run, left, right, run.of(total), [run.of(special), *_signs(run, terms, right.inputs[1:3])])
+def _round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
+    terms = [[x for x in stage.inputs if isinstance(x, Term)] for stage in (left, right)]
+    _rounded(run, left, right, _signs(run, *terms))
 
 
-def _rounded(run: _Walk, left: Stage, right: Stage, sum_: _Sum, given: Sequence[Link]) -> None:
+def _rounded(run: DoubledRuns, left: Stage, right: Stage, signs: Sequence[Link] = ()) -> None:
     """Derives the link of the codes, where the exponent goes up, and where it does not."""
-    known = [*given, sum_.below, *(run.in_range(left, right) or [sum_.above()])]
+    sum_, assumed = run.of(left.inputs[0]), run.in_range(left, right)
+    none = run.no_special(left, right, assumed)
+    known = [*signs, *none, *sum_.below, *(assumed or [sum_.above()])]
     text = "the same sum at twice the unit is twice the number"
     link = run.code(left, right, text, [*sum_.where_up, sum_.up, *known])
     text = "where the exponent is that of zeros, the sum is zero, no normal number, or half the second"
     run.derive("round", text, link, [*sum_.where_still, sum_.still, *known])
 
 
-def _round_product(run: _Walk, left: Stage, right: Stage) -> None:
-    term, special = (run.of(x) for x in left.inputs)
+def _round_product(run: DoubledRuns, left: Stage, right: Stage) -> None:
+    term, assumed = run.of(left.inputs[0]), run.in_range(left, right)
     text = "the same significand at twice the unit is twice the number"
-    given = [term.link, term.above, term.below, special, *run.in_range(left, right)]
+    given = [term.link, term.above, term.below, *run.no_special(left, right, assumed), *assumed]
     run.code(left, right, text, given)
 
 
-def _add(run: _Walk, left: Stage, right: Stage) -> None:
-    codes, fmt = [run.of(x) for x in left.inputs], left.given["rho"].format
-    link = addition(run.derive, fmt, left.output, right.output, codes, run.in_range(left, right))
-    run.add(left.output.result, link)
+def _add(run: DoubledRuns, left: Stage, right: Stage) -> None:
+    x, y, fmt, known = left.output, right.output, left.given["rho"].format, run.in_range(left, right)
+    given = [run.of(code) for code in left.inputs]
+    bounds = [run.bounds[id(code)] for code in left.inputs if id(code) in run.bounds]
+    also = [*given, *(each.link for each in bounds)]
+    if known and bounds:
+        text = "a sum with a number that is far from subnormal ones is none"
+        for code in (x.result, y.result):
+            known.append(run.derive("accumulate", text, Link(normal(code, fmt)), also))
+    elif len(bounds) == len(given):
+        low, high = (
+            min(each.low for each in bounds) - fmt.fraction_bits,
+            max(each.high for each in bounds) + 1,
+        )
+        for code, most in ((x.result, high), (y.result, high + 1)):
+            text, link = "a sum is zero or within bounds", between(code, low, most, fmt)
+            known.append(Link(run.derive("accumulate", text, link, also).claim))
+        run.bounds[id(x.result)] = _Bounds(low, high, between(x.result, low, high, fmt))
+    run.add(x.result, _addition(run, x, y, fmt, also, known))
 
 
-_LINKS: Mapping[str, Callable[[_Walk, Stage, Stage], Link | _Operand | _Term | _Sum | None]] = {
+def _addition(
+    run: DoubledRuns, x: Addition, y: Addition, fmt: Format, given: Sequence[Link], known: Sequence[Link]
+) -> Link:
+    """Derives that the sum of two codes doubles, from what is known of them, and of the sums' ranges."""
+    free, pairs, claims = [], [], [z3.Implies(x.big.significand == 0, x.small.significand == 0)]
+    for u, v in ((x.big, y.big), (x.small, y.small)):
+        free += [*u[:3], v.field]
+        pairs += [(v.sign, u.sign), (v.significand, u.significand)]
+        claims.append(z3.Or(one_up(u.field, v.field), u.significand == 0))
+    claims += [*(v == u for v, u in pairs), *(z3.ULE(z.small.field, z.big.field) for z in (x, y))]
+    operands = Link(z3.And(claims), tuple(free), tuple(pairs))
+    text = "sorted by magnitude, exponents go up by one, unless they are of zeros"
+    run.derive("decode", text, operands, given)
+    flags = (*x.special, *y.special)
+    none = Link(z3.Not(any_of(flags)), flags)
+    run.derive("classify", "the sum of finite numbers is of no special value", none, given)
+    zero = z3.Implies(x.big.significand == 0, x.total == 0)
+    total = Link(z3.And(y.total == x.total, zero), (x.total, x.big.significand), ((y.total, x.total),))
+    run.derive("accumulate", "aligned terms are the same, and so are their sums", total, [operands])
+    text = "the same sum at twice the unit is twice the number"
+    return run.derive("round", text, same_double(x.result, y.result, fmt), [total, operands, none, *known])
+
+
+# ---- codes of numbers that are far from subnormal ones ------------------------------------------------------------
+
+
+def _product(run: DoubledRuns, left: Stage, right: Stage) -> Link:
+    """The link of the code of a product, and its bounds."""
+    fmt, operands = left.given["fmt"], [run.of(x) for x in left.inputs]
+    low, high = sum(x.fmt.min_exponent for x in operands), sum(x.fmt.max_exponent + 1 for x in operands) + 1
+    given = [link for x in operands for link in (x.link, *x.finite())]
+    link, bounds = same_double(left.output, right.output, fmt), between(left.output, low, high, fmt)
+    run.derive("multiply", "a product doubles", link, given)
+    run.derive("multiply", "a product is zero or within bounds", bounds, given)
+    run.bounds[id(left.output)] = _Bounds(low, high, bounds)
+    return link
+
+
+def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
+    x, y, fmt, text = left.output, right.output, left.given["fmt"], "flushed, it is the same"
+    before = run.bounds.get(id(left.inputs[0]))
+    if before is not None:
+        bounds = run.derive("encode", text, between(x, before.low, before.high, fmt), [before.link])
+        run.bounds[id(x)] = before._replace(link=bounds)
+    given = [run.of(left.inputs[0]), *([] if before is None else [before.link])]
+    return run.derive("encode", text, same_double(x, y, fmt), given)
+
+
+_LINKS: Mapping[str, LinkOf] = {
     "convert": _convert,
     "zero": _zero,
     "decode": _decode,
@@ -389,13 +568,15 @@ _LINKS: Mapping[str, Callable[[_Walk, Stage, Stage], Link | _Operand | _Term | _
     "scaled_sum": _scaled_sum,
     "largest": _largest,
     "accumulate": _accumulate,
-    "as_term": _as_term,
+    "as_term": as_term,
     "round": _round,
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
     "add": _add,
+    "product": _product,
+    "flush": _flush,
 }
 
 
-__all__ = ["doubled"]
+__all__ = ["DoubledRuns", "DoubledSum", "DoubledTerm", "LinkOf", "as_term", "doubled"]

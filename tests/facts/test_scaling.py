@@ -203,7 +203,7 @@ def test_groups_below_the_exponent_of_zeros(solvers: LazyPortfolio) -> None:
     [
         ("align", lambda f: lambda x, e_max, *rest: f(x, e_max | 1, *rest)),
         ("c_at", lambda f: lambda e_max, *rest: f(e_max | 1, *rest)),
-        ("exponent_of_dot", lambda f: lambda *given: f(*given) + 1),
+        ("exponent_of_dot", lambda f: lambda *given: f(*given) | 1),
     ],
     ids=["products", "c", "the exponent of their sum"],
 )
