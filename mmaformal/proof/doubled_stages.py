@@ -75,7 +75,7 @@ class DoubledSum:
     terms: Sequence[DoubledTerm] = ()
     below: Sequence[Link] = ()  #: that the second run's is not above those of all terms
     above: Callable[[], Link] | None = (
-        None  #: derives that the first run's is not below the least of some term
+        None  #: derives that the first run's is not below all terms' least ones
     )
     size: Callable[[], Bounded] | None = None
     where_up: Sequence[Link] = ()
@@ -87,10 +87,16 @@ class DoubledRuns:
     """What is known of what the first run makes, and the second in its place."""
 
     def __init__(
-        self, argument: Pairing, assumed: Mapping[int, Link], results: Mapping[int, z3.BitVecRef]
+        self,
+        argument: Pairing,
+        runs: tuple[Sequence[Stage], Sequence[Stage]],
+        assumed: Mapping[int, Link],
+        results: Sequence[z3.BitVecRef],
     ) -> None:
-        """results: what is assumed to be within range, by the ids of the codes that it is made of."""
-        self.argument, self.assumed, self._results = argument, assumed, results
+        self.argument, self.assumed = argument, assumed
+        self._results = {x.get_id() for x in results}
+        #: the stages that make results of codes
+        self._last = {x.inputs[0].get_id(): x for run in runs for x in run if x.name in ("flush", "select")}
         self._known: dict[int, Value] = {}
         self.bounds: dict[int, _Bounds] = {}
         self.operands: dict[int, Sequence[DoubledOperand]] = {}  #: of terms, by their ids
@@ -110,20 +116,47 @@ class DoubledRuns:
     ) -> Link:
         return self.argument.derive(stage, text, [link], given, inputs)[0]
 
+    def orders(self, *sums: tuple[z3.BitVecRef, Sequence[Term]]) -> list[Link]:
+        """Derives that no exponent of some terms is above the largest, which is given first."""
+        return [
+            link
+            for e_max, terms in sums
+            for link in self.argument.not_below("align", "exponents", e_max, [x.exponent for x in terms])
+        ]
+
     def in_range(self, left: Stage, right: Stage) -> list[Link]:
         """What is assumed of the codes that a stage makes, if they are results of steps."""
-        what, fmt = "every step's result is zero or above the least normal number", left.given["rho"].format
-        return [
-            self.argument.assume(what, Link(well_inside(self._results[code.get_id()], fmt)))
-            for code in (left.output.result, right.output.result)
-            if code.get_id() in self._results
-        ]
+        fmt, codes = left.given["rho"].format, (left.output.result, right.output.result)
+        return [link for code in codes for link in self.within_range(code, fmt)]
+
+    def within_range(self, code: z3.BitVecRef, fmt: Format) -> list[Link]:
+        """What is assumed of a code that is a result, or that one is made of."""
+        last = self._last.get(code.get_id())
+        result = code if last is None else last.output
+        if result.get_id() not in self._results:
+            return []
+        what = "every step's result is zero or above the least normal number"
+        inside = self.argument.assume(what, Link(well_inside(result, fmt)))
+        if last is None or last.name == "flush":
+            return [inside]
+        text, link = "the number that is a finite result is in range", Link(well_inside(code, fmt))
+        return [self.derive("encode", text, link, [self.selected(last)])]
+
+    def selected(self, stage: Stage) -> Link:
+        """Derives that a result in range is the number that it is selected from, and no special value or NaN."""
+        number, *rest = stage.inputs
+        terms = [part for x in rest if isinstance(x, Special) for part in x]
+        terms += [x for x in rest if isinstance(x, z3.ExprRef)]
+        result, fmt = stage.output, stage.given["fmt"]
+        claim = z3.And(result == number, well_inside(number, fmt))
+        link, inside = Link(claim, (number,), ((result, number),)), Link(well_inside(result, fmt))
+        return self.derive("encode", "a finite result is a number", link, [inside], [number, *terms])
 
     def no_special(self, left: Stage, right: Stage, assumed: Sequence[Link]) -> list[Link]:
         """Derives that no special value decides a code, from what is assumed of it, or from what it is made of."""
         special = [x for stage in (left, right) for x in stage.inputs if isinstance(x, Special)]
-        if not assumed:
-            return [self.of(special[0])()]
+        if not special or not assumed:
+            return [self.of(each)() for each in special[:1]]
         text, none = "a finite result comes of no special value", []
         for stage, flags, link in zip((left, right), special, assumed, strict=True):
             none.append(Link(z3.Not(any_of(flags)), flags))
@@ -138,9 +171,8 @@ class DoubledRuns:
         return link
 
 
-LinkOf: TypeAlias = Callable[
-    [DoubledRuns, Stage, Stage], Value
-]  #: derives what is known of what a stage makes
+#: Derives what is known of what a stage makes, in the first run and in the second.
+LinkOf: TypeAlias = Callable[[DoubledRuns, Stage, Stage], Value]
 
 
 def doubled(
@@ -158,9 +190,7 @@ def doubled(
     are one algorithm's.
     """
     links = {**_LINKS, **own}
-    made = {x.get_id(): x for x in results}
-    flushed = [x for run in runs for x in run if x.name == "flush" and x.output.get_id() in made]
-    walk = DoubledRuns(argument, assumed, made | {x.inputs[0].get_id(): x.output for x in flushed})
+    walk = DoubledRuns(argument, runs, assumed, results)
     walk.add(*c)
     for left, right in zip(*runs, strict=True):
         link = links.get(left.name)
@@ -388,7 +418,7 @@ def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     demand(all(len(each) == len(lefts) for each in sums), "the sum is not made of its terms")
     aligned = list(zip(*sums, strict=True))
     total = run.derive("accumulate", "equal terms, equal sums", same(*totals), _equal(run, top, aligned))
-    orders = run.argument.not_below("align", "exponents", other, [x.exponent for x in rights])
+    orders = run.orders((other, rights))
     none = _zeros(run, top, aligned, orders)
     small = [_bounded(run, each, none)[1] for each in sums]
 
@@ -424,7 +454,7 @@ def _bounded(run: DoubledRuns, summands: Sequence[z3.BitVecRef], none: Sequence[
     return most, running
 
 
-def _sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
+def sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     """The link of the sum: it is the same, or it is half that of the second run, with a sticky place, for the first
     term is cut at one place more in the first run, and the second is zero."""
     x, y = left.output, right.output
@@ -433,10 +463,7 @@ def _sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     aligned = [(x.x, y.x), (x.y, y.y)]
     given = [*_equal(run, top, aligned), *signs]
     total = run.derive("accumulate", "equal terms, equal sums", same(x.total, y.total), given)
-    orders = [
-        run.argument.not_below("align", "exponents", e_max, [z.exponent for z in stage.inputs])
-        for stage, e_max in ((left, x.e_max), (right, y.e_max))
-    ]
+    orders = [run.orders((x.e_max, left.inputs)), run.orders((y.e_max, right.inputs))]
     first, second = _zeros(run, top, aligned, orders[1])
     if second is None:
         raise ArgumentError("no argument where both terms may be below the exponent of zeros")
@@ -466,7 +493,7 @@ def _round(run: DoubledRuns, left: Stage, right: Stage) -> None:
     _rounded(run, left, right)
 
 
-def _round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
+def round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
     terms = [[x for x in stage.inputs if isinstance(x, Term)] for stage in (left, right)]
     _rounded(run, left, right, _signs(run, *terms))
 
@@ -548,6 +575,12 @@ def _product(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     return link
 
 
+def _select(run: DoubledRuns, left: Stage, right: Stage) -> Link:
+    numbers = [run.of(left.inputs[0]), *(run.selected(stage) for stage in (left, right))]
+    link = same_double(left.output, right.output, left.given["fmt"])
+    return run.derive("encode", "the results are the numbers", link, numbers)
+
+
 def _flush(run: DoubledRuns, left: Stage, right: Stage) -> Link:
     x, y, fmt, text = left.output, right.output, left.given["fmt"], "flushed, it is the same"
     before = run.bounds.get(id(left.inputs[0]))
@@ -571,12 +604,13 @@ _LINKS: Mapping[str, LinkOf] = {
     "as_term": as_term,
     "round": _round,
     "round_product": _round_product,
-    "sticky_sum": _sticky_sum,
-    "round_sum": _round_sum,
+    "sticky_sum": sticky_sum,
+    "round_sum": round_sum,
     "add": _add,
     "product": _product,
     "flush": _flush,
+    "select": _select,
 }
 
 
-__all__ = ["DoubledRuns", "DoubledSum", "DoubledTerm", "LinkOf", "as_term", "doubled"]
+__all__ = ["DoubledRuns", "DoubledSum", "DoubledTerm", "LinkOf", "as_term", "doubled", "round_sum"]

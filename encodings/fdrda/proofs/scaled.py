@@ -83,12 +83,7 @@ def add_c(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     (*lefts, e_max), (*rights, other) = left.inputs, right.inputs
     top: DoubledSum = run.of(e_max)
     x, y = left.output, right.output
-    orders = [
-        link
-        for e, terms in ((e_max, lefts), (other, rights))
-        for link in run.argument.not_below("align", "exponents", e, [z.exponent for z in terms])
-    ]
-    given = [*(term.link for term in top.terms), *orders]
+    given = [*(term.link for term in top.terms), *run.orders((e_max, lefts), (other, rights))]
     text = "where the largest exponent goes up, the sums with c are the same"
     total = run.derive("accumulate", text, same(x.total, y.total), [*given, top.up])
     half = y.total >> 1
