@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
-    from mmaformal.proof.doubled_stages import LinkOf
+    from mmaformal.proof.doubled_runs import LinkOf
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing
     from mmaformal.proof.related_runs import RelatedStep as RelatedStep

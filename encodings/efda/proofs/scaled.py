@@ -12,7 +12,8 @@ from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term, Trace
 from mmaformal.encodings.smt.stages import Code
 from mmaformal.facts.scaling import begun
-from mmaformal.proof.doubled_stages import DoubledRuns, DoubledSum, round_sum
+from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum
+from mmaformal.proof.doubled_stages import round_sum
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import Link, demand
 from mmaformal.proof.related_runs import same, together

@@ -13,7 +13,8 @@ from mmaformal.encodings.gfdrda.smt import GfdrdaStep
 from mmaformal.encodings.smt.blocks import Term, Trace, all_of
 from mmaformal.encodings.smt.stages import Aligned, Code
 from mmaformal.facts.scaling import begun
-from mmaformal.proof.doubled_stages import DoubledRuns, DoubledSum, DoubledTerm, as_term
+from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum, DoubledTerm
+from mmaformal.proof.doubled_stages import as_term
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import same
 from mmaformal.spec import DotAdd
