@@ -300,10 +300,8 @@ def _accumulate(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
         if not made:
             return _bounded(run, sums[0], [None] * len(lefts))
         most, links = sum(bound for bound, _ in made), [link for _, link in made]
-        text, inputs = (
-            "a sum of groups is within the sum of their bounds",
-            [e_max, *(x.exponent for x in lefts)],
-        )
+        text = "a sum of groups is within the sum of their bounds"
+        inputs = [e_max, *(x.exponent for x in lefts)]
         return most, run.derive("accumulate", text, within(totals[0], most), links, inputs)
 
     return replace(top, size=size, where_up=[total], where_still=small, nothing=None not in none)
@@ -315,6 +313,9 @@ def _bounded(run: DoubledRuns, summands: Sequence[z3.BitVecRef], none: Sequence[
     total, most = summands[0], 0
     for i, (x, link) in enumerate(zip(summands, none, strict=True)):
         if link is None:
+            demand(
+                x.num_args() == 3 and x.arg(2).num_args() == 1, "a term is not made of a sign and a magnitude"
+            )
             sign, magnitude = x.arg(0), x.arg(2).arg(0)  # negated if the sign says so, with zeros above it
             bound = (1 << magnitude.size()) - 1
             link, most = within(x, bound), most + bound
@@ -339,7 +340,7 @@ def sticky_sum(run: DoubledRuns, left: Stage, right: Stage) -> DoubledSum:
     orders = [run.orders((x.e_max, left.inputs)), run.orders((y.e_max, right.inputs))]
     first, second = _zeros(run, top, aligned, orders[1])
     if second is None:
-        raise ArgumentError("no argument where both terms may be below the exponent of zeros")
+        raise ArgumentError("no argument where the second term may be below the exponent of zeros")
     small, text = together(within(x.total, 0), within(y.total, 0)), "the sum of zeros is zero"
     if first is None:
         text = "where it is that of zeros, the first term is cut at one place more in the first run"
@@ -362,17 +363,10 @@ def _signs(run: DoubledRuns, lefts: Sequence[Term], rights: Sequence[Term]) -> l
 # ---- results --------------------------------------------------------------------------------------------------------
 
 
-def _round(run: DoubledRuns, left: Stage, right: Stage) -> None:
-    _rounded(run, left, right)
-
-
 def round_sum(run: DoubledRuns, left: Stage, right: Stage) -> None:
-    terms = [[x for x in stage.inputs if isinstance(x, Term)] for stage in (left, right)]
-    _rounded(run, left, right, _signs(run, *terms))
-
-
-def _rounded(run: DoubledRuns, left: Stage, right: Stage, signs: Sequence[Link] = ()) -> None:
     """Derives the link of the codes, where the exponent goes up, and where it does not."""
+    terms = [[x for x in stage.inputs if isinstance(x, Term)] for stage in (left, right)]
+    signs = _signs(run, *terms)  # those that a sum of exactly zero has
     sum_, assumed = run.of(left.inputs[0]), run.in_range(left, right)
     none = run.no_special(left, right, assumed)
     known = [*signs, *none, *sum_.below, *(assumed or [sum_.above()])]
@@ -399,10 +393,8 @@ def _add(run: DoubledRuns, left: Stage, right: Stage) -> None:
         for code in (x.result, y.result):
             known.append(run.derive("accumulate", text, Link(normal(code, fmt)), also))
     elif len(bounds) == len(given):
-        low, high = (
-            min(each.low for each in bounds) - fmt.fraction_bits,
-            max(each.high for each in bounds) + 1,
-        )
+        low = min(each.low for each in bounds) - fmt.fraction_bits
+        high = max(each.high for each in bounds) + 1
         for code, most in ((x.result, high), (y.result, high + 1)):
             text, link = "a sum is zero or within bounds", between(code, low, most, fmt)
             known.append(Link(run.derive("accumulate", text, link, also).claim))
@@ -475,7 +467,7 @@ _LINKS: Mapping[str, LinkOf] = {
     "largest": _largest,
     "accumulate": _accumulate,
     "as_term": as_term,
-    "round": _round,
+    "round": round_sum,
     "round_product": _round_product,
     "sticky_sum": sticky_sum,
     "round_sum": round_sum,
