@@ -15,18 +15,22 @@ groups take their exponents from the scales: those of products stay where c's go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+import z3
 
 from mmaformal.cases.codes import Code, Fact, both, is_finite
 from mmaformal.cases.codes import same as same_code
 from mmaformal.cases.inputs import Columns, Inputs, Rows, symbolic_inputs
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.cases.relations import CaseT, Image, Relation
 from mmaformal.cases.run import as_codes, run_trace
 from mmaformal.encodings import smt
 from mmaformal.facts.registry import facts_of
-from mmaformal.facts.scaling import chain
 from mmaformal.facts.settling import fails, settle
 from mmaformal.instruction import Instruction
+from mmaformal.proof import doubled_stages
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.scaling import doubled, doubles, same_double, well_inside
@@ -48,9 +52,12 @@ def image_of(spec: DotAdd) -> Image:
 def results(spec: DotAdd, x: Columns | Inputs) -> list[Code]:
     """The codes of all steps' results, those of the inner steps of a lowered instruction among them."""
     if isinstance(x, Inputs):
-        steps = smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps
-        return [each.result for step in steps for each in (*getattr(step, "inner", ()), step)]
+        return _of_steps(smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b).steps)
     return [as_codes(step.result, spec.d_format) for step in run_trace(spec, x).steps]
+
+
+def _of_steps(steps: Sequence[AnyStep]) -> list[z3.BitVecRef]:
+    return [each.result for step in steps for each in (*getattr(step, "inner", ()), step)]
 
 
 def relation(spec: DotAdd) -> Relation:
@@ -93,7 +100,9 @@ def argument(spec: DotAdd) -> Pairing:
     )
     pairing.derive("inputs", "the second run reads the doubled c", [c], [fits], [inputs.c])
     first, second = (smt.dot_add(spec, x.a, x.b, x.c, x.scale_a, x.scale_b) for x in (inputs, image))
-    chain(pairing, spec, (first.steps, second.steps), c, assumed)
+    facts, results = facts_of(spec), _of_steps([*first.steps, *second.steps])
+    stages = facts.stages(spec, first, inputs.c), facts.stages(spec, second, image.c)
+    doubled_stages.doubled(pairing, stages, (inputs.c, c), assumed, results, facts.doubled_links)
     result = same_double(first.result, second.result, spec.d_format)
     pairing.conclude("the second result is the double of the first", result)
     return pairing

@@ -6,7 +6,8 @@ algorithm starts with none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
 
 import z3
@@ -22,20 +23,22 @@ if TYPE_CHECKING:
     from mmaformal.cases.interfaces import Adds, AnyStep
     from mmaformal.cases.out_of_order import OutOfOrder
     from mmaformal.encodings.executable.blocks import Lane
+    from mmaformal.encodings.smt.blocks import Trace
     from mmaformal.facts.exactness import Exact
     from mmaformal.facts.exactness_codes import Roundings
     from mmaformal.facts.sums import Sum
     from mmaformal.formats import Format
     from mmaformal.instruction import Instruction
     from mmaformal.proof.composition import Composing
+    from mmaformal.proof.doubled_runs import LinkOf
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing
     from mmaformal.proof.related_runs import RelatedStep as RelatedStep
     from mmaformal.proof.rules import Theory
-    from mmaformal.proof.scaling import DoubledRuns
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
     from mmaformal.spec import DotAdd
+    from mmaformal.stages import Stage
     from mmaformal.theory.rounded_sums import RoundsExactly
 
 
@@ -108,9 +111,12 @@ class Facts(Generic[StepT]):
         """A case in which doubling a and c is likely not to double d."""
         return None
 
-    def scaled(self, two: DoubledRuns[StepT]) -> Link:
-        """Derive, for a step of two runs, the second with a and c doubled, the link of its results."""
-        self.lack("what doubling a and c does")
+    #: what doubling a and c does to stages that are this algorithm's own, by their names
+    doubled_links: Mapping[str, LinkOf] = MappingProxyType({})
+
+    def stages(self, spec: DotAdd, trace: Trace[StepT], c: z3.BitVecRef) -> Sequence[Stage]:
+        """The stages of a run on this c: those that the encoding recorded."""
+        return trace.stages or self.lack("what doubling a and c does")
 
     # ---- two models
 

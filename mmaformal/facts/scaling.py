@@ -1,26 +1,25 @@
-"""What doubling a and c does to each step of a chain (`proof/scaling`)."""
+"""Stages of algorithms that do not record them, for what doubling a and c does (`proof/doubled_stages`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Protocol
 
-from mmaformal.cases.interfaces import AnyStep
-from mmaformal.facts.registry import facts_of
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.scaling import DoubledRuns
+import z3
+
+from mmaformal.cases.interfaces import Adds, Judged
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Recorded
 
 
-def chain(
-    pairing: Pairing,
-    spec: DotAdd,
-    steps: tuple[Sequence[AnyStep], Sequence[AnyStep]],
-    c: Link,
-    assumed: dict[int, Link],
-) -> Link:
-    """From the link of c, step by step, to that of d; `assumed`: what is known of a, b and scales, by their codes."""
-    facts = facts_of(spec)
-    for left, right in zip(*steps, strict=True):
-        c = facts.scaled(DoubledRuns(pairing, spec, left, right, c, assumed))
-    return c
+class Begins(Adds, Judged, Protocol):
+    """A step that decodes its operands, and tells their special values apart."""
+
+
+def begun(record: Recorded, spec: DotAdd, step: Begins, c: z3.BitVecRef) -> None:
+    """Records that a step's operands are decoded, that of c from its code, and classified."""
+    for operands, fmt in ((step.a, spec.a_format), (step.b, spec.b_format)):
+        for x in operands:
+            record.made("decode", [x], x, fmt=fmt)
+    record.made("decode", [c], step.c, fmt=spec.c_format)
+    factors = [x for pair in zip(step.a, step.b, strict=True) for x in pair]
+    record.made("classify", [*factors, step.c], step.special)

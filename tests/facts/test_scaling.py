@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 import z3
 
-from mmaformal import blackwell, cdna1, cdna2, cdna3, hopper
+from mmaformal import ampere, blackwell, cdna1, cdna2, cdna3, hopper
+from mmaformal.architectures import datapaths
 from mmaformal.cases.codes import magnitude
 from mmaformal.cases.generate import generate
 from mmaformal.cases.inputs import Rows, symbolic_inputs
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.fdrda import smt as fdrda
-from mmaformal.encodings.gdfs.proofs.scaled import group_that_cancels
+from mmaformal.encodings.gdfs.proofs.cancelling import group_that_cancels
 from mmaformal.encodings.gps import smt as gps
 from mmaformal.encodings.sfma import smt as sfma
 from mmaformal.encodings.smt import blocks, ieee, stages
 from mmaformal.formats import Format, e4m3, fp16, fp32
+from mmaformal.instruction import Instruction
 from mmaformal.proof.kernel import ArgumentError, NotProvedError, prove
 from mmaformal.queries import power_of_two_scaling
 from mmaformal.queries.power_of_two_scaling import answer, argument, relation
@@ -36,6 +38,10 @@ SFMA = cdna1["v_mfma_f32_32x32x1f32"].spec
 FIXED_POINT = cdna1["v_mfma_f32_32x32x4f16"].spec
 SORTED = cdna1["v_mfma_f32_32x32x2bf16"].spec
 GPS = cdna2["v_mfma_f32_32x32x4f16"].spec
+FDA = ampere["HMMA.16816.F32.BF16"].spec.replace(k=4, L=4)
+GFDA = datapaths.gfda(k=4, group=2, frac_bits=10, a="e4m3").spec
+MULADD = datapaths.mul_add(k=2, a="e4m3").spec
+RND2 = datapaths.pair_add(k=2, a="e4m3").spec
 LONG_LOWERED = hopper["mma.m16n8k32.f16.e4m3.e4m3.f16"].spec
 LOWERED = LONG_LOWERED.replace(k=4, L=2, order=(0, 2, 1, 3))
 
@@ -57,14 +63,14 @@ def proved(solvers: LazyPortfolio, spec: DotAdd) -> bool:
 @pytest.mark.parametrize(
     "spec",
     [
-        *(FDRDA, GFDRDA, SFMA, GPS, LOWERED),
+        *(FDRDA, GFDRDA, SFMA, GPS, LOWERED, FDA, GFDA, MULADD, RND2),
         *(
             pytest.param(spec, marks=pytest.mark.slow)
             for spec in (FIXED_POINT, SORTED, FDRDA_BF16, LONG_GFDRDA, LONG_LOWERED)
         ),
     ],
     ids=[
-        *("fdrda", "gfdrda", "sfma", "gps", "lowered"),
+        *("fdrda", "gfdrda", "sfma", "gps", "lowered", "fda", "gfda", "muladd", "rnd2"),
         *("fixed-point", "sorted", "bf16", "gfdrda of many products", "lowered of many products"),
     ],
 )
@@ -74,7 +80,7 @@ def test_doubling_is_proved(solvers: LazyPortfolio, spec: DotAdd) -> None:
 
 def test_what_is_claimed_is_within_range_somewhere() -> None:
     """Among random cases there are some that the claim is about, with sums that are rounded; and it holds of them."""
-    for spec in (FDRDA, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED):
+    for spec in (FDRDA, GFDRDA, SFMA, FIXED_POINT, SORTED, GPS, LOWERED, FDA, GFDA, MULADD, RND2):
         each, cases = relation(spec), generate(spec, 4000)
         first, second, broken = each.runs(cases)
         numbers = each.allowed(cases.codes) & (magnitude(first, spec.d_format) != 0)
@@ -133,12 +139,71 @@ def test_converted_operands_that_know_the_exponent(
     assert not proved(solvers, LOWERED)
 
 
+def grown(x: Any) -> Any:
+    """A term whose significand has its last place set if its exponent is odd."""
+    return x._replace(significand=x.significand | blocks.resize(x.exponent & 1, x.significand.size()))
+
+
+def higher_zero(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Terms whose zeros have a higher exponent."""
+    return lambda *given: f(*given)._replace(
+        exponent=z3.If(f(*given).significand == 0, f(*given).exponent + 40, f(*given).exponent)
+    )
+
+
+BROKEN = {
+    "products": ("multiply", lambda f: lambda *given: grown(f(*given))),
+    "c": ("addend", lambda f: lambda *given: grown(f(*given))),
+    "zeros": ("multiply", higher_zero),
+    "alignment": ("align", lambda f: lambda x, e_max, *rest: f(x, e_max | 1, *rest)),
+    "an exponent that is higher": ("maximum", lambda f: lambda xs: f(xs) + (f(xs) & 1)),
+    "rounding": ("encode", lambda f: lambda x, rho: cleared(f(x, rho), rho.format, 20)),
+    "the unit of what is rounded": (
+        "normalise_and_round",
+        lambda f: lambda x, e_max, *rest: f(x, e_max | 1, *rest),
+    ),
+}
+
+
+@pytest.mark.parametrize("spec", [FDA, GFDA], ids=["fda", "gfda"])
+@pytest.mark.parametrize("what", BROKEN)
+def test_stages_that_know_the_exponent(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, spec: DotAdd, what: str
+) -> None:
+    name, change = BROKEN[what]
+    monkeypatch.setattr(stages, name, change(getattr(stages, name)))
+    assert not proved(solvers, spec)
+
+
+@pytest.mark.parametrize(
+    ("what", "spec"),
+    [("products", MULADD), ("rounding", MULADD), ("products", RND2)],
+    ids=["muladd's products", "muladd's rounding", "rnd2's products"],
+)
+def test_products_rounded_by_themselves(
+    solvers: LazyPortfolio, monkeypatch: pytest.MonkeyPatch, what: str, spec: DotAdd
+) -> None:
+    name, change = BROKEN[what]
+    monkeypatch.setattr(stages, name, change(getattr(stages, name)))
+    assert not proved(solvers, spec)
+
+
+@pytest.mark.parametrize("kind", [datapaths.mul_add, datapaths.pair_add])
+def test_products_that_may_be_subnormal(solvers: LazyPortfolio, kind: Callable[..., Instruction]) -> None:
+    """What is rounded before it is added loses other bits where it is subnormal."""
+    assert not proved(solvers, kind(k=2, a="bf16").spec)
+
+
+def test_groups_below_the_exponent_of_zeros(solvers: LazyPortfolio) -> None:
+    assert not proved(solvers, GFDA.replace(e_zero=-4))
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
         ("align", lambda f: lambda x, e_max, *rest: f(x, e_max | 1, *rest)),
         ("c_at", lambda f: lambda e_max, *rest: f(e_max | 1, *rest)),
-        ("exponent_of_dot", lambda f: lambda *given: f(*given) + 1),
+        ("exponent_of_dot", lambda f: lambda *given: f(*given) | 1),
     ],
     ids=["products", "c", "the exponent of their sum"],
 )

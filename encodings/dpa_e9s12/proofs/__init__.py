@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import z3
+
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
@@ -10,6 +14,7 @@ from mmaformal.encodings.dpa_e9s12.proofs import equal, exact, lossy, related, s
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.proofs.fma import prove_fma
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import monotone_sticky
 from mmaformal.facts.exact_steps import Claims, always_exact, error_bound, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -23,9 +28,9 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Stage
 
 
 class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
@@ -35,8 +40,8 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
     def related(self, step: RelatedStep[DpaE9s12Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: DoubledRuns[DpaE9s12Step]) -> Link:
-        return scaled.doubled(two)
+    def stages(self, spec: DotAdd, trace: Trace[DpaE9s12Step], c: z3.BitVecRef) -> Sequence[Stage]:
+        return scaled.stages_of(spec, trace, c)
 
     def sums(self, spec: DotAdd, step: DpaE9s12Step) -> list[Sum]:
         return sums.sums_of(spec, step)

@@ -12,6 +12,7 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.efda import smt as smt_efda
 from mmaformal.encodings.efda.proofs import equal, related, scaled, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -23,9 +24,9 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Stage
 
 Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 
@@ -37,8 +38,10 @@ class EfdaFacts(RoundedSum[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.doubled(two)
+    doubled_links = scaled.LINKS
+
+    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
+        return scaled.stages_of(spec, trace, c)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef

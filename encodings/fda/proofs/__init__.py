@@ -10,7 +10,7 @@ from mmaformal.encodings.executable.blocks import Lane
 from mmaformal.encodings.fda import Fda
 from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda import smt as smt_fda
-from mmaformal.encodings.fda.proofs import e_zero, error_bound, exactness, monotonicity, ranges, scaled
+from mmaformal.encodings.fda.proofs import e_zero, error_bound, exactness, monotonicity, ranges
 from mmaformal.encodings.fda.proofs.lossless import prove_lossless
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -25,9 +25,7 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer, Proof
 from mmaformal.solver.asking import Asker
@@ -37,9 +35,6 @@ Step: TypeAlias = smt_fda.FdaStep
 
 
 class FdaFacts(RoundedSum[Step]):
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.doubled(two)
-
     unreachable = (ranges.ends_in_zeros, ranges.too_large)
 
     def alike(self, x: DotAdd, y: DotAdd) -> bool:

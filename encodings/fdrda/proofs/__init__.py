@@ -24,6 +24,7 @@ from mmaformal.encodings.fdrda.proofs import (
     scaled,
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
@@ -40,9 +41,9 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Stage
 
 Step: TypeAlias = smt_fdrda.FdrdaStep | smt_gfdrda.GfdrdaStep
 
@@ -54,8 +55,10 @@ class FdrdaFacts(RoundedSum[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.doubled(two)
+    doubled_links = scaled.LINKS
+
+    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
+        return scaled.stages_of(spec, trace, c)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef

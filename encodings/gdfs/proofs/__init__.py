@@ -14,7 +14,7 @@ from mmaformal.encodings.fda.proofs.exactness import prove_fused
 from mmaformal.encodings.gdfs import Gdfs
 from mmaformal.encodings.gdfs import executable as executable_gdfs
 from mmaformal.encodings.gdfs import smt as smt_gdfs
-from mmaformal.encodings.gdfs.proofs import monotonicity, scaled, sums
+from mmaformal.encodings.gdfs.proofs import cancelling, monotonicity, sums
 from mmaformal.facts import monotone_fused
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings
@@ -72,7 +72,7 @@ class GdfsFacts(RoundedSum[Step]):
         monotonicity.prove_in_products(theory, instruction.spec)
 
     def scaling_breaker(self, spec: DotAdd) -> Codes | None:
-        return scaled.group_that_cancels(spec)
+        return cancelling.group_that_cancels(spec)
 
 
 FACTS = GdfsFacts("gdfs")

@@ -17,6 +17,7 @@ from mmaformal.encodings.gps import smt as smt_gps
 from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related, scaled
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
+from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
@@ -29,10 +30,10 @@ from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
+from mmaformal.stages import Stage
 from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_gps.GpsStep
@@ -45,8 +46,8 @@ class GpsFacts(Facts[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         return related.derive(step)
 
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.derive(two)
+    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
+        return scaled.stages_of(spec, trace, c)
 
     def of_result(self, step: Step) -> ResultFact:
         return ResultFact(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])

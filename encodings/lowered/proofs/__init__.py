@@ -18,7 +18,7 @@ from mmaformal.encodings.fda import executable as executable_fda
 from mmaformal.encodings.fda.proofs import FACTS as FDA
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.lowered import smt as smt_lowered
-from mmaformal.encodings.lowered.proofs import error_bound, exactness, scaled
+from mmaformal.encodings.lowered.proofs import error_bound, exactness
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exactness import Exact
@@ -32,7 +32,6 @@ from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import Rounding
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -41,9 +40,6 @@ Step: TypeAlias = smt_lowered.LoweredStep
 
 
 class LoweredFacts(Facts[Step]):
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.derive(two)
-
     def no_nan(
         self, pairing: Pairing, spec: DotAdd, step: Step, assumed: dict[int, Link], c: Link, finite: Link
     ) -> Link:

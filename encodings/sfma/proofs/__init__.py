@@ -8,7 +8,6 @@ from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.pfma.proofs.related import fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as smt_sfma
-from mmaformal.encodings.sfma.proofs import scaled
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
@@ -23,7 +22,6 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import RelatedStep as RelatedStep
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -39,9 +37,6 @@ class SfmaFacts(RoundedSum[Step]):
     def related(self, step: RelatedStep[Step]) -> Link:
         """Derives the link of the results of a step whose NaNs are its operands', by the argument of pfma."""
         return fma(step)
-
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        return scaled.doubled(two)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]

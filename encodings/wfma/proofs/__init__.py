@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.sfma.proofs import scaled
 from mmaformal.encodings.wfma import smt as smt_wfma
 from mmaformal.encodings.wfma.proofs.exact_sums import WideFmaSum
-from mmaformal.encodings.wfma.proofs.widened import prove_claims, widened
+from mmaformal.encodings.wfma.proofs.widened import prove_claims
 from mmaformal.facts import exact_steps, last_addition
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -17,8 +16,6 @@ from mmaformal.facts.protocol import Facts, LastAddition
 from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.solver.answers import Answer
 from mmaformal.solver.asking import Asker
 from mmaformal.spec import DotAdd
@@ -27,12 +24,6 @@ Step: TypeAlias = smt_wfma.WfmaStep
 
 
 class WfmaFacts(Facts[Step]):
-    def scaled(self, two: DoubledRuns[Step]) -> Link:
-        """Derives the link by sfma's argument; what doubling does to an operand is asked of its code before it is
-        converted."""
-        steps = two.left.fma, two.right.fma
-        return scaled.doubled(DoubledRuns(two.pairing, widened(two.spec), *steps, two.c, two.assumed))
-
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step.fma, "a product and c", step.fma.sum)]
 
