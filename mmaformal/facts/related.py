@@ -41,8 +41,7 @@ def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
 
     Raises ArgumentError if products are not matched within steps.
     """
-    nan_of_operands = facts_of(runs.left_spec).nan_of_operands(runs.left_spec)
-    if runs.left.stages and runs.right.stages and not nan_of_operands:
+    if runs.left.stages and runs.right.stages:
         stages = runs.left.stages, runs.right.stages
         return related_stages.related(argument, runs.kind, stages, c, runs.dropped.values())
     n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))

@@ -13,18 +13,20 @@ from functools import partial
 
 import z3
 
-from mmaformal.encodings.smt.blocks import Term
+from mmaformal.cases.codes import is_nan
+from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.formats import Format
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, same
+from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
 
 
 def _key(value: Value) -> Hashable:
-    """What two terms have in common that are one; other values, if they are one object."""
-    return ("term", value.get_id()) if isinstance(value, z3.ExprRef) else ("object", id(value))
+    """What two values have in common that are the same terms."""
+    return value.get_id() if isinstance(value, z3.ExprRef) else tuple(map(_key, value))
 
 
 class RelatedRuns(Relating):
@@ -170,16 +172,21 @@ def _code(
     return run.derive(stage, text, run.kind.code(pair[0], pair[1], fmt), given, inputs)
 
 
-def _zero(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
-    pair = other.output, mine.output
-    return _code(run, "inputs", "both runs begin at zero", mine.given["fmt"], pair, [], [])
-
-
-def _convert(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
-    if mine.output.eq(other.output):
+def _made_alike(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
+    """A code that depends on what is given alone."""
+    given, pair = run.known(mine.inputs), (other.output, mine.output)
+    if not given and mine.inputs and pair[0].eq(pair[1]):
         return None
-    codes, pair = [*constants_of(other.output)], (other.output, mine.output)
-    return _code(run, "convert", "related codes are converted alike", mine.given["target"], pair, [], codes)
+    inputs = [constant for term in run.shared(mine.inputs) for constant in constants_of(term)]
+    return _code(run, mine.name, f"related: {CODES[mine.name]}", mine.given["fmt"], pair, given, inputs)
+
+
+def _select(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
+    """The result, a number or special, or the NaN of an operand: which one is looked up in the codes."""
+    codes = [x for x in mine.inputs if not isinstance(x, Operand)]
+    inputs = [constant for term in run.shared(codes) for constant in constants_of(term)]
+    text, pair = "related numbers, or related NaNs, make related results", (other.output, mine.output)
+    return _code(run, "encode", text, mine.given["fmt"], pair, run.known(codes), inputs)
 
 
 def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
@@ -187,8 +194,40 @@ def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     given = run.known(mine.inputs)
     if not given and all(u.eq(v) for u, v in zip(x, y, strict=True)):
         return None
-    codes = [] if given else operand_codes(x, y)
-    return run.derive("decode", "related codes are decoded alike", run.kind.decoded(x, y), given, codes)
+    related, text = run.kind.decoded(x, y), "related codes are decoded alike"
+    if (choice := _choice(run.right, y)) is not None:
+        related = run.kind.operand(x, y)
+        if given and constants_of(mine.inputs[0]):
+            given = [_unless_both_nan(run, other, mine, (_choice(run.left, x), choice))]
+    return run.derive("decode", text, related, given, [] if given else operand_codes(x, y))
+
+
+def _choice(stages: Sequence[Stage], operand: Value) -> Stage | None:
+    """The stage whose result is the operand's NaN, where it is one."""
+    some = (stage for stage in stages if stage.name == "select")
+    return next((stage for stage in some if any(x is operand for x in stage.inputs)), None)
+
+
+def _unless_both_nan(
+    run: RelatedRuns, other: Stage, mine: Stage, choices: tuple[Stage | None, Stage]
+) -> Link:
+    """Split: two codes are both NaNs, which may be any two, and so are results; or neither is, which is returned."""
+    (x,), (y,), fmt = other.inputs, mine.inputs, mine.given["fmt"]
+    left, right = choices
+    demand(left is not None, "the runs have not the same stages")
+    assert left is not None
+    (code,) = run.known([y])
+    nans = [is_nan(each, fmt) for each in (x, y)]
+    some = Link(z3.And(code.claim, *nans), (x, y))
+    none = Link(z3.And(code.claim, *(z3.Not(nan) for nan in nans)), (x, y))
+    run.argument.split("both codes are NaNs, or neither", [some, none], [code])
+    inputs = [*(term for each in choices for part in each.inputs[:2] for term in _terms(part))]  # type: ignore[union-attr]
+    codes = [each for each in right.inputs[2:] if not isinstance(each, Operand) and not each.eq(y)]
+    inputs += [constant for term in run.shared(codes) for constant in constants_of(term)]
+    pair = left.output, right.output
+    _code(run, "encode", "a NaN as addend makes related NaNs", fmt, pair, [some, *run.known(codes)], inputs)
+    run.know(none)
+    return none
 
 
 def _classify(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
@@ -199,7 +238,10 @@ def _classify(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     given = [*run.known(mine.inputs), *factors]
     text, special = "special values are related", run.kind.special(other.output, mine.output)
     link = run.derive("classify", text, special, given, inputs)
-    if isinstance(run.kind, Opposite):
+    chosen = any(
+        stage.name == "select" and any(x is mine.output for x in stage.inputs) for stage in run.right
+    )
+    if isinstance(run.kind, Opposite) and not chosen:
         _unless_nan(run, other, mine, link)
     return link
 
@@ -323,8 +365,8 @@ def _round(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
 
 
 def _round_sum(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
-    total, *terms, special = mine.inputs
-    given = [run.of(x) for x in (total.total, total.e_max, *terms, special)]
+    total, *rest = mine.inputs
+    given = [run.of(x) for x in (total.total, total.e_max, *rest)]
     return _result(run, "round", "related sums are rounded to related results", other, mine, given)
 
 
@@ -354,8 +396,8 @@ def _result(
 
 
 _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
-    "convert": _convert,
-    "zero": _zero,
+    **dict.fromkeys(CODES, _made_alike),
+    "select": _select,
     "decode": _decode,
     "classify": _classify,
     "multiply": _multiply,
@@ -368,6 +410,7 @@ _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
+    "round_flushed": _round_sum,
     "add": _add,
 }
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
-    OperandLinks,
     TermLinks,
     add_codes,
     addends,
@@ -74,24 +73,24 @@ def simulate(argument: Argument, traces: Traces[AnyStep]) -> None:
     Simulation(argument, pairs).run(traces.executable.stages, traces.smt.stages)
 
 
-def _convert(run: Simulation, mine: Stage, other: Stage) -> Link:
-    link, (code,) = same_code(mine.output, other.output), mine.inputs
-    if mine.output is code:
-        return run.of(code)  # type: ignore[no-any-return]
-    text = f"{other.given['source']} codes are converted alike"
-    run.argument.derive("convert", text, [link], [run.of(code)])
-    return link
-
-
-def _zero(run: Simulation, mine: Stage, other: Stage) -> Link:
+def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
+    """A code that depends on what is given alone."""
+    if any(mine.output is each for each in mine.inputs):
+        return run.of(mine.output)  # type: ignore[no-any-return]
     link = same_code(mine.output, other.output)
-    run.argument.derive("inputs", "both encodings begin at zero", [link])
+    given = [link for each in mine.inputs for link in _flat(run.of(each))]
+    run.argument.derive(mine.name, CODES[mine.name], [link], given)
     return link
+
+
+def _flat(links: Value) -> list[Link]:
+    return [links] if isinstance(links, Link) else [link for part in links for link in _flat(part)]
 
 
 def _decode(run: Simulation, mine: Stage, other: Stage) -> Value:
-    (code,) = mine.inputs
-    return decode(run.argument, run.of(code), mine.output, other.output, other.given["fmt"])
+    (code,), given = mine.inputs, other.given
+    made = mine.output, other.output
+    return decode(run.argument, run.of(code), *made, given["fmt"], given.get("flushed", False))
 
 
 def _classify(run: Simulation, mine: Stage, other: Stage) -> Link:
@@ -195,26 +194,28 @@ def _sticky_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     """The links of the exact sum, or of what is rounded alike, and of its exponent."""
     x, y = (run.of(term) for term in mine.inputs)
     sums, given = (mine.output, mine.given["wide"]), other.given
-    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"])
+    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"], given["least"])
 
 
 def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
-    total, x, y, special, *nans = (run.of(each) for each in mine.inputs)
-    given = [each.nan if isinstance(each, OperandLinks) else each for each in nans]
-    return _encoded(run, mine, other, [*total, x.sign, y.sign], special, given)
+    total, x, y, *special = (run.of(each) for each in mine.inputs)
+    return _encoded(run, mine, other, [*total, x.sign, y.sign], *special)
 
 
-def _encoded(
-    run: Simulation,
-    mine: Stage,
-    other: Stage,
-    total: Sequence[Link],
-    special: Link,
-    given: Sequence[Link] = (),
-) -> Link:
+def _round_flushed(run: Simulation, mine: Stage, other: Stage) -> Link:
+    """The link of the code, whose number is rounded in one encoding before exponents have a least."""
+    total, x, y = (run.of(each) for each in mine.inputs)
+    link = same_code(mine.output.result, other.output.result)
+    text = "equal sums are rounded alike, and as tiny ones flushed"
+    run.argument.derive("round", text, [link], [*total, x.sign, y.sign])
+    run.add(mine.output.result, link)
+    return link
+
+
+def _encoded(run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], *special: Link) -> Link:
     (_, rounded, lane), (_, other_rounded, code) = mine.output, other.output
     link = round_and_encode(
-        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code), given
+        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code)
     )
     run.add(lane, link)
     return link
@@ -227,9 +228,17 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
     return link
 
 
+#: Stages that make a code of what they are given alone, and what is said of them.
+CODES: Mapping[str, str] = {
+    "convert": "codes of a narrower format are converted alike",
+    "flush": "codes are flushed alike",
+    "product": "products are rounded alike",
+    "select": "equal numbers and specials, and NaNs of equal codes, give the same code",
+    "zero": "both begin at zero",
+}
+
 _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
-    "convert": _convert,
-    "zero": _zero,
+    **dict.fromkeys(CODES, _code),
     "decode": _decode,
     "classify": _classify,
     "multiply": _multiply,
@@ -242,6 +251,7 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
+    "round_flushed": _round_flushed,
     "add": _add,
 }
 

@@ -9,12 +9,11 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps import smt as smt_gps
-from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related, scaled
+from mmaformal.encodings.gps.proofs import exactness, ranges, scaled
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts.errors import no_bound_where_flushed
@@ -25,9 +24,8 @@ from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.proof.scaling import DoubledRuns
 from mmaformal.rounding import IEEE_FP32
@@ -39,12 +37,6 @@ Step: TypeAlias = smt_gps.GpsStep
 
 
 class GpsFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
     def scaled(self, two: DoubledRuns[Step]) -> Link:
         return scaled.derive(two)
 
