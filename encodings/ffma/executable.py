@@ -24,10 +24,9 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-    stages: Stages | None = None,
 ) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Ffma)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     return chain(spec, lambda k, c: recorded_fma(stages, spec, a[k.start], b[k.start], c), c, stages)

@@ -16,12 +16,10 @@ from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
 
-def dot_add(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> Trace[Step]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     assert isinstance(spec.parameters, Ffma)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
 
 

@@ -119,11 +119,10 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-    stages: Stages | None = None,
 ) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     start = stages.code("flush", [c], flush_input(c), fp32)
     return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)

@@ -135,13 +135,11 @@ def step(
     )
 
 
-def dot_add(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> Trace[GpsStep]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     start = stages.code("flush", [c], flush(c, keep_sign=False), fp32)
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)
 

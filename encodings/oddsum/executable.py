@@ -67,10 +67,9 @@ def dot_add(
     c: Lane,
     scale_a: Sequence[Lane] = (),
     scale_b: Sequence[Lane] = (),
-    stages: Stages | None = None,
 ) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)

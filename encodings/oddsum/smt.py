@@ -23,9 +23,15 @@ from mmaformal.spec import DotAdd
 
 
 def step(
-    spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
+    spec: DotAdd,
+    rho: Conversion,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
 ) -> GpsStep:
     """One pair of products, added to c, which is any code."""
+    stages = Stages() if stages is None else stages
     each = [product(spec, u, v, decode_flushed, stages) for u, v in zip(a, b, strict=True)]
     x, y, (first, second) = zip(*each, strict=True)
     pair = stages.add(first, second, rho, NAN)
@@ -44,13 +50,11 @@ def step(
     )
 
 
-def dot_add(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> Trace[GpsStep]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[GpsStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)
 
 

@@ -182,13 +182,11 @@ def step(
     return PfmaStep(tuple(fmas), pair, sum_, c, addition, result)
 
 
-def dot_add(
-    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
-) -> Trace[PfmaStep]:
+def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[PfmaStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
-    stages = Stages() if stages is None else stages
+    stages = Stages()
     return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
 
 

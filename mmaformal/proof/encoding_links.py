@@ -227,7 +227,7 @@ def rounded_number(executable: executable_blocks.Rounded, smt: smt_blocks.Rounde
 def round_and_encode(
     argument: Argument,
     total: Sequence[Link],
-    special: Sequence[Link],
+    special: Link | None,
     executable: executable_blocks.Rounded,
     smt: smt_blocks.Rounded,
     rho: Conversion,
@@ -238,7 +238,7 @@ def round_and_encode(
     argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
     result = same_code(*results)
     text = f"{rho}: equal numbers and specials give the same code"
-    argument.derive("encode", text, [result], [rounded, *special])
+    argument.derive("encode", text, [result], [rounded, *([] if special is None else [special])])
     return result
 
 
@@ -284,7 +284,7 @@ def add_codes(
     return round_and_encode(
         argument,
         [total, unit, zero],
-        special=[special],
+        special=special,
         executable=executable.rounded,
         smt=smt.rounded,
         rho=rho,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
+from typing import TypeAlias
 
 import z3
 
@@ -29,11 +31,21 @@ def _key(value: Value) -> Hashable:
     return value.get_id() if isinstance(value, z3.ExprRef) else tuple(map(_key, value))
 
 
+#: What derives the link of a stage's output, or None where that is the same in both runs: of the stages of both.
+RelatedLink: TypeAlias = "Callable[[RelatedRuns, Stage, Stage], Link | None]"
+
+
 class RelatedRuns(Relating):
     """The links of what the second run makes, each with what the first run made in its place."""
 
-    def __init__(self, argument: Pairing, kind: Kind, runs: tuple[Sequence[Stage], Sequence[Stage]]) -> None:
-        self.argument, self._kind = argument, kind
+    def __init__(
+        self,
+        argument: Pairing,
+        kind: Kind,
+        runs: tuple[Sequence[Stage], Sequence[Stage]],
+        links: Mapping[str, RelatedLink],
+    ) -> None:
+        self.argument, self._kind, self._of = argument, kind, {**_LINKS, **links}
         self.left, self.right = runs
         self._open = list(self.left)  #: the first run's stages that no stage of the second has yet
         self._made = {_key(part): stage for stage in self.left for part in _parts(stage.output)}
@@ -46,8 +58,10 @@ class RelatedRuns(Relating):
         return self._kind
 
     def know(self, link: Link) -> None:
-        """Takes the link of a code that no stage made."""
-        for term in (*link.free, *(x for pair in link.defined for x in pair)):
+        """Takes the link of two codes that no stage made."""
+        left, right = (*link.free, *(term for term, _ in link.defined))
+        self._place[_key(right)] = left
+        for term in (left, right):
             self._links[_key(term)] = link
 
     def drop(self, zeros: Iterable[Link]) -> None:
@@ -67,7 +81,7 @@ class RelatedRuns(Relating):
         link: Link | None = None
         for number, mine in enumerate(self.right):
             other = self._match(number, mine)
-            link = _LINKS[mine.name](self, other, mine)
+            link = self._of[mine.name](self, other, mine)
             if link is not None:
                 self.add(mine.output, link)
             for x, y in zip(_parts(other.output), _parts(mine.output), strict=True):
@@ -104,15 +118,25 @@ class RelatedRuns(Relating):
         return [self._links[_key(x)] for x in values if _key(x) in self._links]
 
     def shared(self, values: Iterable[Value]) -> list[z3.ExprRef]:
-        """The terms of those that have no link."""
-        return [term for x in values if _key(x) not in self._links for term in _terms(x)]
+        """The terms of those that have no link: they are the same in both runs, or made of the same constants."""
+        found: list[z3.ExprRef] = []
+        for x in values:
+            if _key(x) not in self._links:
+                same = _key(self.place(x)) == _key(x)
+                found += _terms(x) if same else [each for t in _terms(x) for each in constants_of(t)]
+        return found
 
     def order(self, other: Sequence[Value], mine: Sequence[Value]) -> list[int]:
         """Where the first run has each of the second's."""
         places: dict[Hashable, list[int]] = {}
         for i, x in reversed([*enumerate(other)]):
             places.setdefault(_key(x), []).append(i)
-        return [places[_key(self.place(x))].pop() for x in mine]
+        try:
+            return [places[_key(self.place(x))].pop() for x in mine]
+        except (KeyError, IndexError):
+            raise ArgumentError(
+                "no argument is known where products change from one sum to another"
+            ) from None
 
     def dropped(self, other: Sequence[Value], mine: Sequence[Value]) -> dict[int, tuple[Stage, Link]]:
         """What the first run has alone, by place: the stage that made it, and that its product is zero."""
@@ -129,12 +153,17 @@ def related(
     argument: Pairing,
     kind: Kind,
     runs: tuple[Sequence[Stage], Sequence[Stage]],
-    c: Link,
+    codes: Iterable[Link],
     zeros: Iterable[Link],
+    links: Mapping[str, RelatedLink] = MappingProxyType({}),
 ) -> Link:
-    """Derives, stage by stage, that two runs have related results; returns that link.  Raises ArgumentError."""
-    walk = RelatedRuns(argument, kind, runs)
-    walk.know(c)
+    """Derives, stage by stage, that two runs have related results; returns that link.  Raises ArgumentError.
+
+    `codes` are the links of c, and of other codes that are made before; `links` of stages that one algorithm has alone.
+    """
+    walk = RelatedRuns(argument, kind, runs, links)
+    for code in codes:
+        walk.know(code)
     walk.drop(zeros)
     return walk.run()
 
@@ -177,8 +206,8 @@ def _made_alike(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     given, pair = run.known(mine.inputs), (other.output, mine.output)
     if not given and mine.inputs and pair[0].eq(pair[1]):
         return None
-    inputs = [constant for term in run.shared(mine.inputs) for constant in constants_of(term)]
-    return _code(run, mine.name, f"related: {CODES[mine.name]}", mine.given["fmt"], pair, given, inputs)
+    text = f"related: {CODES[mine.name]}"
+    return _code(run, mine.name, text, mine.given["fmt"], pair, given, run.shared(mine.inputs))
 
 
 def _select(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
@@ -375,8 +404,10 @@ def _round_product(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     return _result(run, "round", text, other, mine, run.known(mine.inputs))
 
 
-def _add(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
+def _add(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     text = "sums of related numbers are related"
+    if not run.known(mine.inputs) and mine.output.result.eq(other.output.result):
+        return None
     return _result(run, "accumulate", text, other, mine, run.known(mine.inputs), run.shared(mine.inputs))
 
 
@@ -395,7 +426,7 @@ def _result(
     return link
 
 
-_LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
+_LINKS: Mapping[str, RelatedLink] = {
     **dict.fromkeys(CODES, _made_alike),
     "select": _select,
     "decode": _decode,
@@ -415,4 +446,4 @@ _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
 }
 
 
-__all__ = ["related"]
+__all__ = ["RelatedLink", "RelatedRuns", "related"]

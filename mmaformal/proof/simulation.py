@@ -7,6 +7,8 @@ of the same; nothing is said of an algorithm.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
@@ -31,15 +33,20 @@ from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.stages import Stage, Value
 
+#: What makes the links of a stage's output, from those of its inputs.
+StageLink: TypeAlias = "Callable[[Simulation, Stage, Stage], Value]"
+
 
 class Simulation:
     """What links values of two runs: by those of the executable encoding, which are lanes or made of them."""
 
-    def __init__(self, argument: Argument, codes: Sequence[tuple[Value, Link]]) -> None:
-        """codes: the inputs of the executable encoding, and their links."""
-        self.argument = argument
+    def __init__(self, argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink]) -> None:
+        self.argument, self.traces = argument, traces
+        self._of = {**_LINKS, **links}
+        codes = inputs(argument, traces)
+        each = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
         self._links: dict[int, tuple[Value, Value, Value]] = {
-            id(lane): (lane, link, None) for lane, link in codes
+            id(link.lane): (link.lane, link, None) for link in each
         }
 
     def of(self, value: Value) -> Value:
@@ -62,15 +69,18 @@ class Simulation:
         for mine, other in zip(executable, smt, strict=True):
             same = mine.name == other.name and len(mine.inputs) == len(other.inputs)
             demand(same, f"one encoding's {mine.name} is the other's {other.name}")
-            self.add(mine.output, _LINKS[mine.name](self, mine, other), other.output)
+            self.add(mine.output, self._of[mine.name](self, mine, other), other.output)
 
 
-def simulate(argument: Argument, traces: Traces[AnyStep]) -> None:
-    """Derive, stage by stage, that both encodings make the same.  Raises ArgumentError."""
-    codes = inputs(argument, traces)
-    links = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
-    pairs = [(link.lane, link) for link in links]
-    Simulation(argument, pairs).run(traces.executable.stages, traces.smt.stages)
+def simulate(
+    argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink] = MappingProxyType({})
+) -> None:
+    """Derive, stage by stage, that both encodings make the same; `links` are of stages that one algorithm has alone.
+
+    Raises ArgumentError.
+    """
+    run = Simulation(argument, traces, links)
+    run.run(traces.executable.stages, traces.smt.stages)
 
 
 def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
@@ -212,7 +222,9 @@ def _round_flushed(run: Simulation, mine: Stage, other: Stage) -> Link:
     return link
 
 
-def _encoded(run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], *special: Link) -> Link:
+def _encoded(
+    run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], special: Link | None = None
+) -> Link:
     (_, rounded, lane), (_, other_rounded, code) = mine.output, other.output
     link = round_and_encode(
         run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code)
@@ -230,14 +242,18 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
 
 #: Stages that make a code of what they are given alone, and what is said of them.
 CODES: Mapping[str, str] = {
+    "constant": "both have the same constant",
     "convert": "codes of a narrower format are converted alike",
     "flush": "codes are flushed alike",
+    "negate": "words are widened and negated alike",
     "product": "products are rounded alike",
+    "scale": "codes are scaled alike",
     "select": "equal numbers and specials, and NaNs of equal codes, give the same code",
+    "word": "words of equal codes are equal",
     "zero": "both begin at zero",
 }
 
-_LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
+_LINKS: Mapping[str, StageLink] = {
     **dict.fromkeys(CODES, _code),
     "decode": _decode,
     "classify": _classify,
@@ -256,4 +272,4 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
 }
 
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["CODES", "Simulation", "StageLink", "simulate"]
