@@ -190,9 +190,9 @@ class Stages(Recorded):
         return self.made("sticky_sum", [x, y], made, low=exponents.low, frame=frame, least=least)
 
     def round_sum(
-        self, x: StickySum, terms: tuple[Term, Term], special: Special | None, made: Code, rho: Conversion
+        self, x: StickySum, terms: Sequence[Term], special: Special | None, made: Code, rho: Conversion
     ) -> Code:
-        """The code of a sum of two terms, or of a special value if that is decided here."""
+        """The code of a sum, or of a special value if that is decided here; `terms`: those whose signs a zero has."""
         return self.made("round_sum", [x, *terms, *([] if special is None else [special])], made, rho=rho)
 
     def add(self, x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:

@@ -8,16 +8,13 @@ exact: then both runs round the same number, t1 + t2 + t3, though perhaps in uni
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import z3
 
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.smt.blocks import StickySum, Term, resize, signed_sum
+from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term, resize, signed_sum
 from mmaformal.proof.lemmas import Link
-
-if TYPE_CHECKING:
-    from mmaformal.proof.related_runs import RelatedStep
+from mmaformal.proof.related_runs import Relating
 
 
 def normalised(x: Term, lowest: z3.BitVecRef, highest: z3.BitVecRef) -> Link:
@@ -39,19 +36,24 @@ def _equal(xs: Sequence[Term], ys: Sequence[Term]) -> z3.BoolRef:
 
 
 def same_number(
-    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
+    step: Relating,
+    runs: tuple[efda.SortedSum, efda.SortedSum],
+    range_: tuple[ExponentRange, int],
+    links: Sequence[Link],
+    codes: Sequence[Sequence[z3.ExprRef]],
+    c: Sequence[Link],
 ) -> Link:
     """That both runs round one number, from the links of the normalised terms.
 
-    `codes` are the inputs that each of the first run's terms is made of; none of c.
+    `range_`: exponents, and that of a zero.  `codes` are the inputs that each of the first run's terms is made of; none
+    of c, whose link is given.
     """
-    left, right = step.left, step.right
-    exponents, lowest = efda.exponents_of(step.runs.left_spec), efda.lowest(step.runs.left_spec)
+    (left, right), (exponents, lowest) = runs, range_
     low, high = exponents.constant(lowest), exponents.constant(exponents.high - 1)
     highest = exponents.constant(exponents.high)
     normal = []
     for x, inputs in zip(left.terms, codes, strict=True):
-        given = [] if inputs else [step.c]
+        given = [] if inputs else c
         normal.append(step.derive("align", "terms are normalised", normalised(x, low, high), given, inputs))
 
     # Sorted: alike, or neighbours of one exponent exchanged.

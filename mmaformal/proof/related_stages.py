@@ -138,6 +138,15 @@ class RelatedRuns(Relating):
                 "no argument is known where products change from one sum to another"
             ) from None
 
+    def makes(self, value: Value) -> Stage:
+        """The stage that made a value of the first run."""
+        return self._made[_key(value)]
+
+    def code_of_addend(self, terms: Iterable[Value]) -> tuple[Value | None, list[Link]]:
+        """The term of the first run that is c, and the link of its code, if that has one."""
+        c = next((x for x in terms if self.makes(x).name == "addend"), None)
+        return (None, []) if c is None else (c, self.known(self.makes(self.makes(c).inputs[0]).inputs))
+
     def dropped(self, other: Sequence[Value], mine: Sequence[Value]) -> dict[int, tuple[Stage, Link]]:
         """What the first run has alone, by place: the stage that made it, and that its product is zero."""
         both = {_key(self.place(x)) for x in mine}
@@ -307,11 +316,9 @@ def _largest(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     below = []
     for i, (stage, zero) in run.dropped(other.inputs, mine.inputs).items():
         x, y, *scales = stage.inputs
-        above = next((t for t in other.inputs if run._made[_key(t)].name == "addend"), None)
+        above, code = run.code_of_addend(other.inputs)
         if above is None:
             raise ArgumentError("no argument is known where a sum without c has fewer terms in one run")
-        (c,) = run._made[_key(above)].inputs
-        code = run.known(run._made[_key(c)].inputs)
         factors = run.zero_factors(x, y, zero)
         below.append(run.below_another(x, y, other.inputs[i], above.exponent, factors, code, scales))
     links = [run.of(term) for term in mine.inputs]

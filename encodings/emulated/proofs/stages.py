@@ -1,4 +1,4 @@
-"""The stages that only emulations have: an exponent in common, and the unit's results, which its own facts argue about."""
+"""Stages that only emulations have: an exponent in common, and the unit's results, of which its own facts know."""
 
 from __future__ import annotations
 
