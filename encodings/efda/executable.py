@@ -168,8 +168,14 @@ def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
 
 
 def step(
-    spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
+    spec: DotAdd,
+    parameters: Efda,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
 ) -> EfdaStep:
+    stages = Stages() if stages is None else stages
     rho = parameters.rho
     a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
     b_operands = tuple(stages.decode(x, spec.b_format) for x in b)

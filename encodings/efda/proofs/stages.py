@@ -93,10 +93,12 @@ def _related_sorted_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     right: smt.SortedSum = mine.given["sum"]
     x, y, links = left.sum, right.sum, []
     order = run.order(other.inputs, mine.inputs)
-    for i, term, v in zip(
-        [*order[:-1], -1], mine.inputs, [*right.terms[: len(order) - 1], right.terms[-1]], strict=True
-    ):
-        link = run.kind.term(left.terms[i], v)
+    places = [
+        *zip(order[:-1], range(len(order) - 1), strict=True),
+        (-1, -1),
+    ]  # c is the last of three in both runs
+    for (i, j), term in zip(places, mine.inputs, strict=True):
+        link = run.kind.term(left.terms[i], right.terms[j])
         links.append(run.derive("align", "normalised terms are related", link, [run.of(term)]))
     for i, (stage, zero) in run.dropped(other.inputs, mine.inputs).items():
         u, v = stage.inputs  # the second run has a constant zero in its place
