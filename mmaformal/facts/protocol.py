@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mmaformal.proof.composition import Composing
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing
-    from mmaformal.proof.related_runs import RelatedStep as RelatedStep
     from mmaformal.proof.related_stages import RelatedLink
+    from mmaformal.proof.related_steps import RelatedStep as RelatedStep
     from mmaformal.proof.rules import Theory
     from mmaformal.proof.scaling import DoubledRuns
     from mmaformal.proof.simulation import StageLink

@@ -21,12 +21,12 @@ from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import (
     Opposite,
     Pairing,
-    RelatedStep,
     Runs,
     Same,
     SameButNans,
     operand_codes,
 )
+from mmaformal.proof.related_steps import RelatedStep
 
 
 class Classifies(Judged, Adds, Protocol):

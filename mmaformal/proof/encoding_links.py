@@ -1,5 +1,5 @@
 """What the interfaces of single stages have to say to each other in the two encodings (`simulation`,
-`facts/*/equal.py`).
+`encodings/*/proofs/`).
 
 No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
 """

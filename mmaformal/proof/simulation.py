@@ -209,8 +209,9 @@ def _sticky_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
 
 def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
     total, *rest = (run.of(each) for each in mine.inputs)
-    signs, special = ([x for x in rest if isinstance(x, kind)] for kind in (TermLinks, Link))
-    return _encoded(run, mine, other, [*total, *(x.sign for x in signs)], *special)
+    signs = [x.sign for x in rest if isinstance(x, TermLinks)]
+    special = next((x for x in rest if isinstance(x, Link)), None)
+    return _encoded(run, mine, other, [*total, *signs], special)
 
 
 def _round_flushed(run: Simulation, mine: Stage, other: Stage) -> Link:

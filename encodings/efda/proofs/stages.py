@@ -117,11 +117,11 @@ def _related_sorted_sum(run: RelatedRuns, other: Stage, mine: Stage) -> None:
     for first, second in zip(left.sorted, right.sorted, strict=True):
         link = run.kind.term(first, second)
         sorted_.append(run.derive("align", "terms are sorted alike", link, links))
-    u, v = left.partial, right.partial
-    partial_sum, e_partial = run.kind.summand(u.total, v.total), same(u.e_max, v.e_max)
+    two, others = left.partial, right.partial
+    partial_sum, e_partial = run.kind.summand(two.total, others.total), same(two.e_max, others.e_max)
     run.derive("accumulate", "partial sums are related", partial_sum, sorted_)
     run.derive("accumulate", "partial sums are at the same exponent", e_partial, sorted_)
-    sizes, normal = run.sizes(u.total, v.total, partial_sum), run.kind.term(left.normal, right.normal)
+    sizes, normal = run.sizes(two.total, others.total, partial_sum), run.kind.term(left.normal, right.normal)
     run.derive("accumulate", "partial sums are normalised alike", normal, [sizes, e_partial])
     e_max, total = same(x.e_max, y.e_max), run.kind.summand(x.total, y.total, x.total.size() - 1)
     run.add(y.e_max, run.derive("accumulate", "sums are at the same exponent", e_max, [normal, *sorted_]))
