@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mmaformal.encodings.executable.blocks import Special, Trace
+from mmaformal.encodings.executable.blocks import Lane, Special, Trace
 from mmaformal.formats import Format
 from mmaformal.renderers.rows import (
     Row,
@@ -161,7 +161,8 @@ def _round_sum(run: _Shown, stage: Stage) -> list[Row]:
     special = next((x for x in stage.inputs if isinstance(x, Special)), None)
     if special is None:  # it is another stage that looks at special values
         return []
-    run.latest, d = getattr(stage.output, "result", stage.output), _format(stage)
+    code: Lane = getattr(stage.output, "result", stage.output)
+    run.latest, d = code, _format(stage)
     terms, run.terms = [(run.names[id(x)], run.exact[id(x)]) for x in run.terms], []
     shown = [(name, x) for name, x in terms if name != "c" and (x or len(terms) < 3)]
     rows = [Row("multiply", name, hex_text(x)) for name, x in shown]
