@@ -5,9 +5,10 @@
     print(verify(hopper["HMMA.16816.F32"]))
 
 The executable encoding is traced on symbolic lanes: the very functions that run (`lanes`).  Its interfaces are
-linked to those of the SMT encoding stage by stage (`proof/simulation`, `facts/*/equal.py`), by lemmas over fresh
-constants (`lemmas`).  docs/proofs.md has the argument.  Where it fails, an input is looked for on which the
-encodings differ or an operation wraps; it is re-run in both encodings before anyone sees it.
+linked to those of the SMT encoding stage by stage (`proof/simulation`; stages of one algorithm alone are linked in
+`encodings/*/proofs/`), by lemmas over fresh constants (`lemmas`).  docs/proofs.md has the argument.  Where it fails, an
+input is looked for on which the encodings differ or an operation wraps; it is re-run in both encodings before anyone
+sees it.
 """
 
 from __future__ import annotations

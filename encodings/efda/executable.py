@@ -47,20 +47,14 @@ from mmaformal.encodings.executable.blocks import (
     Term,
     Trace,
     add,
-    classify_addend,
-    classify_product,
-    decode,
     encode,
-    merge_special,
-    multiply,
     quiet_nan,
-    resolve_special,
     round_sum,
     select_special,
-    term,
     where,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.spec import DotAdd
 
 NEAR = 2  #: two terms are added first if their exponents differ by no more
@@ -173,17 +167,24 @@ def sorted_sum(x: Term, y: Term, z: Term, p: int, lowest: int) -> SortedSum:
     return SortedSum(terms, (x, y, z), partial, normal, total)
 
 
-def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> EfdaStep:
+def step(
+    spec: DotAdd,
+    parameters: Efda,
+    a: Sequence[Lane],
+    b: Sequence[Lane],
+    c: Lane,
+    stages: Stages | None = None,
+) -> EfdaStep:
+    stages = Stages() if stages is None else stages
     rho = parameters.rho
-    a_operands = tuple(decode(x, spec.a_format.layout) for x in a)
-    b_operands = tuple(decode(x, spec.b_format.layout) for x in b)
-    c_operand = decode(c, spec.c_format.layout)
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
+    factors = list(zip(a_operands, b_operands, strict=True))
+    special = stages.classify(factors, [c_operand])
 
-    parts = [classify_product(x, y) for x, y in zip(a_operands, b_operands, strict=True)]
-    special = resolve_special(reduce(merge_special, parts, classify_addend(c_operand)))
-
-    products = tuple(multiply(x, y) for x, y in zip(a_operands, b_operands, strict=True))
-    addend = term(c_operand)
+    products = tuple(stages.multiply(x, y) for x, y in factors)
+    addend = stages.addend(c_operand)
     bits, c_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits, spec.c_format.fraction_bits
 
     low, top = bits_of_fixed_point(spec, parameters.L)
@@ -201,6 +202,8 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
             least=rho.format.min_exponent,
         )
         total = sum_.wide.narrowed
+        stages.made("fixed_sum", products, sum_)
+        stages.made("sticky_sum", [sum_.term, addend], total, wide=sum_.wide)
     else:
         lowest = min(low, spec.c_format.min_exponent - c_bits)
         nothing = Term(addend.sign, addend.exponent, addend.sign * 0)
@@ -210,9 +213,11 @@ def step(spec: DotAdd, parameters: Efda, a: Sequence[Lane], b: Sequence[Lane], c
         )
         sum_ = sorted_sum(first, second, normalise(addend, c_bits, p, lowest), p, lowest)
         total = sum_.total
+        stages.made("sorted_sum", [*products, addend], total, sum=sum_)
 
     rounded = round_sum(total, total.total * 0, rho)
     result = select_special(special, encode(rounded, rho), rho, quiet_nan(rho.format))
+    stages.made("round_sum", [total, special], Code(total.total, rounded, result), rho=rho)
     return EfdaStep(
         a_operands,
         b_operands,
@@ -236,6 +241,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EfdaStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
+    parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Efda)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

@@ -44,12 +44,8 @@ from mmaformal.encodings.smt.blocks import (
     StickySum,
     Term,
     Trace,
-    addend,
-    classify,
-    decode,
     encode,
     exponent_range,
-    multiply,
     negate_if,
     normalise,
     normalise_and_round,
@@ -63,6 +59,7 @@ from mmaformal.encodings.smt.blocks import (
     sticky_sum,
 )
 from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.spec import DotAdd
 
 
@@ -124,6 +121,25 @@ class Inputs:
     b: tuple[Operand, ...]
     c: Operand
     special: Special
+    stages: Stages
+
+
+class FixedSum(NamedTuple):
+    """The interfaces of a sum in fixed point."""
+
+    placed: tuple[BitVec, ...]
+    dot: BitVec
+    term: Term
+
+
+class SortedSum(NamedTuple):
+    """The interfaces of a sum of three sorted terms."""
+
+    terms: tuple[Term, Term, Term]
+    sorted: tuple[Term, Term, Term]
+    partial: StickySum
+    normal: Term
+    sum: StickySum
 
 
 def places_below(q: int) -> int:
@@ -161,7 +177,7 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     a_format, b_format, rho = spec.a_format, spec.b_format, parameters.rho
     own = product_range(a_format, b_format)
     bias = a_format.bias + b_format.bias
-    products = tuple(multiply(y, z, bias, own, e_zero=None) for y, z in zip(x.a, x.b, strict=True))
+    products = tuple(x.stages.multiply(y, z, bias, own) for y, z in zip(x.a, x.b, strict=True))
     largest = ((2 << a_format.fraction_bits) - 1) * ((2 << b_format.fraction_bits) - 1)
     # Wider than any finite product: for the exponents of infinities, too, the interfaces are numbers.
     product_bits = (largest << (own.high - own.low)).bit_length()
@@ -175,11 +191,15 @@ def fixed_step(spec: DotAdd, parameters: Efda, x: Inputs) -> FixedStep:
     sign = z3.Extract(sum_bits, sum_bits, dot)
     at = z3.If(dot == 0, exponents.constant(singles.low), exponents.constant(top))
     term = Term(sign, at, resize(negate_if(sign, dot), sum_bits))
-    c_term = addend(x.c, spec.c_format.bias, exponents, e_zero=None)
-    frame = bits + places_below(precision(spec, parameters))
-    sum_ = sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame)
-    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, singles.low)
+    c_term = x.stages.addend(x.c, spec.c_format.bias, exponents)
+    below = places_below(precision(spec, parameters))
+    least = singles.low
+    x.stages.made("fixed_sum", products, FixedSum(placed, dot, term), below=below, least=least)
+    frame = bits + below
+    sum_ = x.stages.sticky_sum(term, bits, c_term, spec.c_format.fraction_bits, frame, exponents)
+    rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, frame, rho, least)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
+    x.stages.round_sum(sum_, (), x.special, Code(sum_.total, rounded, result), rho)
     return FixedStep(
         x.a,
         x.b,
@@ -245,8 +265,8 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     exponents, zero = exponents_of(spec), lowest(spec)
     w = max(fraction_bits(spec) + 2, c_format.fraction_bits + 1, rho.fraction_bits + 1)
     bias = spec.a_format.bias + spec.b_format.bias
-    products = tuple(multiply(y, z, bias, exponents, None) for y, z in zip(x.a, x.b, strict=True))
-    c_term = addend(x.c, c_format.bias, exponents, None)
+    products = tuple(x.stages.multiply(y, z, bias, exponents) for y, z in zip(x.a, x.b, strict=True))
+    c_term = x.stages.addend(x.c, c_format.bias, exponents)
     # The highest place of a product is 2^(e + 1).
     terms = [normalised(p.sign, p.exponent + 1, p.significand, w, exponents, zero) for p in products]
     while len(terms) < 2:
@@ -263,6 +283,10 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     magnitude = resize(negate_if(sign, partial.total), bits)
     normal = normalised(sign, partial.e_max + 1, magnitude, bits, exponents, zero)
     sum_ = sticky_sum(normal, bits - 1, select(near, three, one), w - 1, bits)
+    made = SortedSum((first, second, last), (one, two, three), partial, normal, sum_)
+    x.stages.made(
+        "sorted_sum", [*products, c_term], sum_, sum=made, exponents=exponents, zero=zero, places=w - 1
+    )
 
     # ρ has no places below those at its least exponent.
     floor = exponents.constant(rho.format.min_exponent)
@@ -273,6 +297,7 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
     jammed = Jammed(z3.If(low, floor, sum_.e_max), negate_if(total_sign, magnitude))
     rounded = normalise_and_round(jammed.total, jammed.e_max, exponents, bits, rho, rho.format.min_exponent)
     result = select_special(x.special, encode(rounded, rho), rho.format, quiet_nan(rho.format))
+    x.stages.round_sum(sum_, (), x.special, Code(jammed.total, rounded, result), rho)
     return SortedStep(
         x.a,
         x.b,
@@ -294,22 +319,30 @@ def sorted_step(spec: DotAdd, parameters: Efda, x: Inputs) -> SortedStep:
 # ---- the chain --------------------------------------------------------------------------------------------------
 
 
-def step(spec: DotAdd, parameters: Efda, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Step:
+def step(
+    spec: DotAdd,
+    parameters: Efda,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
+) -> Step:
     """One step over L products."""
-    a_operands = tuple(decode(x, spec.a_format) for x in a)
-    b_operands = tuple(decode(x, spec.b_format) for x in b)
-    c_operand = decode(c, spec.c_format)
-    special = classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
-    inputs = Inputs(a_operands, b_operands, c_operand, special)
+    stages = Stages() if stages is None else stages
+    a_operands = tuple(stages.decode(x, spec.a_format) for x in a)
+    b_operands = tuple(stages.decode(x, spec.b_format) for x in b)
+    c_operand = stages.decode(c, spec.c_format)
+    special = stages.classify(list(zip(a_operands, b_operands, strict=True)), [c_operand])
+    inputs = Inputs(a_operands, b_operands, c_operand, special, stages)
     fixed = in_fixed_point(spec, parameters)
     return (fixed_step if fixed else sorted_step)(spec, parameters, inputs)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
+    parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Efda)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["FixedStep", "SortedStep", "Step", "Trace", "dot_add", "step"]

@@ -28,10 +28,10 @@ from mmaformal.encodings.executable.blocks import (
     canonical_nan,
     convert,
     convert_exactly,
-    ieee_add,
     maximum,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -100,35 +100,47 @@ def common_exponent(codes: Sequence[Lane]) -> Common:
     return Common(fields, reduce(maximum, fields))
 
 
-def whole(x: Lane) -> Whole:
+def whole(x: Lane, stages: Stages) -> Whole:
     """x to the nearest integer."""
-    up = ieee_add(x, x * 0 + _INTEGERS, IEEE_FP32, _NAN)
-    return Whole(up, ieee_add(up.result, x * 0 + (_INTEGERS | fp32.sign_mask), IEEE_FP32, _NAN))
+    up = stages.add(x, stages.code("constant", [], x * 0 + _INTEGERS, fp32), IEEE_FP32, _NAN)
+    minus = stages.code("constant", [], x * 0 + (_INTEGERS | fp32.sign_mask), fp32)
+    return Whole(up, stages.add(up.result, minus, IEEE_FP32, _NAN))
 
 
 def words_of(
-    x: Lane, p: Emulated, fmt: Format, largest: Lane | None = None, narrower: Format | None = None
+    x: Lane,
+    p: Emulated,
+    fmt: Format,
+    largest: Lane | None = None,
+    narrower: Format | None = None,
+    stages: Stages | None = None,
 ) -> Words:
     """The words of a factor, codes of `fmt`; with an exponent in common, `largest` is its field.
 
     Without φ the factor is a code of `narrower`, where it is not one of `fmt`.
     """
+    stages = Stages() if stages is None else stages
     if p.rounding is None:
-        return Words((x if narrower is None else convert_exactly(x, narrower, fmt),), ())
+        return Words((x if narrower is None else stages.convert(x, narrower, fmt),), ())
     aligned: Lane = 0
     if largest is not None:
-        x = aligned = convert(x, fp32, IEEE_FP32, p.common + fp32.bias - 1 - largest)
+        scaled = convert(x, fp32, IEEE_FP32, p.common + fp32.bias - 1 - largest)
+        x = aligned = stages.code("scale", [x, largest], scaled, fp32)
     codes: list[Lane] = []
     rests, wholes = [], []
     while len(codes) < p.words:
         if codes:
-            minus = convert_exactly(codes[-1], fmt, fp32) ^ fp32.sign_mask
-            subtraction = ieee_add(x, minus, IEEE_FP32, _NAN)
-            x = convert(subtraction.result, fp32, IEEE_FP32, p.shift) if p.shift else subtraction.result
+            negated = convert_exactly(codes[-1], fmt, fp32) ^ fp32.sign_mask
+            minus = stages.code("negate", [codes[-1]], negated, fp32)
+            subtraction = stages.add(x, minus, IEEE_FP32, _NAN)
+            x = subtraction.result
+            if p.shift:
+                x = stages.code("scale", [x], convert(x, fp32, IEEE_FP32, p.shift), fp32)
             rests.append(Rest(minus, subtraction, x))
         if largest is not None:
-            wholes.append(whole(x))
-        codes.append(convert(wholes[-1].down.result if wholes else x, fp32, p.rounding))
+            wholes.append(whole(x, stages))
+        left = wholes[-1].down.result if wholes else x
+        codes.append(stages.code("word", [left], convert(left, fp32, p.rounding), fmt))
     return Words(tuple(codes), tuple(rests), aligned, tuple(wholes))
 
 
@@ -140,38 +152,48 @@ def run(
     b: Sequence[Words],
     total: Lane,
     commons: Sequence[Common],
+    stages: Stages,
 ) -> Run:
     """One sum of a part, over some blocks."""
-    start = partial = total * 0 if part.every else total
+    start = partial = stages.zero(total) if part.every else total
     chain = []
     for block in blocks:
         some = slice(block * p.unit.k, (block + 1) * p.unit.k)
         for i, j in part.products:
             x, y = [each.codes[i] for each in a[some]], [each.codes[j] for each in b[some]]
-            chain.append(executable.dot_add(p.unit, x, y, partial))
-            partial = chain[-1].result
+            trace = executable.dot_add(p.unit, x, y, partial)
+            partial = stages.made("unit", [*x, *y, partial], trace.result, trace=trace)
+            chain.append(trace)
     if not part.every:
         return Run(start, tuple(chain), partial, None, partial)
     if commons:
-        scale = commons[0].largest + commons[1].largest - 2 * (p.common + fp32.bias - 1) - part.shift
-        scaled = convert(partial, fp32, IEEE_FP32, scale)
+        tops = [each.largest for each in commons]
+        scale = tops[0] + tops[1] - 2 * (p.common + fp32.bias - 1) - part.shift
+        scaled = stages.code("scale", [partial, *tops], convert(partial, fp32, IEEE_FP32, scale), fp32)
+    elif part.shift:
+        scaled = stages.code("scale", [partial], convert(partial, fp32, IEEE_FP32, -part.shift), fp32)
     else:
-        scaled = convert(partial, fp32, IEEE_FP32, -part.shift) if part.shift else partial
-    addition = ieee_add(total, scaled, IEEE_FP32, _NAN)
+        scaled = partial
+    addition = stages.add(total, scaled, IEEE_FP32, _NAN)
     return Run(start, tuple(chain), scaled, addition, addition.result)
 
 
-def step(spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane) -> EmulatedStep:
+def step(
+    spec: DotAdd, p: Emulated, a: Sequence[Lane], b: Sequence[Lane], total: Lane, stages: Stages
+) -> EmulatedStep:
     """One step over `p.step_products` products."""
     commons = (common_exponent(a), common_exponent(b)) if p.common else ()
+    for codes, common in zip((a, b), commons, strict=False):
+        stages.made("largest_field", codes, common.largest, fields=common.fields)
     of_a, of_b = (each.largest for each in commons) if commons else (None, None)
-    x = tuple(words_of(code, p, p.unit.a_format, of_a, spec.a_format) for code in a)
-    y = tuple(words_of(code, p, p.unit.b_format, of_b, spec.b_format) for code in b)
+    x = tuple(words_of(code, p, p.unit.a_format, of_a, spec.a_format, stages) for code in a)
+    y = tuple(words_of(code, p, p.unit.b_format, of_b, spec.b_format, stages) for code in b)
     runs = []
     for part in p.parts:
         size = part.every or p.blocks
         for first in range(0, p.blocks, size):
-            runs.append(run(p, part, range(first, min(first + size, p.blocks)), x, y, total, commons))
+            blocks = range(first, min(first + size, p.blocks))
+            runs.append(run(p, part, blocks, x, y, total, commons, stages))
             total = runs[-1].result
     return EmulatedStep(x, y, tuple(runs), total, commons)
 
@@ -185,6 +207,6 @@ def dot_add(
     scale_b: Sequence[Lane] = (),
 ) -> Trace[EmulatedStep]:
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
-    parameters = spec.parameters
+    parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Emulated)
-    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+    return chain(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)

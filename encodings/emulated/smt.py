@@ -17,7 +17,8 @@ from mmaformal.encodings import smt
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.smt.blocks import BitVec, Trace, canonical_nan, maximum, resize
 from mmaformal.encodings.smt.chain import chained
-from mmaformal.encodings.smt.ieee import Addition, Amount, add, convert, rescale
+from mmaformal.encodings.smt.ieee import Addition, Amount, convert, rescale
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -91,10 +92,11 @@ def negate(code: BitVec) -> BitVec:
     return z3.Concat(~z3.Extract(top, top, code), z3.Extract(top - 1, 0, code))
 
 
-def whole(x: BitVec) -> Whole:
-    up = add(x, z3.BitVecVal(_INTEGERS, fp32.storage_bits), IEEE_FP32, canonical_nan(fp32))
-    minus = negate(z3.BitVecVal(_INTEGERS, fp32.storage_bits))
-    return Whole(up, add(up.result, minus, IEEE_FP32, canonical_nan(fp32)))
+def whole(x: BitVec, stages: Stages) -> Whole:
+    constant = stages.code("constant", [], z3.BitVecVal(_INTEGERS, fp32.storage_bits), fp32)
+    up = stages.add(x, constant, IEEE_FP32, canonical_nan(fp32))
+    minus = stages.code("constant", [], negate(constant), fp32)
+    return Whole(up, stages.add(up.result, minus, IEEE_FP32, canonical_nan(fp32)))
 
 
 def words(
@@ -103,29 +105,33 @@ def words(
     fmt: Format,
     common: Common | None = None,
     own: Format | None = None,
+    stages: Stages | None = None,
 ) -> Words:
     """Words of `fmt`, of a factor of fp32, or, without φ, of its `own` format (by default `fmt`)."""
     rounding = parameters.rounding
+    stages = Stages() if stages is None else stages
     if rounding is None:
-        return Words((convert(factor, own or fmt, fmt),), ())
+        return Words((factor if own is None else stages.convert(factor, own, fmt),), ())
     left, aligned = factor, None
     if common is not None:  # 2^(common − (largest − bias + 1)); 255 − largest is its complement
         low = parameters.common + fp32.bias - 1 - ((1 << fp32.exponent_bits) - 1)
-        left = aligned = rescale(factor, fp32, IEEE_FP32, Amount(~common.largest, low))
+        scaled = rescale(factor, fp32, IEEE_FP32, Amount(~common.largest, low))
+        left = aligned = stages.code("scale", [factor, common.largest], scaled, fp32)
     codes: tuple[BitVec, ...] = ()
     rests: tuple[Rest, ...] = ()
     wholes: tuple[Whole, ...] = ()
     for _ in range(parameters.words):
         if codes:
-            minus = negate(convert(codes[-1], fmt, fp32))
-            subtraction = add(left, minus, IEEE_FP32, canonical_nan(fp32))
+            minus = stages.code("negate", [codes[-1]], negate(convert(codes[-1], fmt, fp32)), fp32)
+            subtraction = stages.add(left, minus, IEEE_FP32, canonical_nan(fp32))
             left = subtraction.result
             if parameters.shift:
-                left = rescale(left, fp32, IEEE_FP32, parameters.shift)
+                left = stages.code("scale", [left], rescale(left, fp32, IEEE_FP32, parameters.shift), fp32)
             rests += (Rest(minus, subtraction, left),)
         if common is not None:
-            wholes += (whole(left),)
-        codes += (rescale(wholes[-1].down.result if wholes else left, fp32, rounding),)
+            wholes += (whole(left, stages),)
+        last = wholes[-1].down.result if wholes else left
+        codes += (stages.code("word", [last], rescale(last, fp32, rounding), fmt),)
     return Words(codes, rests, aligned, wholes)
 
 
@@ -152,10 +158,11 @@ def block_sum(
     b: Sequence[Words],
     total: BitVec,
     commons: Sequence[Common],
+    stages: Stages,
 ) -> Run:
     """The sum of the products of whole blocks, and the total with it."""
     unit = parameters.unit
-    start = partial = z3.BitVecVal(0, fp32.storage_bits) if part.every > 0 else total
+    start = partial = stages.zero(fp32) if part.every > 0 else total
     traces = []
     for block in range(0, len(a), unit.k):
         stop = block + unit.k
@@ -163,37 +170,41 @@ def block_sum(
             x = [factor.codes[of_a] for factor in a[block:stop]]
             y = [factor.codes[of_b] for factor in b[block:stop]]
             traces.append(smt.dot_add(unit, x, y, partial))
-            partial = traces[-1].result
+            partial = stages.made("unit", [*x, *y, partial], traces[-1].result, trace=traces[-1], unit=unit)
     if part.every == 0:
         return Run(start, tuple(traces), partial, None, partial)
     scaled = descaled(partial, part, parameters, commons)
-    addition = add(total, scaled, IEEE_FP32, canonical_nan(fp32))
+    if commons or part.shift:
+        stages.code("scale", [partial, *(each.largest for each in commons)], scaled, fp32)
+    addition = stages.add(total, scaled, IEEE_FP32, canonical_nan(fp32))
     return Run(start, tuple(traces), scaled, addition, addition.result)
 
 
 def step(
-    spec: DotAdd, parameters: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec
+    spec: DotAdd, p: Emulated, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages
 ) -> EmulatedStep:
     """One step: all of the program, over as many products as it takes."""
-    commons = tuple(map(common_exponent, (a, b))) if parameters.common else ()
+    commons = tuple(map(common_exponent, (a, b))) if p.common else ()
+    for codes, common in zip((a, b), commons, strict=False):
+        stages.made("largest_field", codes, common.largest, fields=common.fields)
     each = commons or (None, None)
-    of_a = tuple(words(x, parameters, parameters.unit.a_format, each[0], spec.a_format) for x in a)
-    of_b = tuple(words(x, parameters, parameters.unit.b_format, each[1], spec.b_format) for x in b)
+    of_a = tuple(words(x, p, p.unit.a_format, each[0], spec.a_format, stages) for x in a)
+    of_b = tuple(words(x, p, p.unit.b_format, each[1], spec.b_format, stages) for x in b)
     runs: list[Run] = []
-    for part in parameters.parts:
-        products = (part.every or parameters.blocks) * parameters.unit.k
+    for part in p.parts:
+        products = (part.every or p.blocks) * p.unit.k
         for start in range(0, len(a), products):
             total = runs[-1].result if runs else c
             some = slice(start, start + products)
-            runs.append(block_sum(parameters, part, of_a[some], of_b[some], total, commons))
+            runs.append(block_sum(p, part, of_a[some], of_b[some], total, commons, stages))
     return EmulatedStep(of_a, of_b, tuple(runs), runs[-1].result, commons)
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[EmulatedStep]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
-    parameters = spec.parameters
+    parameters, stages = spec.parameters, Stages()
     assert isinstance(parameters, Emulated)
-    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c), c)
+    return chained(spec, lambda k, c: step(spec, parameters, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["EmulatedStep", "Trace", "dot_add", "step"]

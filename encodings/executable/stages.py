@@ -39,7 +39,7 @@ from mmaformal.encodings.executable.blocks import (
 )
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.stages import Recorded
+from mmaformal.stages import Recorded, Value
 
 
 class Aligned(NamedTuple):
@@ -88,9 +88,11 @@ class Stages(Recorded):
 
     def convert(self, code: Lane, source: Format, target: Format) -> Lane:
         """The code in a format that holds every value of `source`."""
-        return self.made(
-            "convert", [code], convert_exactly(code, source, target), source=source, target=target
-        )
+        return self.code("convert", [code], convert_exactly(code, source, target), target)
+
+    def code(self, name: str, inputs: Sequence[Value], made: Lane, fmt: Format) -> Lane:
+        """A code that depends on what is given alone."""
+        return self.made(name, inputs, made, fmt=fmt)
 
     def zero(self, like: Lane) -> Lane:
         """The code of +0, with which a chain begins: as many as there are of `like`."""
@@ -98,6 +100,10 @@ class Stages(Recorded):
 
     def decode(self, code: Lane, fmt: Format) -> Operand:
         return self.made("decode", [code], decode(code, fmt.layout), fmt=fmt)
+
+    def flushed_operand(self, code: Lane, made: Operand, fmt: Format) -> Operand:
+        """A decoded operand, a subnormal counting as zero."""
+        return self.made("decode", [code], made, fmt=fmt, flushed=True)
 
     def classify(
         self,

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from mmaformal.encodings.executable.blocks import Lane, Trace
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.ffma import Ffma
-from mmaformal.encodings.pfma.executable import Fma, fma, tiny_before
+from mmaformal.encodings.pfma.executable import Fma, recorded_fma
 from mmaformal.spec import DotAdd
 
 Step = Fma
@@ -27,4 +28,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Ffma)
-    return chain(spec, lambda k, c: fma(a[k.start], b[k.start], c, spec, tiny_before(spec)), c)
+    stages = Stages()
+    return chain(spec, lambda k, c: recorded_fma(stages, spec, a[k.start], b[k.start], c), c, stages)

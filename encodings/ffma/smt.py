@@ -12,13 +12,15 @@ from mmaformal.encodings.pfma.smt import Fma as Step
 from mmaformal.encodings.pfma.smt import fma as step
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.spec import DotAdd
 
 
 def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> Trace[Step]:
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     assert isinstance(spec.parameters, Ffma)
-    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c), c)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, a[k.start], b[k.start], c, stages), c, stages)
 
 
 __all__ = ["Step", "Trace", "dot_add", "step"]

@@ -26,7 +26,6 @@ from mmaformal.encodings.executable.blocks import (
     classify_product,
     decode,
     encode,
-    ieee_add,
     multiply,
     quiet_nan,
     round_sum,
@@ -35,6 +34,7 @@ from mmaformal.encodings.executable.blocks import (
     where,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Stages
 from mmaformal.encodings.gps import Gps
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
@@ -91,16 +91,25 @@ def product(spec: DotAdd, a: Lane, b: Lane) -> Product:
     return Product(x, y, special, exact, rounded, flush_result(code))
 
 
-def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane) -> GpsStep:
-    products = tuple(product(spec, x, y) for x, y in zip(a, b, strict=True))
+def recorded(stages: Stages, spec: DotAdd, a: Lane, b: Lane, made: Product) -> Product:
+    """The product of two codes, after its stages are recorded: compiled kernels are made of it without them."""
+    stages.flushed_operand(a, made.a, spec.a_format)
+    stages.flushed_operand(b, made.b, spec.b_format)
+    stages.code("product", [made.a, made.b], made.result, fp32)
+    return made
+
+
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], d: Lane, stages: Stages) -> GpsStep:
+    products = tuple(recorded(stages, spec, x, y, product(spec, x, y)) for x, y in zip(a, b, strict=True))
     sums: list[Addition] = []
     level = [p.result for p in products]
     while len(level) > 1:
-        pairs = [ieee_add(x, y, RHO, NAN) for x, y in zip(level[0::2], level[1::2], strict=True)]
+        pairs = [stages.add(x, y, RHO, NAN) for x, y in zip(level[0::2], level[1::2], strict=True)]
         sums += pairs
-        level = [flush_result(pair.result) for pair in pairs]
-    addition = ieee_add(d, level[0], RHO, NAN)
-    return GpsStep(products, tuple(sums), level[0], addition, flush_result(addition.result))
+        level = [stages.code("flush", [each.result], flush_result(each.result), fp32) for each in pairs]
+    addition = stages.add(d, level[0], RHO, NAN)
+    result = stages.code("flush", [addition.result], flush_result(addition.result), fp32)
+    return GpsStep(products, tuple(sums), level[0], addition, result)
 
 
 def dot_add(
@@ -114,4 +123,6 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    return chain(spec, lambda k, c: step(spec, a[k], b[k], c), flush_input(c))
+    stages = Stages()
+    start = stages.code("flush", [c], flush_input(c), fp32)
+    return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)

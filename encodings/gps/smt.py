@@ -8,7 +8,7 @@ number, or too large for one.  If not, it is a multiple of 2^-148, which roundin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import z3
@@ -28,7 +28,8 @@ from mmaformal.encodings.smt.blocks import (
     select_special,
 )
 from mmaformal.encodings.smt.chain import chained
-from mmaformal.encodings.smt.ieee import Addition, add
+from mmaformal.encodings.smt.ieee import Addition
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.spec import DotAdd
@@ -98,23 +99,30 @@ def flush_result(code: BitVec) -> BitVec:
     return flush(code, keep_sign=True)
 
 
-def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> GpsStep:
+def product(
+    spec: DotAdd, a: BitVec, b: BitVec, decoded: Callable[[BitVec, Format], Operand], stages: Stages
+) -> tuple[Operand, Operand, BitVec]:
+    """Two operands, decoded and flushed, and the code of their product."""
+    x = stages.flushed_operand(a, decoded(a, spec.a_format), spec.a_format)
+    y = stages.flushed_operand(b, decoded(b, spec.b_format), spec.b_format)
+    return x, y, stages.code("product", [x, y], multiply(x, y, spec.a_format, spec.b_format), fp32)
+
+
+def step(
+    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
+) -> GpsStep:
     """One group of G products, added to c."""
-    a_operands, b_operands = (
-        tuple(decode_flushed(x, fmt) for x in codes)
-        for codes, fmt in ((a, spec.a_format), (b, spec.b_format))
-    )
-    products = tuple(
-        multiply(x, y, spec.a_format, spec.b_format) for x, y in zip(a_operands, b_operands, strict=True)
-    )
+    stages = Stages() if stages is None else stages
+    each = [product(spec, x, y, decode_flushed, stages) for x, y in zip(a, b, strict=True)]
+    a_operands, b_operands, products = zip(*each, strict=True)
     sums: list[Addition] = []
     level = products
     while len(level) > 1:
-        pairs = [add(x, y, IEEE_FP32, NAN) for x, y in zip(level[::2], level[1::2], strict=True)]
+        pairs = [stages.add(x, y, IEEE_FP32, NAN) for x, y in zip(level[::2], level[1::2], strict=True)]
         sums += pairs
-        level = tuple(flush_result(pair.result) for pair in pairs)
-    addition = add(c, level[0], IEEE_FP32, NAN)
-    result = flush_result(addition.result)
+        level = tuple(stages.code("flush", [each.result], flush_result(each.result), fp32) for each in pairs)
+    addition = stages.add(c, level[0], IEEE_FP32, NAN)
+    result = stages.code("flush", [addition.result], flush_result(addition.result), fp32)
     return GpsStep(
         a_operands,
         b_operands,
@@ -131,7 +139,9 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Gps)
-    return chained(spec, lambda k, c: step(spec, a[k], b[k], c), flush(c, keep_sign=False))
+    stages = Stages()
+    start = stages.code("flush", [c], flush(c, keep_sign=False), fp32)
+    return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), start, stages)
 
 
 __all__ = ["GpsStep", "Trace", "dot_add", "step"]

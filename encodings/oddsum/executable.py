@@ -19,7 +19,6 @@ from mmaformal.encodings.executable.blocks import (
     Trace,
     classify_product,
     encode,
-    ieee_add,
     multiply,
     quiet_nan,
     round_sum,
@@ -27,7 +26,8 @@ from mmaformal.encodings.executable.blocks import (
     signed,
 )
 from mmaformal.encodings.executable.chain import chain
-from mmaformal.encodings.gps.executable import GpsStep, Product
+from mmaformal.encodings.executable.stages import Stages
+from mmaformal.encodings.gps.executable import GpsStep, Product, recorded
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.executable import operand, without_subnormal
 from mmaformal.formats import fp32
@@ -46,12 +46,18 @@ def product(spec: DotAdd, rho: Conversion, a: Lane, b: Lane) -> Product:
     return Product(x, y, special, exact, rounded, without_subnormal(code))
 
 
-def step(spec: DotAdd, rho: Conversion, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> GpsStep:
-    products = tuple(product(spec, rho, x, y) for x, y in zip(a, b, strict=True))
-    pair = ieee_add(products[0].result, products[1].result, rho, NAN)
-    group = without_subnormal(pair.result)
-    addition = ieee_add(without_subnormal(c), group, rho, NAN)
-    return GpsStep(products, (pair,), group, addition, without_subnormal(addition.result))
+def step(
+    spec: DotAdd, rho: Conversion, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages
+) -> GpsStep:
+    products = tuple(
+        recorded(stages, spec, x, y, product(spec, rho, x, y)) for x, y in zip(a, b, strict=True)
+    )
+    pair = stages.add(products[0].result, products[1].result, rho, NAN)
+    group = stages.code("flush", [pair.result], without_subnormal(pair.result), fp32)
+    start = stages.code("flush", [c], without_subnormal(c), fp32)
+    addition = stages.add(start, group, rho, NAN)
+    result = stages.code("flush", [addition.result], without_subnormal(addition.result), fp32)
+    return GpsStep(products, (pair,), group, addition, result)
 
 
 def dot_add(
@@ -65,4 +71,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c), c)
+    stages = Stages()
+    return chain(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)

@@ -11,26 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result, multiply
+from mmaformal.encodings.gps.smt import NAN, GpsStep, flush_result, product
 from mmaformal.encodings.oddsum import Oddsum
 from mmaformal.encodings.pfma.smt import decode_flushed
 from mmaformal.encodings.smt.blocks import BitVec, Trace
 from mmaformal.encodings.smt.chain import chained
-from mmaformal.encodings.smt.ieee import add
+from mmaformal.encodings.smt.stages import Stages
+from mmaformal.formats import fp32
 from mmaformal.rounding import Conversion
 from mmaformal.spec import DotAdd
 
 
-def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> GpsStep:
+def step(
+    spec: DotAdd,
+    rho: Conversion,
+    a: Sequence[BitVec],
+    b: Sequence[BitVec],
+    c: BitVec,
+    stages: Stages | None = None,
+) -> GpsStep:
     """One pair of products, added to c, which is any code."""
-    x, y = (
-        tuple(decode_flushed(code, fmt) for code in codes)
-        for codes, fmt in ((a, spec.a_format), (b, spec.b_format))
-    )
-    first, second = (multiply(u, v, spec.a_format, spec.b_format) for u, v in zip(x, y, strict=True))
-    pair = add(first, second, rho, NAN)
-    group, start = flush_result(pair.result), flush_result(c)
-    addition = add(start, group, rho, NAN)
+    stages = Stages() if stages is None else stages
+    each = [product(spec, u, v, decode_flushed, stages) for u, v in zip(a, b, strict=True)]
+    x, y, (first, second) = zip(*each, strict=True)
+    pair = stages.add(first, second, rho, NAN)
+    group = stages.code("flush", [pair.result], flush_result(pair.result), fp32)
+    start = stages.code("flush", [c], flush_result(c), fp32)
+    addition = stages.add(start, group, rho, NAN)
     return GpsStep(
         x,
         y,
@@ -39,7 +46,7 @@ def step(spec: DotAdd, rho: Conversion, a: Sequence[BitVec], b: Sequence[BitVec]
         group=group,
         c=start,
         addition=addition,
-        result=flush_result(addition.result),
+        result=stages.code("flush", [addition.result], flush_result(addition.result), fp32),
     )
 
 
@@ -47,7 +54,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Oddsum)
-    return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c), c)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, parameters.rho, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["GpsStep", "Trace", "dot_add", "step"]

@@ -45,6 +45,7 @@ from mmaformal.encodings.executable.blocks import (
     with_zero_exponent,
 )
 from mmaformal.encodings.executable.chain import chain
+from mmaformal.encodings.executable.stages import Code, Stages
 from mmaformal.encodings.ffma import Ffma
 from mmaformal.encodings.pfma import Pfma
 from mmaformal.formats import Format, fp32
@@ -151,21 +152,60 @@ def fma(a: Lane, b: Lane, c: Lane, spec: DotAdd, before: Flag) -> Fma:
     )
 
 
-def add_codes(x: Lane, y: Lane) -> tuple[Addition, Lane]:
-    """`x + y` of fp32 codes, and the code that it is in the end."""
-    addition = ieee_add(without_subnormal(x), without_subnormal(y), RHO, INVALID)
-    nans = (addition.x.nan, x), (addition.y.nan, y)
-    return addition, first_nan(nans, without_subnormal(addition.result))
+def recorded_fma(stages: Stages, spec: DotAdd, a: Lane, b: Lane, c: Lane) -> Fma:
+    """An fma, with its stages recorded: compiled kernels are made of `fma` without them."""
+    made = fma(a, b, c, spec, tiny_before(spec))
+    x, y, z = made.a, made.b, made.c
+    for code, operand, fmt in ((a, x, spec.a_format), (b, y, spec.b_format), (c, z, fp32)):
+        stages.flushed_operand(code, operand, fmt)
+    stages.made("classify", [x, y, z], made.special)
+    stages.made("multiply", [x, y], made.product)
+    stages.made("addend", [z], made.addend)
+    stages.made("sticky_sum", [made.product, made.addend], made.total, wide=None)
+    number = Code(made.total.total, made.rounded, made.number)
+    stages.made("round_flushed", [made.total, made.product, made.addend], number, rho=RHO)
+    stages.code("select", [made.number, made.special, a, x, b, y, c, z], made.result, fp32)
+    return made
 
 
-def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane) -> PfmaStep:
-    sums, fmas, before = [c * 0, c * 0], [], tiny_before(spec)
+class FlushedAddition(NamedTuple):
+    """The interfaces of an addition of fp32 codes."""
+
+    x: Lane  #: flushed
+    y: Lane
+    addition: Addition
+    number: Lane  #: the sum flushed: the code where no operand is a NaN
+    result: Lane
+
+
+def add_codes(x: Lane, y: Lane) -> FlushedAddition:
+    """`x + y` of fp32 codes."""
+    u, v = without_subnormal(x), without_subnormal(y)
+    addition = ieee_add(u, v, RHO, INVALID)
+    number = without_subnormal(addition.result)
+    result = first_nan(((addition.x.nan, x), (addition.y.nan, y)), number)
+    return FlushedAddition(u, v, addition, number, result)
+
+
+def recorded_sum(stages: Stages, x: Lane, y: Lane) -> FlushedAddition:
+    """A sum of two codes, with its stages recorded."""
+    made = add_codes(x, y)
+    stages.code("flush", [x], made.x, fp32)
+    stages.code("flush", [y], made.y, fp32)
+    stages.made("add", [made.x, made.y], made.addition, rho=RHO)
+    stages.code("flush", [made.addition.result], made.number, fp32)
+    stages.code("select", [made.number, x, y], made.result, fp32)
+    return made
+
+
+def step(spec: DotAdd, a: Sequence[Lane], b: Sequence[Lane], c: Lane, stages: Stages) -> PfmaStep:
+    sums, fmas = [stages.zero(c), stages.zero(c)], list[Fma]()
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        fmas.append(fma(x, y, sums[k % 2], spec, before))
+        fmas.append(recorded_fma(stages, spec, x, y, sums[k % 2]))
         sums[k % 2] = fmas[-1].result
-    pair, sum_ = add_codes(*sums)
-    addition, result = add_codes(c, sum_)
-    return PfmaStep(tuple(fmas), pair, sum_, addition, result)
+    pair = recorded_sum(stages, sums[0], sums[1])
+    last = recorded_sum(stages, c, pair.result)
+    return PfmaStep(tuple(fmas), pair.addition, pair.result, last.addition, last.result)
 
 
 def dot_add(
@@ -179,4 +219,5 @@ def dot_add(
     """The trace of `c + Σ a_k·b_k`: K codes a, K codes b, one c; no scales."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
-    return chain(spec, lambda k, c: step(spec, a[k], b[k], c), c)
+    stages = Stages()
+    return chain(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)

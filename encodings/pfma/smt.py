@@ -35,19 +35,16 @@ from mmaformal.encodings.smt.blocks import (
     StickySum,
     Term,
     Trace,
-    addend,
-    classify,
     decode,
     encode,
-    multiply,
     negate_if,
     normalise_and_round,
     pad,
     product_range,
     select_special,
-    sticky_sum,
 )
 from mmaformal.encodings.smt.chain import chained
+from mmaformal.encodings.smt.stages import Code, Stages
 from mmaformal.formats import Format, fp32
 from mmaformal.rounding import IEEE_FP32, Tininess
 from mmaformal.spec import DotAdd
@@ -109,15 +106,19 @@ def exponents_of(spec: DotAdd) -> ExponentRange:
     return product_range(spec.a_format, spec.b_format)
 
 
-def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
+def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec, stages: Stages | None = None) -> Fma:
     """`a·b + c`; c a code of fp32."""
-    x, y, z = decode_flushed(a, spec.a_format), decode_flushed(b, spec.b_format), decode_flushed(c, fp32)
-    special = classify([(x, y)], [z])
+    stages = Stages() if stages is None else stages
+    x, y, z = (
+        stages.flushed_operand(code, decode_flushed(code, fmt), fmt)
+        for code, fmt in ((a, spec.a_format), (b, spec.b_format), (c, fp32))
+    )
+    special = stages.classify([(x, y)], [z])
     exponents = exponents_of(spec)
-    product = multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, e_zero=LEAST)
-    third = addend(z, fp32.bias, exponents, e_zero=None)
+    product = stages.multiply(x, y, spec.a_format.bias + spec.b_format.bias, exponents, LEAST)
+    third = stages.addend(z, fp32.bias, exponents)
     fraction_bits = spec.a_format.fraction_bits + spec.b_format.fraction_bits
-    sum_ = sticky_sum(product, fraction_bits, third, fp32.fraction_bits, FRAME)
+    sum_ = stages.sticky_sum(product, fraction_bits, third, fp32.fraction_bits, FRAME, exponents, LEAST)
 
     rounded = normalise_and_round(sum_.total, sum_.e_max, exponents, FRAME, IEEE_FP32, LEAST)
     rounded = rounded._replace(sign=z3.If(sum_.total == 0, product.sign & third.sign, rounded.sign))
@@ -133,9 +134,12 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
     ]
     tiny = z3.Or(z3.Extract(30, 23, code) == 0, *below)
     number = z3.Concat(rounded.sign, z3.If(tiny, z3.BitVecVal(0, 31), z3.Extract(30, 0, code)))
+    made = Code(sum_.total, rounded, number)
+    stages.made("round_flushed", [sum_, product, third], made, rho=IEEE_FP32)
 
     invalid = select_special(special, number, fp32, INVALID)
     result = z3.If(x.nan, quiet(a), z3.If(y.nan, quiet(b), z3.If(z.nan, quiet(c), invalid)))
+    stages.code("select", [number, special, a, x, b, y, c, z], result, fp32)
     return Fma(
         (a, b, c),
         x,
@@ -152,10 +156,12 @@ def fma(spec: DotAdd, a: BitVec, b: BitVec, c: BitVec) -> Fma:
     )
 
 
-def add(x: BitVec, y: BitVec) -> tuple[ieee.Addition, BitVec]:
+def add(x: BitVec, y: BitVec, stages: Stages) -> tuple[ieee.Addition, BitVec]:
     """The interfaces of `x + y`, and its code."""
-    addition = ieee.add(flush(x), flush(y), IEEE_FP32, INVALID)
-    return addition, nan_or(x, y, flush(addition.result))
+    u, v = (stages.code("flush", [each], flush(each), fp32) for each in (x, y))
+    addition = stages.add(u, v, IEEE_FP32, INVALID)
+    number = stages.code("flush", [addition.result], flush(addition.result), fp32)
+    return addition, stages.code("select", [number, x, y], nan_or(x, y, number), fp32)
 
 
 def nan_or(x: BitVec, y: BitVec, code: BitVec) -> BitVec:
@@ -163,14 +169,16 @@ def nan_or(x: BitVec, y: BitVec, code: BitVec) -> BitVec:
     return z3.If(decode(x, fp32).nan, quiet(x), z3.If(decode(y, fp32).nan, quiet(y), code))
 
 
-def step(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -> PfmaStep:
-    zero = z3.BitVecVal(0, fp32.storage_bits)
-    sums, fmas = [zero, zero], []
+def step(
+    spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec, stages: Stages | None = None
+) -> PfmaStep:
+    stages = Stages() if stages is None else stages
+    sums, fmas = [stages.zero(fp32), stages.zero(fp32)], []
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
-        fmas.append(fma(spec, x, y, sums[k % 2]))
+        fmas.append(fma(spec, x, y, sums[k % 2], stages))
         sums[k % 2] = fmas[-1].result
-    pair, sum_ = add(*sums)
-    addition, result = add(c, sum_)
+    pair, sum_ = add(sums[0], sums[1], stages)
+    addition, result = add(c, sum_, stages)
     return PfmaStep(tuple(fmas), pair, sum_, c, addition, result)
 
 
@@ -178,7 +186,8 @@ def dot_add(spec: DotAdd, a: Sequence[BitVec], b: Sequence[BitVec], c: BitVec) -
     """The trace of `c + Σ a_k·b_k`: `a` and `b` are K codes each, c one."""
     parameters = spec.parameters
     assert isinstance(parameters, Pfma)
-    return chained(spec, lambda k, c: step(spec, a[k], b[k], c), c)
+    stages = Stages()
+    return chained(spec, lambda k, c: step(spec, a[k], b[k], c, stages), c, stages)
 
 
 __all__ = ["PfmaStep", "Trace", "dot_add", "step"]

@@ -95,15 +95,19 @@ def step(
     stages.made("sticky_sum", [product, addend], total, wide=wide)
 
     rounded = round_sum(total, product.sign & addend.sign, rho)
-    nans = [(z, c), (y, b), (x, a)] if rule is NanRule.FIRST else []
+    number = encode(rounded, rho)
     nan: Lane = quiet_nan(rho.format)
-    if nans:
+    if rule is NanRule.FIRST:
         nan = nan + sign_word(rho.format)
-    for operand, code in nans:
-        nan = where(operand.nan, code | 1 << (bits - 1), nan)
-    result = select_special(special, encode(rounded, rho), rho, nan)
-    inputs = [total, product, addend, special, *(part for pair in reversed(nans) for part in reversed(pair))]
-    stages.made("round_sum", inputs, Code(total.total, rounded, result), rho=rho)
+        for operand, code in ((z, c), (y, b), (x, a)):
+            nan = where(operand.nan, code | 1 << (bits - 1), nan)
+        stages.made("round_sum", [total, product, addend], Code(total.total, rounded, number), rho=rho)
+        result = select_special(special, number, rho, nan)
+        stages.code("select", [number, special, a, x, b, y, c, z], result, rho.format)
+    else:
+        result = select_special(special, number, rho, nan)
+        inputs = [total, product, addend, special]
+        stages.made("round_sum", inputs, Code(total.total, rounded, result), rho=rho)
     return SfmaStep(
         x,
         y,

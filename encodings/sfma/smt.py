@@ -114,8 +114,11 @@ def step(
     rounded = rounded._replace(sign=sign)
     number = encode(rounded, rho)
     result = select_special(special, number, fmt, nan_of(nan, fmt, (a, b, c), (x, y, z)))
-    nans = [(a, x), (b, y), (c, z)] if nan is NanRule.FIRST else []
-    stages.round_sum(sum_, (product, c_term), special, Code(sum_.total, rounded, result), rho, nans)
+    first = nan is NanRule.FIRST
+    made = Code(sum_.total, rounded, number if first else result)
+    stages.round_sum(sum_, (product, c_term), None if first else special, made, rho)
+    if first:
+        stages.code("select", [number, special, a, x, b, y, c, z], result, fmt)
     return SfmaStep(
         (a, b, c),
         x,

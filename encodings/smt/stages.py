@@ -35,7 +35,7 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.encodings.smt.ieee import Addition, add
 from mmaformal.formats import Format
 from mmaformal.rounding import Conversion, Rounding
-from mmaformal.stages import Recorded
+from mmaformal.stages import Recorded, Value
 
 
 class Aligned(NamedTuple):
@@ -77,7 +77,11 @@ class Stages(Recorded):
 
     def convert(self, code: BitVec, source: Format, target: Format) -> BitVec:
         """The code in a format that holds every value of `source`."""
-        return self.made("convert", [code], ieee.convert(code, source, target), source=source, target=target)
+        return self.code("convert", [code], ieee.convert(code, source, target), target)
+
+    def code(self, name: str, inputs: Sequence[Value], made: BitVec, fmt: Format) -> BitVec:
+        """A code that depends on what is given alone."""
+        return self.made(name, inputs, made, fmt=fmt)
 
     def zero(self, fmt: Format) -> BitVec:
         """The code of +0, with which a chain begins."""
@@ -85,6 +89,10 @@ class Stages(Recorded):
 
     def decode(self, code: BitVec, fmt: Format) -> Operand:
         return self.made("decode", [code], decode(code, fmt), fmt=fmt)
+
+    def flushed_operand(self, code: BitVec, made: Operand, fmt: Format) -> Operand:
+        """A decoded operand, a subnormal counting as zero."""
+        return self.made("decode", [code], made, fmt=fmt, flushed=True)
 
     def classify(
         self,
@@ -179,24 +187,25 @@ class Stages(Recorded):
         return self.made("round_product", [x, special], Code(total, rounded, code), rho=rho)
 
     def sticky_sum(
-        self, x: Term, x_bits: int, y: Term, y_bits: int, frame: int, exponents: ExponentRange
+        self,
+        x: Term,
+        x_bits: int,
+        y: Term,
+        y_bits: int,
+        frame: int,
+        exponents: ExponentRange,
+        least: int | None = None,
     ) -> StickySum:
-        """The sum of two terms, with a sticky last place."""
+        """The sum of two terms, with a sticky last place; `least` is an exponent that the larger one is not below,
+        where it matters."""
         made = sticky_sum(x, x_bits, y, y_bits, frame)
-        return self.made("sticky_sum", [x, y], made, low=exponents.low, frame=frame)
+        return self.made("sticky_sum", [x, y], made, low=exponents.low, frame=frame, least=least)
 
     def round_sum(
-        self,
-        x: StickySum,
-        terms: tuple[Term, Term],
-        special: Special,
-        made: Code,
-        rho: Conversion,
-        nans: Sequence[tuple[BitVec, Operand]] = (),
+        self, x: StickySum, terms: Sequence[Term], special: Special | None, made: Code, rho: Conversion
     ) -> Code:
-        """The code of a sum of two terms, or of a special value; `nans`: codes and operands that a NaN is made of."""
-        inputs = [x, *terms, special, *(part for each in nans for part in each)]
-        return self.made("round_sum", inputs, made, rho=rho)
+        """The code of a sum, or of a special value if that is decided here; `terms`: those whose signs a zero has."""
+        return self.made("round_sum", [x, *terms, *([] if special is None else [special])], made, rho=rho)
 
     def add(self, x: BitVec, y: BitVec, rho: Conversion, nan: int) -> Addition:
         """The IEEE 754 sum of two codes."""

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from mmaformal.proof.doubled_runs import LinkOf
     from mmaformal.proof.lemmas import Argument, Link
     from mmaformal.proof.related_runs import Pairing
-    from mmaformal.proof.related_runs import RelatedStep as RelatedStep
+    from mmaformal.proof.related_stages import RelatedLink
+    from mmaformal.proof.related_steps import RelatedStep as RelatedStep
     from mmaformal.proof.rules import Theory
+    from mmaformal.proof.simulation import StageLink
     from mmaformal.solver.answers import Answer, Proof
     from mmaformal.solver.asking import Asker
     from mmaformal.spec import DotAdd
@@ -89,13 +91,17 @@ class Facts(Generic[StepT]):
     def lack(self, what: str) -> NoReturn:
         raise UnsupportedError(self.algorithm, what)
 
+    #: links of the stages that no other algorithm has: of both encodings, and of two runs on related inputs
+    stage_links: Mapping[str, StageLink] = MappingProxyType({})
+    related_links: Mapping[str, RelatedLink] = MappingProxyType({})
+
     # ---- both encodings
 
     def equal(self, argument: Argument, traces: Traces[StepT]) -> None:
         """Derive that both encodings give the same code: stage by stage, if they record their stages."""
         if not traces.smt.stages:
             self.lack("why both encodings agree")
-        simulation.simulate(argument, traces)
+        simulation.simulate(argument, traces, self.stage_links)
 
     # ---- two runs on related inputs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, TypeGuard
 
@@ -20,12 +21,12 @@ from mmaformal.proof.lemmas import ArgumentError, Link
 from mmaformal.proof.related_runs import (
     Opposite,
     Pairing,
-    RelatedStep,
     Runs,
     Same,
     SameButNans,
     operand_codes,
 )
+from mmaformal.proof.related_steps import RelatedStep
 
 
 class Classifies(Judged, Adds, Protocol):
@@ -36,15 +37,16 @@ def _decodes_c(step: RelatedStep[AnyStep]) -> TypeGuard[RelatedStep[Classifies]]
     return isinstance(getattr(step.left, "c", None), Operand)
 
 
-def chain(argument: Pairing, runs: Runs, c: Link) -> Link:
-    """From the link of c, step by step, to that of d.
+def chain(argument: Pairing, runs: Runs, c: Link, known: Sequence[Link] = ()) -> Link:
+    """From the link of c, and of other codes that are made before, step by step, to that of d.
 
     Raises ArgumentError if products are not matched within steps.
     """
-    nan_of_operands = facts_of(runs.left_spec).nan_of_operands(runs.left_spec)
-    if runs.left.stages and runs.right.stages and not nan_of_operands:
+    if runs.left.stages and runs.right.stages:
         stages = runs.left.stages, runs.right.stages
-        return related_stages.related(argument, runs.kind, stages, c, runs.dropped.values())
+        links = facts_of(runs.left_spec).related_links
+        codes = [c, *known]
+        return related_stages.related(argument, runs.kind, stages, codes, runs.dropped.values(), links)
     n, m = (spec.parameters.step_products for spec in (runs.left_spec, runs.right_spec))
     for s, (left, right) in enumerate(zip(runs.left.steps, runs.right.steps, strict=True)):
         order = [k - s * n for k in runs.match[s * m : (s + 1) * m]]

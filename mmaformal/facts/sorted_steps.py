@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 import z3
 
@@ -41,7 +42,7 @@ from mmaformal.encodings.smt.blocks import (
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import at_least, fit
 from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import RelatedStep
+from mmaformal.proof.related_runs import Relating
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -370,9 +371,23 @@ def _equal(xs: Sequence[Term], ys: Sequence[Term]) -> z3.BoolRef:
     return z3.And([u == v for x, y in zip(xs, ys, strict=True) for u, v in zip(x, y, strict=True)])
 
 
-def same_number(
-    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
-) -> Link:
+class SortedRuns(NamedTuple):
+    """Sums of sorted terms in two runs, and what links them."""
+
+    run: Relating
+    left: efda.SortedSum
+    right: efda.SortedSum
+    exponents: ExponentRange
+    lowest: int  #: the exponent of a zero
+    c: Sequence[Link]  #: of c, where it is a term
+
+    def derive(
+        self, stage: str, text: str, link: Link, given: Sequence[Link], inputs: Sequence[z3.ExprRef] = ()
+    ) -> Link:
+        return self.run.derive(stage, text, link, given, inputs)
+
+
+def same_number(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
     """That both runs round one number, from the links of the normalised terms.
 
     `codes` are the inputs that each of the first run's terms is made of; none of c.
@@ -403,21 +418,19 @@ def same_number(
     return step.derive("accumulate", text, Link(one_number, (e, T, f, U)), [same_sum, *exactly])
 
 
-def _exponents(step: RelatedStep[efda.SortedStep]) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
+def _exponents(step: SortedRuns) -> tuple[z3.BitVecRef, z3.BitVecRef, z3.BitVecRef]:
     """The lowest exponent of a normalised term, the highest one, and that of sums."""
-    exponents, lowest = efda.exponents_of(step.runs.left_spec), efda.lowest(step.runs.left_spec)
+    exponents, lowest = step.exponents, step.lowest
     low, high = exponents.constant(lowest), exponents.constant(exponents.high - 1)
     return low, high, exponents.constant(exponents.high)
 
 
-def _sorted_alike(
-    step: RelatedStep[efda.SortedStep], links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]
-) -> Link:
+def _sorted_alike(step: SortedRuns, links: Sequence[Link], codes: Sequence[Sequence[z3.ExprRef]]) -> Link:
     """That the second run sorts alike, or has neighbours of one exponent exchanged."""
     low, high, _ = _exponents(step)
     normal = []
     for x, inputs in zip(step.left.terms, codes, strict=True):
-        given = [] if inputs else [step.c]
+        given = [] if inputs else step.c
         normal.append(step.derive("align", "terms are normalised", normalised(x, low, high), given, inputs))
     mine, other = step.left.sorted, step.right.sorted
     first, second, third = mine
@@ -433,7 +446,7 @@ def _sorted_alike(
     return step.derive("align", text, Link(claim, parts), [*links, *normal])
 
 
-def _close_sums(step: RelatedStep[efda.SortedStep], sorted_: Link, close: z3.BoolRef) -> list[Link]:
+def _close_sums(step: SortedRuns, sorted_: Link, close: z3.BoolRef) -> list[Link]:
     """That where terms are close all is exact: each sum is t1 + t2 + t3 in its own unit, at most three binades above
     that of t2; and that sums are in their range."""
     (mine, other), highest = (step.left.sorted, step.right.sorted), _exponents(step)[2]

@@ -95,7 +95,7 @@ def step(
     for k in range(a.size):
         t = staged_fma(np.int64(a[k]), np.int64(b[k]), even, of, own[0] != 0).result
         even, odd = odd, t  # sums take turns, and L is even
-    return add_codes(code, add_codes(even, odd)[1])[1]
+    return add_codes(code, add_codes(even, odd).result).result
 
 
 class PfmaKernel(FlushedKernel):

@@ -1,5 +1,5 @@
 """What the interfaces of single stages have to say to each other in the two encodings (`simulation`,
-`facts/*/equal.py`).
+`encodings/*/proofs/`).
 
 No statement here is trusted: a wrong or missing one leaves a lemma that does not hold.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -92,32 +92,23 @@ def decode(
     executable: executable_blocks.Operand,
     smt: smt_blocks.Operand,
     fmt: Format,
-    what: str = "",
+    flushed: bool = False,
 ) -> OperandLinks:
-    """An operand of `fmt`, from the link of the code that it is decoded from (or `what` it is made from)."""
+    """An operand of `fmt`, from the link of the code it is decoded from; one that is `flushed` is not subnormal."""
+    significand = number(executable.significand, smt.significand)
+    if flushed:
+        normal = z3.Or(smt.significand == 0, z3.UGE(smt.significand, 1 << fmt.fraction_bits))
+        significand = replace(significand, claim=z3.And(significand.claim, normal))
     links = OperandLinks(
         number(executable.sign, smt.sign),
         number(executable.exponent, smt.field, low=-fmt.bias),
-        number(executable.significand, smt.significand),
+        significand,
         condition(executable.infinite, smt.infinite),
         condition(executable.nan, smt.nan),
     )
-    argument.derive("decode", what or f"{fmt} codes are decoded alike", links, [code])
+    text = f"{fmt} codes are {'flushed' if flushed else 'decoded'} alike"
+    argument.derive("decode", text, links, [code])
     return links
-
-
-def decode_flushed(
-    argument: Argument,
-    code: Link,
-    executable: executable_blocks.Operand,
-    smt: smt_blocks.Operand,
-    fmt: Format,
-) -> list[Link]:
-    """An operand with subnormals flushed: all its links, and that its significand is zero or has a leading one."""
-    links = decode(argument, code, executable, smt, fmt, f"{fmt} codes are flushed alike")
-    significand = smt.significand
-    normal = Link(z3.Or(significand == 0, z3.UGE(significand, 1 << fmt.fraction_bits)), ())
-    return [*links, *argument.derive("decode", f"no flushed {fmt} is subnormal", [normal], [code])]
 
 
 def classify(
@@ -236,19 +227,18 @@ def rounded_number(executable: executable_blocks.Rounded, smt: smt_blocks.Rounde
 def round_and_encode(
     argument: Argument,
     total: Sequence[Link],
-    special: Link,
+    special: Link | None,
     executable: executable_blocks.Rounded,
     smt: smt_blocks.Rounded,
     rho: Conversion,
     results: tuple[Lane, z3.BitVecRef],
-    given: Sequence[Link] = (),
 ) -> Link:
-    """From the links of the sum and its exponent to that of the result; `given` are those of what a NaN is made of."""
+    """From the links of the sum and its exponent to that of the result, which a special value may decide."""
     rounded = rounded_number(executable, smt, rho)
     argument.derive("round", f"equal sums are rounded alike with {rho}", [rounded], total)
     result = same_code(*results)
     text = f"{rho}: equal numbers and specials give the same code"
-    argument.derive("encode", text, [result], [rounded, special, *given])
+    argument.derive("encode", text, [result], [rounded, *([] if special is None else [special])])
     return result
 
 
@@ -427,10 +417,13 @@ def sticky_sum(
     smt: smt_blocks.StickySum,
     low: int,
     frame: int,
+    least: int | None = None,
 ) -> list[Link]:
-    """The links of the sum of two terms, with a sticky last place, and of its exponent."""
+    """The links of the sum of two terms, with a sticky last place, and of its exponent, which is not below `least`."""
     (x, y), (total, wide) = terms, executable
     if wide is not None:
         return add_long(argument, x, y, executable=wide, signs=(x.sign.term, y.sign.term), smt=smt, low=low)
-    links = number(total.total, smt.total, signed=True), number(total.unit, smt.e_max, low=low - frame)
+    links = [number(total.total, smt.total, signed=True), number(total.unit, smt.e_max, low=low - frame)]
+    if least is not None:
+        links.append(Link(z3.UGE(smt.e_max, least - low), (smt.e_max,)))
     return [*argument.derive("align", "aligned terms have the same sum", links, [*x, *y])]

@@ -41,6 +41,7 @@ _PASSING_ON = (
     "lemmas.py",
     "related_runs.py",
     "related_stages.py",
+    "related_steps.py",
     "failure.py",
     "composition.py",
     "proving.py",

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import z3
 
 from mmaformal.cases.codes import is_nan, magnitude_field
-from mmaformal.cases.interfaces import AddsC, AnyStep, Decodes, Judged, Multiplies
-from mmaformal.encodings.gfdrda import smt as gfdrda
+from mmaformal.cases.interfaces import AnyStep
 from mmaformal.encodings.smt.blocks import (
     Operand,
     Special,
@@ -176,13 +175,13 @@ class Pairing(Argument):
         running: Link | None = None
         x, bound = None, 0
         for term in summands(total, count):
-            most = (1 << _magnitude_bits(term)) - 1
+            most = (1 << magnitude_bits(term)) - 1
             magnitudes = [term.arg(0), term.arg(2)] if z3.is_app_of(term, z3.Z3_OP_ITE) else [term]
-            link = _within(term, most)
+            link = within(term, most)
             inputs = [*magnitudes[:1], *(y.arg(0) if y.num_args() == 1 else y for y in magnitudes[1:])]
             self.derive("accumulate", "a term is within its bits", [link], [], inputs)
             x, bound = term if x is None else x + term, bound + most
-            before, running = running, _within(x, bound)
+            before, running = running, within(x, bound)
             text = "a partial sum is within the sum of bounds"
             self.derive("accumulate", text, [running], [link] if before is None else [before, link])
         assert running is not None
@@ -319,11 +318,11 @@ class Runs:
 Terms: TypeAlias = "z3.ExprRef | Sequence[Terms]"  #: nested
 
 
-def _terms(*parts: Terms) -> list[z3.ExprRef]:
+def terms_of(*parts: Terms) -> list[z3.ExprRef]:
     """All terms in nested tuples."""
     out: list[z3.ExprRef] = []
     for part in parts:
-        out += _terms(*part) if isinstance(part, (tuple, list)) else [part]
+        out += terms_of(*part) if isinstance(part, (tuple, list)) else [part]
     return out
 
 
@@ -334,11 +333,11 @@ def _extended(wide: z3.BitVecRef, narrow: z3.BitVecRef, extra: int, bound: int) 
     return Link(claim, (narrow,), ((wide, same_number),))
 
 
-def _within(x: z3.BitVecRef, bound: int) -> Link:
+def within(x: z3.BitVecRef, bound: int) -> Link:
     return Link(z3.And(x <= bound, x >= -bound), (x,))
 
 
-def _magnitude_bits(summand: z3.BitVecRef) -> int:
+def magnitude_bits(summand: z3.BitVecRef) -> int:
     """The bits of the magnitude in `If(sign, -x, x)`, x with zeros above it; all but the sign if it is not so made."""
     if z3.is_app_of(summand, z3.Z3_OP_ITE):
         magnitude = summand.arg(2)
@@ -401,7 +400,7 @@ class Relating:
         """Derives that a dropped product's exponent is at most another one of the first run's."""
         text = "the exponent of a dropped product is not above another"
         link = at_most(product.exponent, other)
-        self.derive("align", text, link, [zero, *given], [x.field, y.field, *_terms(*inputs)])
+        self.derive("align", text, link, [zero, *given], [x.field, y.field, *terms_of(*inputs)])
         return product.exponent, other, link
 
     # ---- stages
@@ -411,7 +410,7 @@ class Relating:
             link = self.kind.term(left, right)
             return self.derive("identical", "a term is equal to itself", link, [], list(left))
         text = "products are related"
-        return self.derive("multiply", text, self.kind.term(left, right), given, _terms(*operands))
+        return self.derive("multiply", text, self.kind.term(left, right), given, terms_of(*operands))
 
     def sum_of(
         self,
@@ -477,7 +476,7 @@ class Relating:
             else:
                 narrow = ys[place[i]]
                 y = narrow if y is None else y + narrow
-                most = (1 << _magnitude_bits(narrow)) - 1
+                most = (1 << magnitude_bits(narrow)) - 1
                 bound += most
                 link = _extended(wide, narrow, extra, most)
                 self.derive("align", "aligned terms are the same numbers", link, given[place[i]])
@@ -507,126 +506,6 @@ class Relating:
         wide = z3.ZeroExt(left.size() - right.size(), other_m)
         link = Link(z3.And(m == wide, n == other_n), (other_m, other_n), ((m, wide), (n, other_n)))
         return self.derive("round", "the magnitudes are the same number", link, [total])
-
-
-@dataclass
-class RelatedStep(Relating, Generic[StepT]):
-    """One step of both runs, on the way from its c to its result."""
-
-    argument: Pairing
-    runs: Runs
-    left: StepT
-    right: StepT
-    c: Link  #: of the codes
-    order: Sequence[int]  #: product j of the second run's step is this one of the first's
-    dropped: Mapping[int, Link] = field(
-        default_factory=dict
-    )  #: other products of the first's: that each is zero
-    no_nan: dict[int, Link] = field(
-        default_factory=dict
-    )  #: that a flag is not set, where that is distinguished
-
-    @property
-    def kind(self) -> Kind:
-        return self.runs.kind
-
-    def number(self, x: Operand) -> list[Link]:
-        """Derives that an operand is no NaN, where that is distinguished."""
-        return [self.no_nan[x.nan.get_id()]] if x.nan.get_id() in self.no_nan else []
-
-    # ---- products of the first run only
-
-    def zeros(self: RelatedStep[Decodes]) -> dict[int, Link]:
-        """For each dropped product, that its factors are finite and one is zero."""
-        return {
-            i: self.zero_factors(self.left.a[i], self.left.b[i], zero) for i, zero in self.dropped.items()
-        }
-
-    def nothing(
-        self: RelatedStep[Decodes], i: int, summand: z3.BitVecRef, e_max: z3.BitVecRef | None, zero: Link
-    ) -> Link:
-        """Derives that a dropped product adds nothing to a sum."""
-        return self.adds_nothing(self.left.a[i], self.left.b[i], summand, e_max, zero)
-
-    def quiet(self: RelatedStep[Multiplies], i: int, zero: Link) -> Link:
-        """That a dropped product is no infinity by its size."""
-        x, y, product = self.left.a[i], self.left.b[i], self.left.products[i]
-        link = Link(
-            z3.And(product.significand == 0, product.exponent == 0), (product.exponent, product.significand)
-        )
-        text = "a dropped product is zero, with the least exponent"
-        return self.derive("multiply", text, link, [zero], [x.field, y.field])
-
-    def not_largest(
-        self: RelatedStep[Decodes], i: int, product: Term, other: z3.BitVecRef, zero: Link
-    ) -> tuple[z3.BitVecRef, z3.BitVecRef, Link]:
-        """Derives that a dropped product's exponent is at most another one of the first run's."""
-        return self.below_another(self.left.a[i], self.left.b[i], product, other, zero, [])
-
-    # ---- stages
-
-    def operand_c(self: RelatedStep[AddsC]) -> Link:
-        text = "c is decoded to related operands"
-        return self.derive(
-            "decode", text, self.kind.operand(self.left.c, self.right.c), [self.c, *self.number(self.left.c)]
-        )
-
-    def factors(self: RelatedStep[Decodes]) -> list[Link]:
-        """The links of all a, by the second run's order, where they are not the same terms or exchanged ones."""
-        if isinstance(self.kind, Same):
-            return []
-        links = []
-        for j, i in enumerate(self.order):
-            mine, other = self.left.a[i], self.right.a[j]
-            link, codes = self.kind.operand(mine, other), operand_codes(mine, other)
-            text = "negated codes are decoded to related operands"
-            links.append(self.derive("decode", text, link, self.number(mine), codes))
-        return links
-
-    def special(self: RelatedStep[Judged], given: Sequence[Link], *inputs: Terms) -> Link:
-        """Inputs are operands that are the same in both runs."""
-        text = "special values are related"
-        return self.derive(
-            "classify", text, self.kind.special(self.left.special, self.right.special), given, _terms(*inputs)
-        )
-
-    def addend(self: RelatedStep[AddsC], c: Link) -> Link:
-        text = "c is a related term"
-        return self.derive("multiply", text, self.kind.term(self.left.addend, self.right.addend), [c])
-
-    def bounded_groups(self: RelatedStep[gfdrda.GfdrdaStep], groups: Sequence[Link]) -> Link:
-        """That the sum of two groups' sums, cut, is within the sum of their bounds."""
-        right, bits = (
-            self.right,
-            _magnitude_bits(summands(self.right.groups[0], len(self.right.aligned[::2]))[0]),
-        )
-        bound = len(right.aligned) * ((1 << bits) - 1)
-        inputs = [*right.e_groups, right.e_products]
-        text = "a sum of groups is within the sum of their bounds"
-        return self.derive("accumulate", text, _within(right.dot, bound), groups, inputs)
-
-    def largest(
-        self,
-        left: z3.BitVecRef,
-        lefts: Sequence[z3.BitVecRef],
-        right: z3.BitVecRef,
-        rights: Sequence[z3.BitVecRef],
-        links: Sequence[Link],
-        below: Sequence[tuple[z3.BitVecRef, z3.BitVecRef, Link]] = (),
-    ) -> Link:
-        return self.argument.maxima(left, lefts, right, rights, links, below)
-
-    def result(
-        self,
-        total: Link,
-        given: Sequence[Link],
-        totals: tuple[z3.BitVecRef, z3.BitVecRef] | None = None,
-    ) -> Link:
-        """The link of the results, from that of the sums and whatever else they are made of."""
-        link = self.kind.code(self.left.result, self.right.result, self.runs.left_spec.d_format)
-        if totals is not None:
-            total = self.sizes(*totals, total)
-        return self.derive("round", "related sums are rounded to related results", link, [total, *given])
 
 
 def magnitude_and_sign(total: z3.BitVecRef, whole: bool = False) -> tuple[z3.BitVecRef, z3.BitVecRef]:

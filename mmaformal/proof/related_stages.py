@@ -10,28 +10,42 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
+from typing import TypeAlias
 
 import z3
 
-from mmaformal.encodings.smt.blocks import Term
+from mmaformal.cases.codes import is_nan
+from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.formats import Format
 from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Kind, Opposite, Pairing, Relating, operand_codes, same
+from mmaformal.proof.simulation import CODES
 from mmaformal.solver.asking import constants_of
 from mmaformal.stages import Stage, Value
 
 
 def _key(value: Value) -> Hashable:
-    """What two terms have in common that are one; other values, if they are one object."""
-    return ("term", value.get_id()) if isinstance(value, z3.ExprRef) else ("object", id(value))
+    """What two values have in common that are the same terms."""
+    return value.get_id() if isinstance(value, z3.ExprRef) else tuple(map(_key, value))
+
+
+#: What derives the link of a stage's output, or None where that is the same in both runs: of the stages of both.
+RelatedLink: TypeAlias = "Callable[[RelatedRuns, Stage, Stage], Link | None]"
 
 
 class RelatedRuns(Relating):
     """The links of what the second run makes, each with what the first run made in its place."""
 
-    def __init__(self, argument: Pairing, kind: Kind, runs: tuple[Sequence[Stage], Sequence[Stage]]) -> None:
-        self.argument, self._kind = argument, kind
+    def __init__(
+        self,
+        argument: Pairing,
+        kind: Kind,
+        runs: tuple[Sequence[Stage], Sequence[Stage]],
+        links: Mapping[str, RelatedLink],
+    ) -> None:
+        self.argument, self._kind, self._of = argument, kind, {**_LINKS, **links}
         self.left, self.right = runs
         self._open = list(self.left)  #: the first run's stages that no stage of the second has yet
         self._made = {_key(part): stage for stage in self.left for part in _parts(stage.output)}
@@ -44,8 +58,10 @@ class RelatedRuns(Relating):
         return self._kind
 
     def know(self, link: Link) -> None:
-        """Takes the link of a code that no stage made."""
-        for term in (*link.free, *(x for pair in link.defined for x in pair)):
+        """Takes the link of two codes that no stage made."""
+        left, right = (*link.free, *(term for term, _ in link.defined))
+        self._place[_key(right)] = left
+        for term in (left, right):
             self._links[_key(term)] = link
 
     def drop(self, zeros: Iterable[Link]) -> None:
@@ -65,7 +81,7 @@ class RelatedRuns(Relating):
         link: Link | None = None
         for number, mine in enumerate(self.right):
             other = self._match(number, mine)
-            link = _LINKS[mine.name](self, other, mine)
+            link = self._of[mine.name](self, other, mine)
             if link is not None:
                 self.add(mine.output, link)
             for x, y in zip(_parts(other.output), _parts(mine.output), strict=True):
@@ -102,15 +118,34 @@ class RelatedRuns(Relating):
         return [self._links[_key(x)] for x in values if _key(x) in self._links]
 
     def shared(self, values: Iterable[Value]) -> list[z3.ExprRef]:
-        """The terms of those that have no link."""
-        return [term for x in values if _key(x) not in self._links for term in _terms(x)]
+        """The terms of those that have no link: they are the same in both runs, or made of the same constants."""
+        found: list[z3.ExprRef] = []
+        for x in values:
+            if _key(x) not in self._links:
+                same = _key(self.place(x)) == _key(x)
+                found += _terms(x) if same else [each for t in _terms(x) for each in constants_of(t)]
+        return found
 
     def order(self, other: Sequence[Value], mine: Sequence[Value]) -> list[int]:
         """Where the first run has each of the second's."""
         places: dict[Hashable, list[int]] = {}
         for i, x in reversed([*enumerate(other)]):
             places.setdefault(_key(x), []).append(i)
-        return [places[_key(self.place(x))].pop() for x in mine]
+        try:
+            return [places[_key(self.place(x))].pop() for x in mine]
+        except (KeyError, IndexError):
+            raise ArgumentError(
+                "no argument is known where products change from one sum to another"
+            ) from None
+
+    def makes(self, value: Value) -> Stage:
+        """The stage that made a value of the first run."""
+        return self._made[_key(value)]
+
+    def code_of_addend(self, terms: Iterable[Value]) -> tuple[Value | None, list[Link]]:
+        """The term of the first run that is c, and the link of its code, if that has one."""
+        c = next((x for x in terms if self.makes(x).name == "addend"), None)
+        return (None, []) if c is None else (c, self.known(self.makes(self.makes(c).inputs[0]).inputs))
 
     def dropped(self, other: Sequence[Value], mine: Sequence[Value]) -> dict[int, tuple[Stage, Link]]:
         """What the first run has alone, by place: the stage that made it, and that its product is zero."""
@@ -127,12 +162,17 @@ def related(
     argument: Pairing,
     kind: Kind,
     runs: tuple[Sequence[Stage], Sequence[Stage]],
-    c: Link,
+    codes: Iterable[Link],
     zeros: Iterable[Link],
+    links: Mapping[str, RelatedLink] = MappingProxyType({}),
 ) -> Link:
-    """Derives, stage by stage, that two runs have related results; returns that link.  Raises ArgumentError."""
-    walk = RelatedRuns(argument, kind, runs)
-    walk.know(c)
+    """Derives, stage by stage, that two runs have related results; returns that link.  Raises ArgumentError.
+
+    `codes` are the links of c, and of other codes that are made before; `links` of stages that one algorithm has alone.
+    """
+    walk = RelatedRuns(argument, kind, runs, links)
+    for code in codes:
+        walk.know(code)
     walk.drop(zeros)
     return walk.run()
 
@@ -170,16 +210,21 @@ def _code(
     return run.derive(stage, text, run.kind.code(pair[0], pair[1], fmt), given, inputs)
 
 
-def _zero(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
-    pair = other.output, mine.output
-    return _code(run, "inputs", "both runs begin at zero", mine.given["fmt"], pair, [], [])
-
-
-def _convert(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
-    if mine.output.eq(other.output):
+def _made_alike(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
+    """A code that depends on what is given alone."""
+    given, pair = run.known(mine.inputs), (other.output, mine.output)
+    if not given and mine.inputs and pair[0].eq(pair[1]):
         return None
-    codes, pair = [*constants_of(other.output)], (other.output, mine.output)
-    return _code(run, "convert", "related codes are converted alike", mine.given["target"], pair, [], codes)
+    text = f"related: {CODES[mine.name]}"
+    return _code(run, mine.name, text, mine.given["fmt"], pair, given, run.shared(mine.inputs))
+
+
+def _select(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
+    """The result, a number or special, or the NaN of an operand: which one is looked up in the codes."""
+    codes = [x for x in mine.inputs if not isinstance(x, Operand)]
+    inputs = [constant for term in run.shared(codes) for constant in constants_of(term)]
+    text, pair = "related numbers, or related NaNs, make related results", (other.output, mine.output)
+    return _code(run, "encode", text, mine.given["fmt"], pair, run.known(codes), inputs)
 
 
 def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
@@ -187,8 +232,40 @@ def _decode(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     given = run.known(mine.inputs)
     if not given and all(u.eq(v) for u, v in zip(x, y, strict=True)):
         return None
-    codes = [] if given else operand_codes(x, y)
-    return run.derive("decode", "related codes are decoded alike", run.kind.decoded(x, y), given, codes)
+    related, text = run.kind.decoded(x, y), "related codes are decoded alike"
+    if (choice := _choice(run.right, y)) is not None:
+        related = run.kind.operand(x, y)
+        if given and constants_of(mine.inputs[0]):
+            given = [_unless_both_nan(run, other, mine, (_choice(run.left, x), choice))]
+    return run.derive("decode", text, related, given, [] if given else operand_codes(x, y))
+
+
+def _choice(stages: Sequence[Stage], operand: Value) -> Stage | None:
+    """The stage whose result is the operand's NaN, where it is one."""
+    some = (stage for stage in stages if stage.name == "select")
+    return next((stage for stage in some if any(x is operand for x in stage.inputs)), None)
+
+
+def _unless_both_nan(
+    run: RelatedRuns, other: Stage, mine: Stage, choices: tuple[Stage | None, Stage]
+) -> Link:
+    """Split: two codes are both NaNs, which may be any two, and so are results; or neither is, which is returned."""
+    (x,), (y,), fmt = other.inputs, mine.inputs, mine.given["fmt"]
+    left, right = choices
+    demand(left is not None, "the runs have not the same stages")
+    assert left is not None
+    (code,) = run.known([y])
+    nans = [is_nan(each, fmt) for each in (x, y)]
+    some = Link(z3.And(code.claim, *nans), (x, y))
+    none = Link(z3.And(code.claim, *(z3.Not(nan) for nan in nans)), (x, y))
+    run.argument.split("both codes are NaNs, or neither", [some, none], [code])
+    inputs = [*(term for each in choices for part in each.inputs[:2] for term in _terms(part))]  # type: ignore[union-attr]
+    codes = [each for each in right.inputs[2:] if not isinstance(each, Operand) and not each.eq(y)]
+    inputs += [constant for term in run.shared(codes) for constant in constants_of(term)]
+    pair = left.output, right.output
+    _code(run, "encode", "a NaN as addend makes related NaNs", fmt, pair, [some, *run.known(codes)], inputs)
+    run.know(none)
+    return none
 
 
 def _classify(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
@@ -199,7 +276,10 @@ def _classify(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     given = [*run.known(mine.inputs), *factors]
     text, special = "special values are related", run.kind.special(other.output, mine.output)
     link = run.derive("classify", text, special, given, inputs)
-    if isinstance(run.kind, Opposite):
+    chosen = any(
+        stage.name == "select" and any(x is mine.output for x in stage.inputs) for stage in run.right
+    )
+    if isinstance(run.kind, Opposite) and not chosen:
         _unless_nan(run, other, mine, link)
     return link
 
@@ -236,11 +316,9 @@ def _largest(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     below = []
     for i, (stage, zero) in run.dropped(other.inputs, mine.inputs).items():
         x, y, *scales = stage.inputs
-        above = next((t for t in other.inputs if run._made[_key(t)].name == "addend"), None)
+        above, code = run.code_of_addend(other.inputs)
         if above is None:
             raise ArgumentError("no argument is known where a sum without c has fewer terms in one run")
-        (c,) = run._made[_key(above)].inputs
-        code = run.known(run._made[_key(c)].inputs)
         factors = run.zero_factors(x, y, zero)
         below.append(run.below_another(x, y, other.inputs[i], above.exponent, factors, code, scales))
     links = [run.of(term) for term in mine.inputs]
@@ -323,8 +401,8 @@ def _round(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
 
 
 def _round_sum(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
-    total, *terms, special = mine.inputs
-    given = [run.of(x) for x in (total.total, total.e_max, *terms, special)]
+    total, *rest = mine.inputs
+    given = [run.of(x) for x in (total.total, total.e_max, *rest)]
     return _result(run, "round", "related sums are rounded to related results", other, mine, given)
 
 
@@ -333,8 +411,10 @@ def _round_product(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
     return _result(run, "round", text, other, mine, run.known(mine.inputs))
 
 
-def _add(run: RelatedRuns, other: Stage, mine: Stage) -> Link:
+def _add(run: RelatedRuns, other: Stage, mine: Stage) -> Link | None:
     text = "sums of related numbers are related"
+    if not run.known(mine.inputs) and mine.output.result.eq(other.output.result):
+        return None
     return _result(run, "accumulate", text, other, mine, run.known(mine.inputs), run.shared(mine.inputs))
 
 
@@ -353,9 +433,9 @@ def _result(
     return link
 
 
-_LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
-    "convert": _convert,
-    "zero": _zero,
+_LINKS: Mapping[str, RelatedLink] = {
+    **dict.fromkeys(CODES, _made_alike),
+    "select": _select,
     "decode": _decode,
     "classify": _classify,
     "multiply": _multiply,
@@ -368,8 +448,9 @@ _LINKS: Mapping[str, Callable[[RelatedRuns, Stage, Stage], Link | None]] = {
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
+    "round_flushed": _round_sum,
     "add": _add,
 }
 
 
-__all__ = ["related"]
+__all__ = ["RelatedLink", "RelatedRuns", "related"]

@@ -7,11 +7,12 @@ of the same; nothing is said of an algorithm.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 from mmaformal.cases.encodings import Traces
 from mmaformal.cases.interfaces import AnyStep
 from mmaformal.proof.encoding_links import (
-    OperandLinks,
     TermLinks,
     add_codes,
     addends,
@@ -32,15 +33,20 @@ from mmaformal.proof.kernel import ArgumentError, demand
 from mmaformal.proof.lemmas import Argument, Link, number
 from mmaformal.stages import Stage, Value
 
+#: What makes the links of a stage's output, from those of its inputs.
+StageLink: TypeAlias = "Callable[[Simulation, Stage, Stage], Value]"
+
 
 class Simulation:
     """What links values of two runs: by those of the executable encoding, which are lanes or made of them."""
 
-    def __init__(self, argument: Argument, codes: Sequence[tuple[Value, Link]]) -> None:
-        """codes: the inputs of the executable encoding, and their links."""
-        self.argument = argument
+    def __init__(self, argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink]) -> None:
+        self.argument, self.traces = argument, traces
+        self._of = {**_LINKS, **links}
+        codes = inputs(argument, traces)
+        each = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
         self._links: dict[int, tuple[Value, Value, Value]] = {
-            id(lane): (lane, link, None) for lane, link in codes
+            id(link.lane): (link.lane, link, None) for link in each
         }
 
     def of(self, value: Value) -> Value:
@@ -63,35 +69,38 @@ class Simulation:
         for mine, other in zip(executable, smt, strict=True):
             same = mine.name == other.name and len(mine.inputs) == len(other.inputs)
             demand(same, f"one encoding's {mine.name} is the other's {other.name}")
-            self.add(mine.output, _LINKS[mine.name](self, mine, other), other.output)
+            self.add(mine.output, self._of[mine.name](self, mine, other), other.output)
 
 
-def simulate(argument: Argument, traces: Traces[AnyStep]) -> None:
-    """Derive, stage by stage, that both encodings make the same.  Raises ArgumentError."""
-    codes = inputs(argument, traces)
-    links = [*codes.a, *codes.b, codes.c, *codes.scale_a, *codes.scale_b]
-    pairs = [(link.lane, link) for link in links]
-    Simulation(argument, pairs).run(traces.executable.stages, traces.smt.stages)
+def simulate(
+    argument: Argument, traces: Traces[AnyStep], links: Mapping[str, StageLink] = MappingProxyType({})
+) -> None:
+    """Derive, stage by stage, that both encodings make the same; `links` are of stages that one algorithm has alone.
+
+    Raises ArgumentError.
+    """
+    run = Simulation(argument, traces, links)
+    run.run(traces.executable.stages, traces.smt.stages)
 
 
-def _convert(run: Simulation, mine: Stage, other: Stage) -> Link:
-    link, (code,) = same_code(mine.output, other.output), mine.inputs
-    if mine.output is code:
-        return run.of(code)  # type: ignore[no-any-return]
-    text = f"{other.given['source']} codes are converted alike"
-    run.argument.derive("convert", text, [link], [run.of(code)])
-    return link
-
-
-def _zero(run: Simulation, mine: Stage, other: Stage) -> Link:
+def _code(run: Simulation, mine: Stage, other: Stage) -> Link:
+    """A code that depends on what is given alone."""
+    if any(mine.output is each for each in mine.inputs):
+        return run.of(mine.output)  # type: ignore[no-any-return]
     link = same_code(mine.output, other.output)
-    run.argument.derive("inputs", "both encodings begin at zero", [link])
+    given = [link for each in mine.inputs for link in _flat(run.of(each))]
+    run.argument.derive(mine.name, CODES[mine.name], [link], given)
     return link
+
+
+def _flat(links: Value) -> list[Link]:
+    return [links] if isinstance(links, Link) else [link for part in links for link in _flat(part)]
 
 
 def _decode(run: Simulation, mine: Stage, other: Stage) -> Value:
-    (code,) = mine.inputs
-    return decode(run.argument, run.of(code), mine.output, other.output, other.given["fmt"])
+    (code,), given = mine.inputs, other.given
+    made = mine.output, other.output
+    return decode(run.argument, run.of(code), *made, given["fmt"], given.get("flushed", False))
 
 
 def _classify(run: Simulation, mine: Stage, other: Stage) -> Link:
@@ -195,26 +204,32 @@ def _sticky_sum(run: Simulation, mine: Stage, other: Stage) -> list[Link]:
     """The links of the exact sum, or of what is rounded alike, and of its exponent."""
     x, y = (run.of(term) for term in mine.inputs)
     sums, given = (mine.output, mine.given["wide"]), other.given
-    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"])
+    return sticky_sum(run.argument, (x, y), sums, other.output, given["low"], given["frame"], given["least"])
 
 
 def _round_sum(run: Simulation, mine: Stage, other: Stage) -> Link:
-    total, x, y, special, *nans = (run.of(each) for each in mine.inputs)
-    given = [each.nan if isinstance(each, OperandLinks) else each for each in nans]
-    return _encoded(run, mine, other, [*total, x.sign, y.sign], special, given)
+    total, *rest = (run.of(each) for each in mine.inputs)
+    signs = [x.sign for x in rest if isinstance(x, TermLinks)]
+    special = next((x for x in rest if isinstance(x, Link)), None)
+    return _encoded(run, mine, other, [*total, *signs], special)
+
+
+def _round_flushed(run: Simulation, mine: Stage, other: Stage) -> Link:
+    """The link of the code, whose number is rounded in one encoding before exponents have a least."""
+    total, x, y = (run.of(each) for each in mine.inputs)
+    link = same_code(mine.output.result, other.output.result)
+    text = "equal sums are rounded alike, and as tiny ones flushed"
+    run.argument.derive("round", text, [link], [*total, x.sign, y.sign])
+    run.add(mine.output.result, link)
+    return link
 
 
 def _encoded(
-    run: Simulation,
-    mine: Stage,
-    other: Stage,
-    total: Sequence[Link],
-    special: Link,
-    given: Sequence[Link] = (),
+    run: Simulation, mine: Stage, other: Stage, total: Sequence[Link], special: Link | None = None
 ) -> Link:
     (_, rounded, lane), (_, other_rounded, code) = mine.output, other.output
     link = round_and_encode(
-        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code), given
+        run.argument, total, special, rounded, other_rounded, other.given["rho"], (lane, code)
     )
     run.add(lane, link)
     return link
@@ -227,9 +242,21 @@ def _add(run: Simulation, mine: Stage, other: Stage) -> Link:
     return link
 
 
-_LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
-    "convert": _convert,
-    "zero": _zero,
+#: Stages that make a code of what they are given alone, and what is said of them.
+CODES: Mapping[str, str] = {
+    "constant": "both have the same constant",
+    "convert": "codes of a narrower format are converted alike",
+    "flush": "codes are flushed alike",
+    "negate": "words are widened and negated alike",
+    "product": "products are rounded alike",
+    "scale": "codes are scaled alike",
+    "select": "equal numbers and specials, and NaNs of equal codes, give the same code",
+    "word": "words of equal codes are equal",
+    "zero": "both begin at zero",
+}
+
+_LINKS: Mapping[str, StageLink] = {
+    **dict.fromkeys(CODES, _code),
     "decode": _decode,
     "classify": _classify,
     "multiply": _multiply,
@@ -242,8 +269,9 @@ _LINKS: Mapping[str, Callable[[Simulation, Stage, Stage], Value]] = {
     "round_product": _round_product,
     "sticky_sum": _sticky_sum,
     "round_sum": _round_sum,
+    "round_flushed": _round_flushed,
     "add": _add,
 }
 
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["CODES", "Simulation", "StageLink", "simulate"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmaformal.encodings.executable.blocks import Trace
-from mmaformal.renderers import e9s12, emulated, fdrda, flushed, fused, stages
+from mmaformal.renderers import e9s12, emulated, fdrda, flushed, stages
 from mmaformal.renderers.rows import Row, ShownStep, Steps, code_of, code_text
 from mmaformal.spec import DotAdd
 
@@ -17,10 +17,8 @@ Renderer = Callable[[DotAdd, Trace[Any], int], Steps]
 _BY_STEPS: Mapping[str, Renderer] = {
     "acc_e9s12": e9s12.passes,
     "dpa_e9s12": e9s12.dot_product,
-    "efda": fused.efda,
     "emulated": emulated.words,
     "fdrda": fdrda.groups,
-    "ffma": fused.ffma,
     "gfdrda": fdrda.groups,
     "gps": flushed.pairwise,
     "oddsum": flushed.pair,

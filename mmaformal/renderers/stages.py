@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mmaformal.encodings.executable.blocks import Trace
+from mmaformal.encodings.executable.blocks import Lane, Special, Trace
+from mmaformal.formats import Format
 from mmaformal.renderers.rows import (
     Row,
     ShownStep,
@@ -25,7 +26,7 @@ from mmaformal.renderers.rows import (
 )
 from mmaformal.stages import Stage, Value
 
-_LAST = ("round", "round_sum", "add")  #: stages that give a step's code
+_LAST = ("round", "round_sum", "select", "add")  #: stages that give a step's code
 
 
 def steps(trace: Trace[Any], c: int, order: Sequence[int] = (0,)) -> Steps:
@@ -53,6 +54,7 @@ class _Shown:
         self.codes = {id(each.output): each.inputs[0] for each in decoded}
         self.places = {id(each.output): each.given["fmt"].fraction_bits for each in decoded}
         self.exact: dict[int, Fraction] = {}  #: by the ids of terms
+        self.terms: list[Value] = []  #: those that are not summed yet
         self.groups = {id(each.inputs[0]) for each in stages if each.name == "as_term"}
         self.order = order
         self.products, self.latest, self.entering = 0, c, c
@@ -66,7 +68,7 @@ class _Shown:
             self.rows = [*self.rows, *made]
         factors = [x for each in stages for x in _factors(each)]
         products = [x for each in stages for x in self.products_of(each)]
-        fmt = stages[-1].given["rho"].format
+        fmt = _format(stages[-1])
         passes_on = code_of(self.entering, fmt) == code_of(self.latest, fmt)
         idle = bool(products) and is_idle(not any(products), factors) and passes_on
         return ShownStep(self.rows, idle)
@@ -88,6 +90,12 @@ class _Shown:
         return []
 
 
+def _format(stage: Stage) -> Format:
+    """Returns the format of the code that a stage gives."""
+    fmt: Format = stage.given["fmt"] if "fmt" in stage.given else stage.given["rho"].format
+    return fmt
+
+
 def _factors(stage: Stage) -> Sequence[Value]:
     """Returns what makes a product that is zero a NaN: operands, or scales."""
     return {"multiply": stage.inputs, "scaled_sum": stage.inputs[-2:]}.get(stage.name, ())
@@ -100,6 +108,7 @@ def _nothing(run: _Shown, stage: Stage) -> list[Row]:
 def _multiply(run: _Shown, stage: Stage) -> list[Row]:
     values = [term_value(x, run.places[id(x)]) for x in stage.inputs]
     run.exact[id(stage.output)] = math.prod(values, start=Fraction(1))
+    run.terms.append(stage.output)
     return run.name(stage.output, product_name(run.product()))
 
 
@@ -112,6 +121,7 @@ def _scaled_sum(run: _Shown, stage: Stage) -> list[Row]:
 def _addend(run: _Shown, stage: Stage) -> list[Row]:
     (c,) = stage.inputs
     run.entering, run.exact[id(stage.output)] = run.codes[id(c)], term_value(c, run.places[id(c)])
+    run.terms.append(stage.output)
     return run.name(stage.output, "c")
 
 
@@ -123,7 +133,7 @@ def _as_term(run: _Shown, stage: Stage) -> list[Row]:
 def _accumulate(run: _Shown, stage: Stage) -> list[Row]:
     """Returns what is kept of each term that is not zero, c last; of a group, its sum too."""
     *terms, e_max = stage.inputs
-    unit = e_max - stage.given["F"]
+    unit, run.terms = e_max - stage.given["F"], []
     group = id(stage.output) in run.groups
     rows = [] if group else [Row("align", "largest exponent", str(e_max))]
     aligned = [*zip(terms, stage.given["places"], stage.output.terms, strict=True)]
@@ -147,13 +157,16 @@ def _round(run: _Shown, stage: Stage) -> list[Row]:
 
 
 def _round_sum(run: _Shown, stage: Stage) -> list[Row]:
-    """Returns the terms that are no c, and how the sum is rounded."""
-    _, *terms, special = stage.inputs[:4]
-    run.latest = stage.output.result
-    d, exact = stage.given["rho"].format, [run.exact[id(x)] for x in terms]
-    names = [run.names[id(x)] for x in terms]
-    rows = [Row("multiply", name, hex_text(x)) for name, x in zip(names, exact, strict=True) if name != "c"]
-    ending = ending_rows(sum(exact, Fraction(0)), run.latest, d)
+    """Returns the products, of several those that are not zero, and how their sum with c is rounded."""
+    special = next((x for x in stage.inputs if isinstance(x, Special)), None)
+    if special is None:  # it is another stage that looks at special values
+        return []
+    code: Lane = getattr(stage.output, "result", stage.output)
+    run.latest, d = code, _format(stage)
+    terms, run.terms = [(run.names[id(x)], run.exact[id(x)]) for x in run.terms], []
+    shown = [(name, x) for name, x in terms if name != "c" and (x or len(terms) < 3)]
+    rows = [Row("multiply", name, hex_text(x)) for name, x in shown]
+    ending = ending_rows(sum((x for _, x in terms), Fraction(0)), run.latest, d)
     return special_rows(special, run.latest, d) or [*rows, *ending]
 
 
@@ -190,7 +203,11 @@ _ROWS: Mapping[str, Callable[[_Shown, Stage], list[Row]]] = {
     "round": _round,
     "round_product": _round_product,
     "sticky_sum": _nothing,
+    "fixed_sum": _nothing,
+    "sorted_sum": _nothing,
+    "round_flushed": _nothing,
     "round_sum": _round_sum,
+    "select": _round_sum,
     "add": _add,
 }
 

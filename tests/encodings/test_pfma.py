@@ -16,8 +16,8 @@ from support.recorded import SHARED
 from mmaformal import sapphire_rapids
 from mmaformal.cases.inputs import Codes, Rows
 from mmaformal.cases.run import SmtEncoding, both_results, results
-from mmaformal.encodings.ffma import executable as ffma
 from mmaformal.encodings.pfma import Pfma
+from mmaformal.encodings.pfma import executable as pfma
 from mmaformal.formats import bf16, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.queries.elimination import Recorded, types_of
@@ -117,7 +117,7 @@ def test_a_unit_that_flushes_what_is_tiny_before_rounding_is_proved_too() -> Non
 
 
 def test_the_proof_needs_both_encodings_to_flush_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ffma, "tiny_before", lambda spec: False)
+    monkeypatch.setattr(pfma, "tiny_before", lambda spec: False)
     found = verify(sapphire_rapids["VDPBF16PS"].replace(tiny="BEFORE"), timeout=10)
     assert isinstance(found, Fails | Unknown)
 

@@ -159,7 +159,7 @@ def argue_related(
     pairing = Pairing()
     c = kind.code(codes[2], image(*codes)[2], fp32)
     pairing.derive("inputs", "both c are related", [c], inputs=[codes[2]])
-    related_stages.related(pairing, kind, (x.stages, y.stages), c, [])
+    related_stages.related(pairing, kind, (x.stages, y.stages), [c], [])
     pairing.conclude("the results are related", kind.code(x.result, y.result, fp32))
     return pairing
 

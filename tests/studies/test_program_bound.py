@@ -18,6 +18,7 @@ from mmaformal.analysis.units import Unit
 from mmaformal.cli import main
 from mmaformal.encodings.emulated import Emulated, Part
 from mmaformal.encodings.emulated import smt as emulated
+from mmaformal.encodings.smt.stages import Stages
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.kernel import ArgumentError, NotProvedError
@@ -430,10 +431,15 @@ def test_a_chain_that_forgets_its_sum_is_seen(monkeypatch: pytest.MonkeyPatch) -
     start: list[z3.BitVecRef] = []
 
     def step(
-        of: DotAdd, p: Emulated, a: Sequence[z3.BitVecRef], b: Sequence[z3.BitVecRef], c: z3.BitVecRef
+        of: DotAdd,
+        p: Emulated,
+        a: Sequence[z3.BitVecRef],
+        b: Sequence[z3.BitVecRef],
+        c: z3.BitVecRef,
+        stages: Stages,
     ) -> emulated.EmulatedStep:
         start.append(c)
-        return whole(of, p, a, b, start[0])
+        return whole(of, p, a, b, start[0], stages)
 
     monkeypatch.setattr(emulated, "step", step)
     with pytest.raises(ArgumentError, match="a sum is not the unit's"):

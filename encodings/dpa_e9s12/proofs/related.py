@@ -15,10 +15,10 @@ from mmaformal.encodings.dpa_e9s12.smt import BIAS
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step as DpaStep
 from mmaformal.encodings.smt.blocks import all_of, any_of
 from mmaformal.facts.protocol import UnsupportedError
-from mmaformal.facts.related_parts import rounded
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.lemmas import Link, at_most
-from mmaformal.proof.related_runs import RelatedStep, Same, operand_codes, same
+from mmaformal.proof.related_runs import Same, operand_codes, same
+from mmaformal.proof.related_steps import RelatedStep, rounded
 
 #: Products of halves of exchanged factors: the two in the middle change places.
 _EXCHANGED = (0, 2, 1, 3)

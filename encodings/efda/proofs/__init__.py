@@ -7,12 +7,10 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.inputs import Codes
 from mmaformal.encodings.efda import smt as smt_efda
-from mmaformal.encodings.efda.proofs import equal, related, scaled, sums
+from mmaformal.encodings.efda.proofs import scaled, stages, sums
 from mmaformal.encodings.efda.proofs.exact_sums import EfdaSum
-from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts import exact_steps
 from mmaformal.facts.exact_steps import always_exact, prove_step, rounded_once
 from mmaformal.facts.exactness import Exact
@@ -21,27 +19,19 @@ from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.sums import Sum
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
-from mmaformal.stages import Stage
 
 Step: TypeAlias = smt_efda.FixedStep | smt_efda.SortedStep
 
 
 class EfdaFacts(RoundedSum[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
+    stage_links = stages.EQUAL
+    related_links = stages.RELATED
 
     doubled_links = scaled.LINKS
-
-    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
 
     def never_minus_zero(
         self, pairing: Pairing, spec: DotAdd, steps: Sequence[Step], c: z3.BitVecRef

@@ -1,4 +1,4 @@
-"""The stages of efda, and what doubling a and c does to its sums (`proof/doubled_stages`)."""
+"""What doubling a and c does to sums of efda (`proof/doubled_stages`)."""
 
 from __future__ import annotations
 
@@ -7,63 +7,15 @@ from typing import NamedTuple
 
 import z3
 
-from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term, Trace
-from mmaformal.encodings.smt.stages import Code
-from mmaformal.facts.scaling import begun
+from mmaformal.encodings.smt.blocks import ExponentRange, StickySum, Term
 from mmaformal.proof.doubled_runs import DoubledRuns, DoubledSum
 from mmaformal.proof.doubled_stages import round_sum
 from mmaformal.proof.encoding_links import summands
 from mmaformal.proof.kernel import Link, demand
 from mmaformal.proof.related_runs import same, together
 from mmaformal.proof.scaling import halved, is_up, jammed_half, moves, one_up, up_or
-from mmaformal.spec import DotAdd
-from mmaformal.stages import Recorded, Stage
-
-
-class FixedSum(NamedTuple):
-    """The interfaces of a sum in fixed point."""
-
-    placed: tuple[z3.BitVecRef, ...]
-    dot: z3.BitVecRef
-    term: Term
-
-
-class SortedSum(NamedTuple):
-    """The interfaces of a sum of three sorted terms."""
-
-    terms: tuple[Term, Term, Term]
-    sorted: tuple[Term, Term, Term]
-    partial: StickySum
-    normal: Term
-    sum: StickySum
-
-
-def stages_of(spec: DotAdd, trace: Trace[efda.Step], c: z3.BitVecRef) -> Sequence[Stage]:
-    """The stages of a run."""
-    record, p = Recorded(), spec.parameters
-    assert isinstance(p, Efda)
-    for x in trace.steps:
-        begun(record, spec, x, c)
-        for a, b, product in zip(x.a, x.b, x.products, strict=True):
-            record.made("multiply", [a, b], product)
-        record.made("addend", [x.c], x.addend)
-        total = x.sum.total
-        if isinstance(x, efda.FixedStep):
-            below = efda.places_below(efda.precision(spec, p))
-            record.made("fixed_sum", x.products, FixedSum(x.placed, x.dot, x.term), below=below)
-            frame = x.sum.y.size() - 1  # c has one integer bit
-            record.made("sticky_sum", [x.term, x.addend], x.sum, frame=frame)
-        else:
-            made, total = SortedSum(x.terms, x.sorted, x.partial, x.normal, x.sum), x.jammed.total
-            exponents, zero = efda.exponents_of(spec), efda.lowest(spec)
-            terms = [*x.products, x.addend]
-            record.made("sorted_sum", terms, x.sum, sum=made, exponents=exponents, zero=zero)
-        record.made("round_sum", [x.sum, x.special], Code(total, x.rounded, x.result), rho=p.rho)
-        c = x.result
-    return record
-
+from mmaformal.stages import Stage
 
 # ---- fixed point ----------------------------------------------------------------------------------------------------
 
@@ -291,7 +243,7 @@ def _jammed(
     return DoubledSum(up, still, where_up=[total], where_still=[half])
 
 
-def _fits(run: DoubledRuns, sums: SortedSum, each: StickySum) -> Link:
+def _fits(run: DoubledRuns, sums: efda.SortedSum, each: StickySum) -> Link:
     """That a sum of two aligned terms is not the least number of its width, whose magnitude has one more bit."""
     link = Link(each.total != 1 << (each.total.size() - 1), (each.total,))
     inputs = [each.x, each.y, sums.normal.sign, *(x for y in sums.sorted for x in y[:2])]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.encodings.emulated import smt as smt_emulated
-from mmaformal.encodings.emulated.proofs import equal, exactness, portable, related
+from mmaformal.encodings.emulated.proofs import exactness, portable, stages
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.protocol import Facts
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.spec import DotAdd
 
 if TYPE_CHECKING:
@@ -24,13 +21,8 @@ Step: TypeAlias = smt_emulated.EmulatedStep
 
 
 class EmulatedFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        if step.dropped:
-            self.lack("why a product less has related results")
-        return related.derive(step, step.argument)
+    stage_links = stages.EQUAL
+    related_links = stages.RELATED
 
     def error_bound(self, instruction: Instruction, proving: Composing) -> Answer:
         self.lack("what each of its sums is off; all of them together: `mmaformal bound`")

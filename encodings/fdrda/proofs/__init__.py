@@ -39,7 +39,7 @@ from mmaformal.limits import aligned
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.lemmas import Argument, Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
+from mmaformal.proof.related_steps import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd

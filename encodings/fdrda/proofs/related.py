@@ -12,14 +12,9 @@ from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.encodings.smt.blocks import (
     product_range,
 )
-from mmaformal.facts.related_parts import dropped_terms, products
 from mmaformal.proof.lemmas import Link, at_most
-from mmaformal.proof.related_runs import (
-    RelatedStep,
-    _terms,
-    operand_codes,
-    same,
-)
+from mmaformal.proof.related_runs import operand_codes, same, terms_of
+from mmaformal.proof.related_steps import RelatedStep, dropped_terms, products
 
 AnyFdrda: TypeAlias = smt_fdrda.FdrdaStep | gfdrda.GfdrdaStep
 
@@ -50,7 +45,7 @@ def derive(step: RelatedStep[AnyFdrda]) -> Link:
         "the exponents of the dot products are equal",
         same(left.e_dot, right.e_dot),
         [e_products, *factors, *zeros.values()],
-        _terms(operands),
+        terms_of(operands),
     )
     addend = step.addend(c)
     if left.total.size() == right.total.size():
@@ -91,7 +86,7 @@ def _reach(step: RelatedStep[AnyFdrda]) -> list[Link]:
     text = "the largest exponents are in range"
     top = step.argument.at_most_all(left.e_products, highest, below)
     last = z3.BitVecVal(wide.high - wide.low, wide.bits)
-    operands = _terms([left.a, left.b])
+    operands = terms_of([left.a, left.b])
     dot = step.derive("align", text, at_most(left.e_dot, last), [top], operands)
     c = step.derive("multiply", "c's exponent is in range", at_most(left.addend.exponent, last), [step.c])
     first = z3.BitVecVal(spec.c_format.min_exponent - wide.low, wide.bits)

@@ -7,15 +7,12 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.codes import magnitude
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
-from mmaformal.encodings.ffma import executable as executable_ffma
 from mmaformal.encodings.ffma import smt as smt_ffma
 from mmaformal.encodings.ffma.proofs import exactness, monotonicity
-from mmaformal.encodings.pfma.proofs import equal, related
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
@@ -25,10 +22,8 @@ from mmaformal.facts.sums import Sum, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.encoding_links import inputs
-from mmaformal.proof.lemmas import Argument, ArgumentError, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -54,19 +49,8 @@ def _made_of(step: Step) -> list[z3.ExprRef]:
 class FfmaFacts(Facts[Step]):
     unreachable = (no_subnormals,)
 
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        a, b, c, *_ = inputs(argument, traces)
-        for k, (executable, step) in enumerate(zip(traces.executable.steps, traces.smt.steps, strict=True)):
-            assert isinstance(executable, executable_ffma.Step)
-            c = equal.fma(argument, traces.spec, (a[k], b[k], c), executable, step)
-
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return True
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        if step.dropped:
-            raise ArgumentError("no argument is known where a product of ffma is left out")
-        return related.fma(step)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]

@@ -9,15 +9,13 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings.gps import smt as smt_gps
-from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related, scaled
+from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import flush
 from mmaformal.encodings.smt import ieee
-from mmaformal.encodings.smt.blocks import Trace
 from mmaformal.facts.errors import no_bound_where_flushed
 from mmaformal.facts.exactness import Exact
 from mmaformal.facts.exactness_codes import Roundings, roundings_of_trees
@@ -26,29 +24,18 @@ from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
-from mmaformal.stages import Stage
 from mmaformal.theory.rounded_trees import in_pairs
 
 Step: TypeAlias = smt_gps.GpsStep
 
 
 class GpsFacts(Facts[Step]):
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
-
-    def stages(self, spec: DotAdd, trace: Trace[Step], c: z3.BitVecRef) -> Sequence[Stage]:
-        return scaled.stages_of(spec, trace, c)
-
     def of_result(self, step: Step) -> ResultFact:
         return ResultFact(lambda code: flush(code, keep_sign=True) == code, [step.addition.result])
 

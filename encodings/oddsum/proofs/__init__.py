@@ -7,11 +7,10 @@ from typing import TypeAlias
 
 import z3
 
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings.gps.proofs import equal, exactness, ranges, related
+from mmaformal.encodings.gps.proofs import exactness, ranges
 from mmaformal.encodings.gps.smt import NAN, flush_result
 from mmaformal.encodings.oddsum import smt as smt_oddsum
 from mmaformal.encodings.smt import ieee
@@ -23,8 +22,6 @@ from mmaformal.facts.protocol import Facts, ResultFact
 from mmaformal.facts.sums import Sum, addition
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -35,12 +32,6 @@ Step: TypeAlias = smt_oddsum.GpsStep
 
 class OddsumFacts(Facts[Step]):
     unreachable = (ranges.no_subnormals,)
-
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
 
     def of_result(self, step: Step) -> ResultFact:
         return ResultFact(lambda code: flush_result(code) == code, [step.addition.result])

@@ -10,13 +10,12 @@ from typing import TypeAlias
 import z3
 
 from mmaformal.cases.codes import magnitude
-from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_where_flushed
 from mmaformal.cases.inputs import Codes, symbolic_inputs
 from mmaformal.cases.out_of_order import OutOfOrder
 from mmaformal.encodings import smt
 from mmaformal.encodings.pfma import smt as smt_pfma
-from mmaformal.encodings.pfma.proofs import equal, exactness, related
+from mmaformal.encodings.pfma.proofs import exactness
 from mmaformal.encodings.pfma.smt import flush
 from mmaformal.encodings.smt import ieee
 from mmaformal.facts import last_addition
@@ -29,9 +28,8 @@ from mmaformal.facts.sums import Sum, addition, case_of, sum_of_two
 from mmaformal.formats import fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Argument, Link
+from mmaformal.proof.lemmas import Link
 from mmaformal.proof.related_runs import Pairing
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.proof.rules import Theory
 from mmaformal.rounding import IEEE_FP32
 from mmaformal.solver.answers import Answer
@@ -61,14 +59,8 @@ Step: TypeAlias = smt_pfma.PfmaStep
 class PfmaFacts(Facts[Step]):
     unreachable = (no_subnormals,)
 
-    def equal(self, argument: Argument, traces: Traces[Step]) -> None:
-        equal.derive(argument, traces)
-
     def nan_of_operands(self, spec: DotAdd) -> bool:
         return True
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        return related.derive(step)
 
     def adds_c_last(self, asker: Asker, spec: DotAdd) -> LastAddition | None:
         return last_addition.of_flushed_pairs(asker, spec)

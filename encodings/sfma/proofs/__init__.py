@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from mmaformal.cases.inputs import Codes
-from mmaformal.encodings.pfma.proofs.related import fma
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as smt_sfma
 from mmaformal.encodings.sfma.proofs.exact_sums import FmaSum
@@ -20,8 +19,6 @@ from mmaformal.facts.sums import (
 )
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
-from mmaformal.proof.lemmas import Link
-from mmaformal.proof.related_runs import RelatedStep as RelatedStep
 from mmaformal.rounding import NanRule
 from mmaformal.solver.answers import Answer
 from mmaformal.spec import DotAdd
@@ -33,10 +30,6 @@ class SfmaFacts(RoundedSum[Step]):
     def nan_of_operands(self, spec: DotAdd) -> bool:
         assert isinstance(spec.parameters, Sfma)
         return spec.parameters.nan is NanRule.FIRST
-
-    def related(self, step: RelatedStep[Step]) -> Link:
-        """Derives the link of the results of a step whose NaNs are its operands', by the argument of pfma."""
-        return fma(step)
 
     def sums(self, spec: DotAdd, step: Step) -> list[Sum]:
         return [sum_of_two(step, "a product and c", step.sum)]
