@@ -10,11 +10,13 @@ signs, is in `exact_terms`.  With u the last place,
                 multiples of u;
 4. *rounding*:  d is ρ(S·u) by definition; and where S is odd and has that room, ρ of all that is strictly between
                 (S − 1)·u and (S + 1)·u, the exact sum among it.
+
+`TwoTerms` says the same of integers of one fixed point, for theorems about codes (`theory/rounded_exactly`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -35,8 +37,7 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
 )
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
-from mmaformal.facts.exactness import Exact, claims_of, prove_own_numbers
-from mmaformal.facts.exactness_codes import Roundings, roundings_of_steps
+from mmaformal.facts.exactness import Exact, Roundings, claims_of, prove_own_numbers, roundings_of_steps
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing
@@ -54,9 +55,11 @@ from mmaformal.proof.sticky_sums import (
     prove_rounded,
     wide_enough,
 )
+from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.spec import DotAdd
+from mmaformal.theory.near_sums import Kept, NearSum, Part, Shown
 
 
 @dataclass(frozen=True)
@@ -352,3 +355,56 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
         (s.special, s.result),
         [in_range, small],
     )
+
+
+@dataclass(frozen=True)
+class TwoTerms:
+    """The sum of two terms is the exact one, or odd with room and less than one unit off: as integers."""
+
+    w: WideNumbers
+    terms: Sticky
+    said: Mapping[str, z3.BoolRef]  #: the claims of `prove_sticky`, by their names
+
+    def size(self, x: Term, bits: int) -> Scaled:
+        """The magnitude of one of the two terms, of so many fraction bits."""
+        low = self.terms.exponents.low
+        return Scaled(x.significand, fit(x.exponent, self.w.exponent_bits) + (low - bits))
+
+    @property
+    def first(self) -> Scaled:
+        return self.size(self.terms.x, self.terms.x_bits)
+
+    @property
+    def addend(self) -> Scaled:
+        return self.size(self.terms.y, self.terms.y_bits)
+
+    @property
+    def exact(self) -> z3.BitVecRef:
+        x, y = self.terms.x, self.terms.y
+        return self.w.number(x.sign, self.first) + self.w.number(y.sign, self.addend)
+
+    def prove(self) -> Shown:
+        """Raises NotProvedError."""
+        w, s, kept, total = self.w, self.terms, Kept(self.w), self.terms.sum.total
+        u = fit(s.sum.e_max, w.exponent_bits) + (s.exponents.low - s.frame)
+        in_u = w.in_range(u, [self.said["least e_max"]])
+        sizes, ranges = (self.first, self.addend), []
+        for size, known in zip(sizes, s.invariants, strict=True):
+            ranges.append(w.in_range(size.t, [known]))
+        x = Part(s.x.sign, Scaled(s.sum.x, u), self.first)
+        y = Part(s.y.sign, Scaled(s.sum.y, u), self.addend)
+        given = [kept.prove(part, [in_u, each]) for part, each in zip((x, y), ranges, strict=True)]
+        given += kept.sum_of_two(total, x, y)
+        values = [(kept.kept(part), kept.number(part)) for part in (x, y)]
+        given += kept.off_by_one(w.point.signed(total, u), w.point.unit(u), (values[0], values[1]))
+        given += [self.said["room"], self.said["larger exponent"]]
+        given += [
+            self.said[f"{name} {what}"] for name in ("product", "c") for what in ("sticky", "at the top")
+        ]
+        sum_ = NearSum(total, u, has_room(total, s.sum.e_max, s.exponents, s.frame, s.rho))
+        text = "the sum is the exact one, or odd with room, and less than one unit off"
+        claim = w.follows("sum of two terms", text, sum_.claim(w, self.exact), given)
+        rooms = [w.roomy(size, each).arg(0) for size, each in zip(sizes, ranges, strict=True)]
+        text = "the sum is far from the ends"
+        far = w.of_sums("range of the sum of both", text, w.point.is_near(self.exact, 5), rooms)
+        return Shown(sum_, self.exact, claim, in_u, far)

@@ -1,6 +1,6 @@
 """That a step rounds the exact sum of its codes' numbers once, as a theorem: of whichever algorithm.
 
-`Shown` says what the sum that is rounded is (`two_terms`, `jammed`); `conclude` makes the theorem of it.
+`Shown` says what the sum that is rounded is (`exact_steps.TwoTerms`, `jammed`); `conclude` makes the theorem of it.
 """
 
 from __future__ import annotations

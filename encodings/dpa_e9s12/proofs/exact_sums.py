@@ -19,9 +19,16 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import Summation, is_placed, prove_exact
-from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct, prove_fma, prove_place
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
+from mmaformal.encodings.dpa_e9s12.proofs.exact import (
+    HALF,
+    OneProduct,
+    Summation,
+    is_placed,
+    prove_exact,
+    prove_fma,
+    prove_place,
+)
+from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.larger_products import number

@@ -1,6 +1,6 @@
 """The sum of products in fixed point and c is the exact one, or odd with room for rounding and less than one unit off.
 
-1. *sum*:      `two_terms`;
+1. *sum*:      `exact_steps.TwoTerms`;
 2. *products*: the first term is the sum of the products, each in its place;
 3. *codes*:    those, and c, are the numbers of the codes.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.encodings.efda import smt as efda
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.encodings.smt.blocks import ExponentRange, negate_if, product_range
+from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.rules import instance

@@ -24,8 +24,7 @@ from mmaformal.encodings.fdrda.proofs import (
     scaled,
 )
 from mmaformal.encodings.gfdrda import smt as smt_gfdrda
-from mmaformal.facts.exactness import Exact
-from mmaformal.facts.exactness_codes import Roundings
+from mmaformal.facts.exactness import Exact, Roundings
 from mmaformal.facts.ranges import RoundedSum, not_minus_zero
 from mmaformal.facts.sums import (
     Sum,

@@ -28,12 +28,16 @@ from mmaformal.encodings.fdrda.proofs.bounds import (
 )
 from mmaformal.encodings.gfdrda import smt as gfdrda
 from mmaformal.facts.exact_terms import prove_inputs
-from mmaformal.facts.exactness import Exact, claims_of, no_bit_below, prove_kept, prove_number
-from mmaformal.facts.exactness_codes import (
+from mmaformal.facts.exactness import (
+    Exact,
     Number,
     Roundings,
     addend,
+    claims_of,
     has_no_bit_below,
+    no_bit_below,
+    prove_kept,
+    prove_number,
     roundings_of_steps,
     total,
 )

@@ -13,7 +13,7 @@ from mmaformal.cases.inputs import symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.ffma import smt as ffma
 from mmaformal.encodings.pfma import smt as pfma
-from mmaformal.encodings.pfma.proofs.exact_fma import ExactFma, prove_decoded, prove_operands
+from mmaformal.encodings.pfma.proofs.exactness import ExactFma, prove_decoded, prove_operands
 from mmaformal.encodings.smt.blocks import encode
 from mmaformal.facts.exact_steps import Sticky, prove_off, prove_sticky
 from mmaformal.facts.exact_terms import prove_sum

@@ -31,9 +31,8 @@ from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import Operand, canonical_nan, decode, negate_if, resize
 from mmaformal.facts.alignment import NOTHING, Case, KnownTerm, Ranges, prove_fused
-from mmaformal.facts.errors import too_many
 from mmaformal.facts.exact_terms import prove_chain, prove_inputs, prove_lowered
-from mmaformal.facts.exactness import claims_of
+from mmaformal.facts.exactness import claims_of, too_many
 from mmaformal.facts.fused_steps import Fused, fused_step, prove_e_max, prove_highest
 from mmaformal.formats import Format
 from mmaformal.instruction import Instruction

@@ -11,13 +11,22 @@ import z3
 from mmaformal.cases.inputs import Codes, Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.fda.proofs import exactness as fda
-from mmaformal.encodings.fda.proofs.lossless import prove_step
+from mmaformal.encodings.fda.proofs.exactness import prove_step
 from mmaformal.encodings.lowered import Lowered
 from mmaformal.encodings.smt import ieee
 from mmaformal.encodings.smt.blocks import canonical_nan
 from mmaformal.facts.exact_terms import prove_chain, prove_lowered
-from mmaformal.facts.exactness import Exact, prove_exact_so_far, prove_steps
-from mmaformal.facts.exactness_codes import Rounding, Roundings, addend, aligned, products, total
+from mmaformal.facts.exactness import (
+    Exact,
+    Rounding,
+    Roundings,
+    addend,
+    aligned,
+    products,
+    prove_exact_so_far,
+    prove_steps,
+    total,
+)
 from mmaformal.facts.protocol import Lossless
 from mmaformal.proof.composition import Composing
 from mmaformal.spec import DotAdd

@@ -8,10 +8,9 @@ import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
-from mmaformal.encodings.efda.proofs.two_terms import TwoTerms
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.facts.exact_steps import prove_sticky, sfma_terms
+from mmaformal.facts.exact_steps import TwoTerms, prove_sticky, sfma_terms
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.sticky_sums import wide_enough

@@ -10,8 +10,7 @@ import z3
 
 from mmaformal.cases.codes import is_infinite, is_nan
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, Summation, is_placed, is_sum_of
-from mmaformal.encodings.dpa_e9s12.proofs.fma import HALF, OneProduct
+from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, HALF, OneProduct, Summation, is_placed, is_sum_of
 from mmaformal.encodings.smt.blocks import decode
 from mmaformal.facts.exact_terms import prove_specials
 from mmaformal.formats import fp32
