@@ -312,6 +312,14 @@ def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Stic
 
 
 def prove_sticky(proving: Composing, s: Sticky) -> None:
+    """Prove that d is the exact sum of two terms, rounded once.  Raises NotProvedError."""
+    sum_ = s.sum.total, s.sum.e_max, s.frame
+    prove_rounded(proving, sum_, s.exponents, s.rho, (s.special, s.result), prove_kept_sum(proving, s))
+
+
+def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
+    """Prove that the sum of two terms is the exact one, or odd with room, and less than one unit off; returns its range
+    and that of its exponent.  Raises NotProvedError."""
     x, y, e_max, total = s.x, s.y, s.sum.e_max, s.sum.total
     wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
@@ -347,14 +355,7 @@ def prove_sticky(proving: Composing, s: Sticky) -> None:
         e_max_in_range(e_max, s.exponents, s.rho),
         [largest, *s.invariants],
     )
-    prove_rounded(
-        proving,
-        (total, e_max, s.frame),
-        s.exponents,
-        s.rho,
-        (s.special, s.result),
-        [in_range, small],
-    )
+    return [in_range, small]
 
 
 @dataclass(frozen=True)
