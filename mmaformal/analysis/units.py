@@ -45,7 +45,7 @@ from mmaformal.encodings.executable.blocks import decode
 from mmaformal.encodings.fdrda import Fdrda
 from mmaformal.encodings.fdrda.proofs.bounds import losses_of
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.lowered.proofs.error_bound import Inner
+from mmaformal.encodings.lowered.proofs.exactness import Inner
 from mmaformal.facts.alignment import cases_of
 from mmaformal.facts.fused_steps import fused_step
 from mmaformal.formats import Format, fp16, fp32

@@ -36,10 +36,11 @@ from mmaformal.encodings.smt.blocks import (
     exponent_range,
     product_range,
 )
-from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of
+from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of, step_top
 from mmaformal.facts.exactness import Exact, Roundings, claims_of, prove_own_numbers, roundings_of_steps
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
+from mmaformal.limits import widest
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
@@ -154,161 +155,82 @@ def always_exact(spec: DotAdd, codes: Codes) -> Roundings:
 def fixed_terms(proving: Composing, spec: DotAdd, p: Efda, step: efda.FixedStep) -> Sticky:
     """The exact sum of the products as one term, and c."""
     a, b, c = spec.a_format, spec.b_format, exponent_range(spec.c_format)
-    own = product_range(a, b)
-    largest = ((2 << a.fraction_bits) - 1) * ((2 << b.fraction_bits) - 1)
-    highest = a.max_exponent + b.max_exponent - own.low
-    finite = largest << highest
+    largest, M = widest(a) * widest(b), spec.c_format.fraction_bits
+    highest = a.max_exponent + b.max_exponent - product_range(a, b).low
+    signed = [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)]
     small = _placed(proving, step, largest, highest)
-    dot = prove_sum(
-        proving,
-        step.dot,
-        [(product.sign, placed) for product, placed in zip(step.products, step.placed, strict=True)],
-        [finite] * p.L,
-        small,
-    )
-    reach = p.L * finite
-    bits = reach.bit_length()
-    top = own.low - efda.fraction_bits(spec) + bits
+    dot = prove_sum(proving, step.dot, signed, [largest << highest] * p.L, small)
+    reach, x, y = p.L * (largest << highest), step.term, step.addend
+    top = step_top(spec)
     exponents = c.union(top)
     least = exponents.constant(c.low)
-    term = proving.claim(
-        "sum of products",
-        "the sum of the products is below its exponent's place, or zero with c's least exponent",
-        z3.And(
-            z3.ULE(step.term.significand, reach),
-            z3.If(
-                step.term.significand == 0,
-                step.term.exponent == least,
-                step.term.exponent == exponents.constant(top),
-            ),
-        ),
-        [dot],
-    )
-    M = spec.c_format.fraction_bits
-    not_special = z3.Not(z3.Or(step.c.infinite, step.c.nan))
-    addend = proving.claim(
-        "c",
-        "c's exponent is in its range, and c has its leading bit or the least exponent",
-        z3.Implies(
-            not_special,
-            z3.And(
-                z3.UGE(step.addend.exponent, least),
-                z3.ULE(step.addend.exponent, exponents.constant(c.high)),
-                z3.Or(z3.UGE(step.addend.significand, 1 << M), step.addend.exponent == least),
-            ),
-        ),
-    )
-    frame = bits + efda.places_below(efda.precision(spec, p))
-    return Sticky(
-        step.term,
-        bits,
-        step.addend,
-        M,
-        step.sum,
-        frame,
-        exponents,
-        p.rho,
-        step.special,
-        step.result,
-        (term, addend.arg(1)),
-    )
+    place = z3.If(x.significand == 0, x.exponent == least, x.exponent == exponents.constant(top))
+    text = "the sum of the products is below its exponent's place, or zero with c's least exponent"
+    claim = z3.And(z3.ULE(x.significand, reach), place)
+    term = proving.claim("sum of products", text, claim, [dot])
+    number = z3.Not(z3.Or(step.c.infinite, step.c.nan))
+    normal = z3.Or(z3.UGE(y.significand, 1 << M), y.exponent == least)
+    bounds = z3.And(z3.UGE(y.exponent, least), z3.ULE(y.exponent, exponents.constant(c.high)), normal)
+    text = "c's exponent is in its range, and c has its leading bit or the least exponent"
+    proving.claim("c", text, z3.Implies(number, bounds))
+    bits = reach.bit_length()
+    frame, known = bits + efda.places_below(efda.precision(spec, p)), (term, bounds)
+    return Sticky(x, bits, y, M, step.sum, frame, exponents, p.rho, step.special, step.result, known)
 
 
 def _placed(proving: Composing, step: efda.FixedStep, largest: int, highest: int) -> list[z3.BoolRef]:
     """That no finite product is placed above the largest."""
-    finite, small = largest << highest, []
-    for k, product in enumerate(step.products):
-        x, y = step.a[k], step.b[k]
+    small = []
+    for x, y, product, placed in zip(step.a, step.b, step.products, step.placed, strict=True):
         special = z3.Or(x.infinite, x.nan, y.infinite, y.nan)
-        significand = proving.claim(
-            "product's significand",
+        text, claim = (
             "a product's significand is at most that of the largest factors",
             z3.ULE(product.significand, largest),
         )
-        exponent = proving.claim(
-            "product's exponent",
+        significand = proving.claim("product's significand", text, claim)
+        text, claim = (
             "a finite product's exponent is at most that of the largest",
-            z3.Or(special, z3.ULE(product.exponent, highest)),
+            z3.ULE(product.exponent, highest),
         )
-        small.append(
-            proving.claim(
-                "placed product",
-                "a finite product is at most the largest",
-                z3.ULE(step.placed[k], finite),
-                [significand, exponent, z3.Not(special)],
-            )
-        )
+        exponent = proving.claim("product's exponent", text, z3.Or(special, claim))
+        text, claim = "a finite product is at most the largest", z3.ULE(placed, largest << highest)
+        given = [significand, exponent, z3.Not(special)]
+        small.append(proving.claim("placed product", text, claim, given))
     return small
 
 
 def sfma_terms(proving: Composing, step: sfma.SfmaStep, rho: Conversion) -> Sticky:
     """A product and c, and what is known of them."""
-    fmt = rho.format
-    M, ex, c = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt)
-    product, addend = step.product, step.addend
-    finite = z3.Not(z3.Or([flag for x in (step.a, step.b, step.c) for flag in (x.infinite, x.nan)]))
+    fmt, operands = rho.format, (step.a, step.b, step.c)
+    M, ex, c, x, y = fmt.fraction_bits, sfma.exponents_of(fmt), exponent_range(fmt), step.product, step.addend
+    finite = z3.Not(z3.Or([flag for each in operands for flag in (each.infinite, each.nan)]))
+    text = "an operand has its leading bit, or the least exponent"
+    claim = z3.And([z3.Or(z3.UGE(each.significand, 1 << M), each.field == 1) for each in operands])
+    normal = proving.claim("operands", text, claim)
     parts = [step.a.significand, step.b.significand]
-    normal = proving.claim(
-        "operands",
-        "an operand has its leading bit, or the least exponent",
-        z3.And([z3.Or(z3.UGE(x.significand, 1 << M), x.field == 1) for x in (step.a, step.b, step.c)]),
+    zeros = [part == 0 for part in parts]
+    large, text = [], "a product of nonzero significands is not below either of them"
+    for n, part in enumerate(parts):
+        above = z3.UGE(x.significand, fit(part, 2 * M + 2))
+        claim = z3.Implies(z3.And([part != 0 for part in parts]), above)
+        large.append(proving.claim(f"product of {n}", text, claim))
+    nothing = z3.And(x.significand == 0, x.exponent == ex.constant(fmt.min_exponent))
+    text = "a product with a zero factor is zero, and has the least exponent of c"
+    zero = proving.claim("product of zero", text, z3.Implies(z3.Or(zeros), nothing))
+    text = "a product that is not zero has the leading bit of one factor, or the least exponent of products"
+    claim = z3.Or(nothing, z3.UGE(x.significand, 1 << M), x.exponent == ex.constant(ex.low))
+    of_product = proving.claim("exponent of a product", text, claim, [normal, *large, zero])
+    bounds = z3.And(
+        z3.ULE(x.exponent, ex.constant(ex.high)),
+        z3.UGE(y.exponent, ex.constant(c.low)),
+        z3.ULE(y.exponent, ex.constant(ex.high)),
+        z3.Or(z3.UGE(y.significand, 1 << M), y.exponent == ex.constant(c.low)),
     )
-    large = [
-        proving.claim(
-            f"product of {n}",
-            "a product of nonzero significands is not below either of them",
-            z3.Implies(
-                z3.And(parts[0] != 0, parts[1] != 0), z3.UGE(product.significand, fit(part, 2 * M + 2))
-            ),
-        )
-        for n, part in enumerate(parts)
-    ]
-    zero = proving.claim(
-        "product of zero",
-        "a product with a zero factor is zero, and has the least exponent of c",
-        z3.Implies(
-            z3.Or(parts[0] == 0, parts[1] == 0),
-            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
-        ),
-    )
-    of_product = proving.claim(
-        "exponent of a product",
-        "a product that is not zero has the leading bit of one factor, or the least exponent of products",
-        z3.Or(
-            z3.And(product.significand == 0, product.exponent == ex.constant(fmt.min_exponent)),
-            z3.UGE(product.significand, 1 << M),
-            product.exponent == ex.constant(ex.low),
-        ),
-        [normal, *large, zero],
-    )
-    in_range = proving.claim(
-        "exponents in range",
-        "exponents are in their range",
-        z3.Implies(
-            finite,
-            z3.And(
-                z3.ULE(product.exponent, ex.constant(ex.high)),
-                z3.UGE(addend.exponent, ex.constant(c.low)),
-                z3.ULE(addend.exponent, ex.constant(ex.high)),
-                z3.Or(z3.UGE(addend.significand, 1 << M), addend.exponent == ex.constant(c.low)),
-            ),
-        ),
-    )
-    bounds = in_range.arg(1)
-    proving.claim("finite", "where nothing is special, the operands are finite", z3.Or(finite, *step.special))
-    return Sticky(
-        product,
-        2 * M,
-        addend,
-        M,
-        step.sum,
-        sfma.frame_bits(M + 1),
-        ex,
-        rho,
-        step.special,
-        step.result,
-        (of_product, bounds),
-    )
+    proving.claim("exponents in range", "exponents are in their range", z3.Implies(finite, bounds))
+    text = "where nothing is special, the operands are finite"
+    proving.claim("finite", text, z3.Or(finite, *step.special))
+    frame, known = sfma.frame_bits(M + 1), (of_product, bounds)
+    return Sticky(x, 2 * M, y, M, step.sum, frame, ex, rho, step.special, step.result, known)
 
 
 def prove_sticky(proving: Composing, s: Sticky) -> None:
@@ -324,11 +246,8 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
     wide = wide_enough(s.exponents, s.frame, s.rho)
     unit = fit(e_max, wide) + (s.exponents.low - s.frame)
     cut = [x.exponent, y.exponent, e_max, x.significand, y.significand]
-    largest = proving.claim(
-        "larger exponent",
-        "e_max is the larger exponent",
-        is_larger(s.sum, x, y),
-    )
+    text, claim = "e_max is the larger exponent", is_larger(s.sum, x, y)
+    largest = proving.claim("larger exponent", text, claim)
     kept = []
     for name, term, bits_of, A in (("product", x, s.x_bits, s.sum.x), ("c", y, s.y_bits, s.sum.y)):
         e = fit(term.exponent, wide) + (s.exponents.low - bits_of)
@@ -340,21 +259,12 @@ def prove_kept_sum(proving: Composing, s: Sticky) -> list[z3.BoolRef]:
         at_top = z3.Implies(term.exponent == e_max, z3.And(sharp, z3.Not(odd)))
         proving.claim(f"{name} at the top", "the term of the larger exponent is exact and even", at_top)
         kept.append(sharp)
-    room = has_room(total, e_max, s.exponents, s.frame, s.rho)
-    proving.claim(
-        "room",
-        "where a term loses bits, ρ's boundaries are even multiples of the last place",
-        z3.Or(z3.And(kept), room),
-        [largest, *s.invariants],
-        [*cut, x.sign, y.sign],
-    )
-    small = prove_parity(proving, s.sum)
-    in_range = proving.claim(
-        "least e_max",
-        "e_max is in its range, from the least exponent of the format",
-        e_max_in_range(e_max, s.exponents, s.rho),
-        [largest, *s.invariants],
-    )
+    text = "where a term loses bits, ρ's boundaries are even multiples of the last place"
+    claim = z3.Or(z3.And(kept), has_room(total, e_max, s.exponents, s.frame, s.rho))
+    proving.claim("room", text, claim, [largest, *s.invariants], [*cut, x.sign, y.sign])
+    small, claim = prove_parity(proving, s.sum), e_max_in_range(e_max, s.exponents, s.rho)
+    text = "e_max is in its range, from the least exponent of the format"
+    in_range = proving.claim("least e_max", text, claim, [largest, *s.invariants])
     return [in_range, small]
 
 

@@ -23,7 +23,7 @@ from mmaformal.encodings.fdrda import smt as fdrda
 from mmaformal.encodings.fdrda.proofs import bounds as round_down
 from mmaformal.encodings.fdrda.proofs import error_bound as reaching_down
 from mmaformal.encodings.lowered import Lowered
-from mmaformal.encodings.lowered.proofs import error_bound as lowered_bound
+from mmaformal.encodings.lowered.proofs import exactness as lowered_bound
 from mmaformal.encodings.smt import stages
 from mmaformal.facts import alignment, fused_steps, reaching
 from mmaformal.facts.exact_terms import prove_inputs

@@ -6,7 +6,7 @@ from mmaformal.cases.encodings import Traces
 from mmaformal.cases.falling_products import falls_with_a_product, random_searches
 from mmaformal.cases.inputs import Codes
 from mmaformal.cases.out_of_order import OutOfOrder
-from mmaformal.encodings.dpa_e9s12.proofs import equal, exact, losses, related, scaled, sums
+from mmaformal.encodings.dpa_e9s12.proofs import equal, losses, related, scaled, sums
 from mmaformal.encodings.dpa_e9s12.proofs.exact import prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.exact_sums import OneFma, ShortSum
 from mmaformal.encodings.dpa_e9s12.smt import DpaE9s12Step
@@ -92,7 +92,7 @@ class DpaE9s12Facts(RoundedSum[DpaE9s12Step]):
 def _lossless(spec: DotAdd) -> Claims | None:
     """Why a step of fp16 products, or of one fp32 product, is its exact sum rounded once; None of others."""
     if spec.a_format == fp16:
-        return exact.prove_exact
+        return losses.prove_exact
     if spec.a_format == fp32 and spec.parameters.step_products == 1:
         return lambda proving, spec: prove_fma(proving, spec, 0)
     return None

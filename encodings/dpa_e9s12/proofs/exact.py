@@ -33,8 +33,7 @@ from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.smt.blocks import ExponentRange, Operand, Term, negate_if
 from mmaformal.facts.exact_steps import Sticky, prove_sticky
 from mmaformal.facts.exact_terms import prove_addend, prove_operands, prove_specials, prove_sum
-from mmaformal.facts.protocol import UnsupportedError
-from mmaformal.formats import Format, fp16, fp32
+from mmaformal.formats import Format, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_largest
@@ -239,58 +238,7 @@ def is_placed(
     )
 
 
-# ---- fp16: no product loses a bit -----------------------------------------------------------------------------------
-
-
-def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
-    """Prove that a step of fp16 products is the exact sum, rounded once; returns that every input is a number.
-
-    Raises NotProvedError; UnsupportedError for other formats.
-    """
-    if spec.a_format != fp16:
-        raise UnsupportedError(spec.parameters.algorithm, "when no product loses a bit")
-    x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
-    at_most = x.prove_largest()
-    ranges = [_prove_range(x, k) for k in range(len(x.step.products))]
-    fmt = spec.a_format
-    high = 2 * (fmt.max_exponent + smt_dpa.BIAS)
-    some = z3.Or([x.step.e_max == product.exponent for product in x.step.products])
-    numbers = [z3.Not(_special(x, k)) for k in range(len(ranges))]
-    top = z3.ULE(x.step.e_max, high)
-    some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
-    proving.claim(
-        "largest exponent",
-        "no exponent is above that of the largest product",
-        top,
-        [some, *ranges, *numbers],
-    )
-    for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
-        x.prove_placed(k, [known.arg(1), below, top])
-    x.prove_rounded(x.prove_sum())
-    proving.rests_on(FIXED_POINT)
-    return x.numbers
-
-
-def _special(x: Summation, k: int) -> z3.BoolRef:
-    """Whether a factor of the k-th product is no number."""
-    return z3.Or([flag for side in (x.step.a, x.step.b) for flag in (side[k].infinite, side[k].nan)])
-
-
-def _prove_range(x: Summation, k: int) -> z3.BoolRef:
-    """What is known of the k-th product of fp16 factors."""
-    fmt, product = x.spec.a_format, x.step.products[k]
-    low, high = (2 * (e + smt_dpa.BIAS) for e in (fmt.min_exponent, fmt.max_exponent))
-    known = z3.And(
-        z3.ULE(product.exponent, high),
-        z3.Or(product.significand == 0, z3.UGE(product.exponent, low)),
-        z3.Extract(1, 0, product.significand) == 0,
-    )
-    text = "a product of numbers is no larger than the largest, and a multiple of the least"
-    return x.proving.claim("range", text, z3.Or(_special(x, k), known))
-
+# ---- one fp32 product ---------------------------------------------------------------------------------------------
 
 HALF = smt_dpa.SIGNIFICAND_BITS
 LARGEST = ((1 << HALF) - 1) ** 2  #: product of two halves
@@ -378,19 +326,13 @@ class OneProduct:
             )
             for x in (u, v)
         ]
-        text = "an operand has its leading bit, or the exponent field 1"
-        normal = []
-        for x in (u, v):
-            claim = z3.Or(z3.UGE(x.significand, 1 << fp32.fraction_bits), x.field == 1)
-            normal.append(self.proving.claim("leading", text, claim))
+        normal = [prove_leading(self.proving, x, fp32) for x in (u, v)]
         claims = []
         for product, offset in zip(self.products(self.active), OFFSETS, strict=True):
             own = z3.And(product.exponent == self.top - offset, product.significand != 0)
             zero = z3.And(product.exponent == 0, product.significand == 0)
             text = "a product of halves has the exponents of both, or is zero with the exponent 0"
-            given = [*normal, *(each.arg(0) for each in fields)]
-            either = self.proving.claim("product of halves", text, z3.Or(own, zero), given)
-            claims.append(either)
+            claims.append(self.proving.claim("product of halves", text, z3.Or(own, zero), normal))
         text = "the exponent of the product of both upper halves is 26 or more"
         known = z3.And(z3.UGE(self.top, 2 * HALF + 2), z3.ULE(self.top, HIGHEST))
         flags = [z3.Or(x.infinite, x.nan) for x in (u, v)]
@@ -515,6 +457,15 @@ class OneProduct:
         text = "a product of halves is placed without a loss"
         return self.proving.claim("placed half", text, claim, [known])
 
+    def prove_sum(self) -> tuple[list[z3.BoolRef], list[z3.BoolRef]]:
+        """(where the others are zero, S is u·v in its place, whichever exponent is the largest, or zero, and that the
+        largest is one of these; so it is the number U·V)."""
+        idle = [claim for k in self.others for claim in self.prove_idle(k)]
+        halves = self.prove_active()
+        largest = self.prove_largest(halves, idle)
+        sums = self.prove_sums(halves, idle, self.prove_whole())
+        return [largest, *sums], prove_place(self, sums)
+
     # ---- the rounding
 
     @cached_property
@@ -561,10 +512,7 @@ def prove_fma(proving: Composing, spec: DotAdd, active: int) -> z3.BoolRef:
     one = OneProduct(x, active)
     prove_specials(proving, spec, x.inputs, x.step)
     x.prove_operands()
-    idle = [claim for k in one.others for claim in one.prove_idle(k)]
-    halves = one.prove_active()
-    one.prove_largest(halves, idle)
-    prove_place(one, one.prove_sums(halves, idle, one.prove_whole()))
+    one.prove_sum()
     prove_zero(one)
     x.prove_rounded(x.prove_sum())
     proving.rests_on(FIXED_POINT)

@@ -24,10 +24,10 @@ from mmaformal.encodings.dpa_e9s12.proofs.exact import (
     OneProduct,
     Summation,
     is_placed,
-    prove_exact,
     prove_fma,
-    prove_place,
 )
+from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
+from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.exact_steps import TwoTerms
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
@@ -263,17 +263,9 @@ class ShortNumbers(Numbers):
         """Of the k-th product: sign, significand, with zeros below, and exponent of the j-th number's codes; a zero may
         have another."""
         step, n, spec, x = self.x.step, self.codes.numbers[j], self.codes.spec, self.codes.inputs
-        product, factors = step.products[k], (step.a[k], step.b[k])
+        product, below = step.products[k], step.products[k].significand.size() - n.significand.size()
         codes = (number(x.a[j], spec.a_format), number(x.b[j], spec.b_format))
-        below = product.significand.size() - n.significand.size()
-        text = "a factor is the number of its code"
-        same = [
-            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
-            for u, v in zip(factors, codes, strict=True)
-        ]
-        same_bits = product.significand == z3.Concat(n.significand, z3.BitVecVal(0, below))
-        text = "a product is that of the numbers, with zeros below"
-        whole = self.theory.claim("product", text, z3.And(same_bits, product.sign == n.sign), same)
+        whole = self.codes.prove_parts(j, product, (step.a[k], step.b[k]))
         zeros = z3.Or([u.significand == 0 for u in codes])
         place = fit(product.exponent, self.w.exponent_bits) - (smt_dpa.PLACES + BIAS - below)
         text = "the exponent is that of the numbers, if none is zero"
@@ -360,33 +352,17 @@ class OneNumber(Numbers):
         """That S is the number of the one product's codes, in comparisons."""
         x, one, theory = self.x, self.one, self.theory
         finite = prove_finite(theory, x.step, [*x.step.a, *x.step.b, x.step.c])
-        idle = [claim for k in one.others for claim in one.prove_idle(k)]
-        halves = one.prove_active()
-        largest = one.prove_largest(halves, idle)
-        sums = one.prove_sums(halves, idle, one.prove_whole())
-        places = prove_place(one, sums)
+        sums, places = one.prove_sum()
         exact, nothing = places[0].arg(1), sums[-1].arg(1)
         text = "no sum is no product"
         zero = theory.claim("zero as a product", text, z3.Implies(nothing, exact))
         n = self.codes.numbers[0]
-        parts = self._prove_parts()
+        product = Term(one.sign, one.top, one.product)
+        parts = self.codes.prove_parts(0, product, one.factors)
         place = fit(one.top, self.w.exponent_bits) - (4 * HALF - 2 + BIAS)
         text = "the exponent is that of the codes"
         exponent = theory.claim("exponent of the product", text, place == n.exponent)
         text = "the sum of products is the number of the codes"
         moved = theory.claim("exact product", text, z3.Implies(exact, term), [parts, exponent])
-        given = [finite, largest, *sums, *places, zero, moved]
+        given = [finite, *sums, *places, zero, moved]
         return self.w.follows("term", text, z3.Implies(premise, term), given, exact, term)
-
-    def _prove_parts(self) -> z3.BoolRef:
-        """That the product's significand and sign are those of the codes."""
-        one, n, spec, x = self.one, self.codes.numbers[0], self.codes.spec, self.codes.inputs
-        codes = (number(x.a[0], spec.a_format), number(x.b[0], spec.b_format))
-        text = "a factor is the number of its code"
-        same = [
-            self.theory.claim("factor", text, z3.And(u.sign == v.sign, u.significand == v.significand))
-            for u, v in zip(one.factors, codes, strict=True)
-        ]
-        text = "the product is that of the numbers"
-        claim = z3.And(one.product == n.significand, one.sign == n.sign)
-        return self.theory.claim("product of numbers", text, claim, same)

@@ -47,7 +47,8 @@ from mmaformal.facts.exactness import (
     prove_own_numbers,
     total,
 )
-from mmaformal.formats import Format, fp32
+from mmaformal.facts.protocol import UnsupportedError
+from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide
 from mmaformal.proof.definitions import fit
@@ -166,17 +167,14 @@ class Losses:
         """How much the sum of products loses; that it loses nothing where `condition` holds; and that d is the sum of
         what is left and c, rounded once."""
         x = self.x
-        at_most = x.prove_largest()
-        some = z3.Or([product.exponent == x.step.e_max for product in x.step.products])
-        ranges = [self._prove_range(k) for k in range(len(x.step.products))]
-        top = self._prove_top(some, ranges)
+        at_most, top, ranges = self.prove_ranges()
         errors = [
-            self._prove_error(k, [of.arg(1), below, top])
+            self._prove_error(k, [of, below, top])
             for k, (of, below) in enumerate(zip(ranges, at_most, strict=True))
         ]
         x.prove_rounded(x.prove_sum())
         differences = self._prove_differences()
-        self._prove_sum(at_most, some, errors, differences)
+        self._prove_sum(at_most, errors, differences)
         self._prove_whole(len(errors), differences)
 
     def _prove_range(self, k: int) -> z3.BoolRef:
@@ -196,12 +194,16 @@ class Losses:
         sides = self.x.step.a, self.x.step.b
         return z3.Or([flag for side in sides for flag in (side[k].infinite, side[k].nan)])
 
-    def _prove_top(self, some: z3.BoolRef, ranges: Sequence[z3.BoolRef]) -> z3.BoolRef:
-        x = self.x
-        claim = z3.ULE(x.step.e_max, self.places.high)
+    def prove_ranges(self) -> tuple[list[z3.BoolRef], z3.BoolRef, list[z3.BoolRef]]:
+        """(that each exponent is at most the largest, that this is at most that of the largest numbers, and of each
+        product, of numbers, its exponent and its last bits)."""
+        at_most = self.x.prove_largest()
+        ranges = [self._prove_range(k) for k in range(len(self.x.step.products))]
         numbers = [z3.Not(self._special(k)) for k in range(len(ranges))]
         text = "the largest exponent is no larger than any of numbers"
-        return self.proving.claim("largest of all", text, claim, [some, *ranges, *numbers])
+        claim = z3.ULE(self.x.step.e_max, self.places.high)
+        top = self.proving.claim("largest of all", text, claim, [self.some, *ranges, *numbers])
+        return at_most, top, [of.arg(1) for of in ranges]
 
     def _prove_error(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
         x, P = self.x, self.places
@@ -238,10 +240,14 @@ class Losses:
             claims.append(self.proving.claim("lost in a sum", text, claim, [whole]))
         return claims
 
+    @property
+    def some(self) -> z3.BoolRef:
+        """That the largest exponent is a product's."""
+        return z3.Or([product.exponent == self.x.step.e_max for product in self.x.step.products])
+
     def _prove_sum(
         self,
         at_most: Sequence[z3.BoolRef],
-        some: z3.BoolRef,
         errors: Sequence[z3.BoolRef],
         differences: Sequence[z3.BoolRef],
     ) -> None:
@@ -268,7 +274,7 @@ class Losses:
         assert bound is not None
         claim = z3.Or(flags)
         text = "some pair has the largest exponent"
-        of_some = self.proving.claim("one pair", text, claim, [some])
+        of_some = self.proving.claim("one pair", text, claim, [self.some])
         goal = z3.And(lost[-1] >= 0, lost[-1] <= (count - 1) * P.of_pair)
         text = (
             "so the sum of products, as it is kept, is below the exact one by what all pairs but one can lose"
@@ -320,6 +326,25 @@ class Losses:
             given = [known, *([same, differences[k - 1]] if same is not None else [])]
             text = "a sum of products without a bit below the unit loses nothing"
             same = self.proving.claim("whole", text, claim, given)
+
+
+def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
+    """Prove that a step of fp16 products is the exact sum, rounded once; returns that every input is a number.
+
+    Raises NotProvedError; UnsupportedError for other formats.
+    """
+    if spec.a_format != fp16:
+        raise UnsupportedError(spec.parameters.algorithm, "when no product loses a bit")
+    x = Summation.of(proving, spec)
+    prove_specials(proving, spec, x.inputs, x.step)
+    x.prove_operands()
+    x.prove_products()
+    at_most, top, ranges = Losses(x).prove_ranges()
+    for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
+        x.prove_placed(k, [known, below, top])
+    x.prove_rounded(x.prove_sum())
+    proving.rests_on(FIXED_POINT)
+    return x.numbers
 
 
 def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:

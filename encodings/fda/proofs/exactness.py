@@ -51,36 +51,17 @@ from mmaformal.facts.fused_steps import (
 )
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import Composing, Placed, place, prove_accumulated, total_of, wide
+from mmaformal.proof.composition import Composing, prove_accumulated, total_of, wide
 from mmaformal.proof.kernel import NotProvedError, demand
 from mmaformal.solver.answers import Answer, Holds, Number, Unknown
 from mmaformal.spec import DotAdd, LossModel
 
 
-def placed_terms(x: Fused | Aligned) -> list[Placed]:
-    """The terms of a step, or of a group, in a fixed point that holds every one of them exactly."""
-    x = x.whole if isinstance(x, Fused) else x
-    ex, most = x.exponents, max(s.fraction_bits for s in x.summands)
-    places = (1 << ex.bits) - 1 + max(most - x.F, 0)
-    bits = places + sum(x.bounds).bit_length() + 3
-    return [
-        place(
-            s.name,
-            s.term.sign,
-            s.term.significand,
-            below=x.e_max - s.term.exponent,
-            aligned=s.aligned,
-            places=places,
-            bits=bits,
-            lift=x.F - s.fraction_bits,
-        )
-        for s in x.summands
-    ]
-
-
 def condition(spec: DotAdd) -> z3.BoolRef:
     """That no term of a step has a bit below the unit."""
-    return z3.And([no_bit_below(term.exact, term.places) for term in placed_terms(fused_step(spec))])
+    return z3.And(
+        [no_bit_below(term.exact, term.places) for term in alignment.placed_terms(fused_step(spec))]
+    )
 
 
 def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) -> Exact:
@@ -108,7 +89,7 @@ def prove_fused(proving: Composing, spec: DotAdd, inputs: Inputs | None = None) 
 
 def prove_sum_kept(proving: Composing, x: Aligned, at_most: list[z3.BoolRef]) -> z3.BoolRef:
     """That where no term has a bit below the unit, the accumulator is the exact sum."""
-    terms, total = placed_terms(x), x.total
+    terms, total = alignment.placed_terms(x), x.total
     linked, _ = prove_accumulated(proving, terms, total, x.bounds)
     kept = [prove_kept(proving, term, [below]) for term, below in zip(terms, at_most, strict=True)]
     exact = total_of([term.signed_exact for term in terms])
@@ -175,7 +156,7 @@ def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -
         text = "a term that is not zero has at least the least exponent of its format"
         low.append(proving.claim(f"{s.name} low", text, z3.Or(zero, z3.UGE(e, ex.constant(least)))))
     claims = []
-    for k, (s, term, below) in enumerate(zip(x.summands, placed_terms(x), at_most, strict=True)):
+    for k, (s, term, below) in enumerate(zip(x.summands, alignment.placed_terms(x), at_most, strict=True)):
         kept = no_bit_below(term.exact, term.places)
         cases = []
         for j, top in enumerate(tops):

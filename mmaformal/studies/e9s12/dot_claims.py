@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import z3
 
-from mmaformal.cases.codes import is_infinite, is_nan
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, HALF, OneProduct, Summation, is_placed, is_sum_of
+from mmaformal.encodings.dpa_e9s12.proofs import exact
+from mmaformal.encodings.dpa_e9s12.proofs.exact import BITS, HALF, OneProduct, Summation, is_placed
 from mmaformal.encodings.smt.blocks import decode
-from mmaformal.facts.exact_terms import prove_specials
+from mmaformal.facts.exact_terms import prove_decoded, prove_specials
 from mmaformal.formats import fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import at_least, fit
@@ -25,26 +25,8 @@ def prove_halves(proving: Composing, spec: DotAdd, subnormal: int = 1) -> z3.Boo
     fmt = spec.a_format
     code = z3.BitVec("code", fmt.storage_bits)
     x = decode(code, fmt)
-    field, M = x.field, fmt.fraction_bits
-    text = "an operand is the number of its code, or special as that is"
-    of_code, fraction = z3.Extract(fmt.storage_bits - 2, M, code), z3.Extract(M - 1, 0, code)
-    significand = fit(fraction, M + 1) + z3.If(
-        of_code == 0, z3.BitVecVal(0, M + 1), z3.BitVecVal(1 << M, M + 1)
-    )
-    decoded = z3.And(
-        x.sign == z3.Extract(fmt.storage_bits - 1, fmt.storage_bits - 1, code),
-        x.significand == significand,
-        field == z3.If(of_code == 0, z3.BitVecVal(1, field.size()), of_code),
-        x.infinite == is_infinite(code, fmt),
-        x.nan == is_nan(code, fmt),
-    )
-    proving.claim("decoded", text, decoded)
-    normal = z3.Or(z3.UGE(x.significand, 1 << M), field == 1)
-    text = "an operand has its leading bit, or the exponent field 1"
-    known = proving.claim("leading bit", text, z3.And(z3.UGE(field, 1), normal))
-    text = "a factor is the sum of its E9S12 numbers, and those that are zero are told to be"
-    whole = is_sum_of(x, smt_dpa.unpack(x, fmt, subnormal), fmt)
-    proving.claim("halves", text, whole, [known])
+    prove_decoded(proving, code, x, fmt)
+    exact.prove_halves(proving, x, smt_dpa.unpack(x, fmt, subnormal), fmt)
     return z3.BoolVal(True)
 
 

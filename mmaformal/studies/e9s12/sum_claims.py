@@ -24,7 +24,7 @@ from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.proofs.exact import is_placed, prove_halves, prove_leading
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
-from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes
+from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prove_special_values
 from mmaformal.formats import fp16, fp32
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide, within
 from mmaformal.proof.definitions import at_least, fit, is_rounded, rounds_around
@@ -135,14 +135,10 @@ class Adding:
 
     def _prove_specials(self) -> None:
         fmt = self.operator.fmt
-        nan, plus, minus = self.step.special
         some_nan = z3.Or([is_nan(code, fmt) for code in self.codes])
         infinite = [(is_infinite(code, fmt), sign_bit(code, fmt)) for code in self.codes]
-        each = [z3.Implies(flag, z3.Or(nan, z3.If(sign == 0, plus, minus))) for flag, sign in infinite]
-        none = z3.Not(z3.Or(some_nan, *(flag for flag, _ in infinite)))
-        claim = z3.And(*each, z3.Implies(some_nan, nan), z3.Implies(none, z3.Not(z3.Or(nan, plus, minus))))
         text = "an infinite term gives itself or a NaN, a NaN gives a NaN, and without one nothing is special"
-        self.proving.claim("special values", text, claim)
+        prove_special_values(self.proving, self.step.special, some_nan, infinite, text)
         prove_special_codes(self.proving, self.step, self.operator.rho.format)
 
     def _prove_sum(self) -> z3.BoolRef:
