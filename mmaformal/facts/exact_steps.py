@@ -37,14 +37,20 @@ from mmaformal.encodings.smt.blocks import (
     product_range,
 )
 from mmaformal.facts.exact_terms import prove_chain, prove_specials, prove_terms, step_of, step_top
-from mmaformal.facts.exactness import Exact, Roundings, claims_of, prove_own_numbers, roundings_of_steps
+from mmaformal.facts.exactness import (
+    Exact,
+    Roundings,
+    claims_of,
+    prove_own_numbers,
+    roundings_of_steps,
+    settle_bound,
+)
 from mmaformal.facts.sorted_steps import prove_sorted
 from mmaformal.instruction import Instruction
 from mmaformal.limits import widest
 from mmaformal.proof.composition import FIXED_POINT, Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import prove_sum
-from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import (
     e_max_in_range,
     has_room,
@@ -58,7 +64,7 @@ from mmaformal.proof.sticky_sums import (
 )
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
 from mmaformal.rounding import Conversion
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.near_sums import Kept, NearSum, Part, Shown
 
@@ -129,11 +135,7 @@ def error_bound(instruction: Instruction, proving: Composing, prove: Claims = pr
     """n = 0: each rounding is of an exact sum."""
     n = Number("n", 0, "what a sum is off before it is rounded")
     question = f"{instruction.label}: {n.text}, each rounding is of an exact sum"
-    try:
-        prove_step(proving, instruction.spec, prove)
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
-    return Holds(question, proving.proof(), proving.asker.elapsed, (n,))
+    return settle_bound(question, proving, (n,), lambda: prove_step(proving, instruction.spec, prove), ())
 
 
 def prove_off(proving: Composing, bits: int) -> z3.BoolRef:

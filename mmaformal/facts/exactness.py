@@ -5,7 +5,7 @@ Exactness has a condition, the exact sum, and that d is ρ of it (`Exact`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -20,9 +20,11 @@ from mmaformal.formats import Format, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, Placed, total_of
 from mmaformal.proof.definitions import is_rounded, last_index, read
+from mmaformal.proof.kernel import NotProvedError
 from mmaformal.proof.sticky_sums import is_sharp, magnitude_of
 from mmaformal.rounding import IEEE_FP32, Conversion
-from mmaformal.solver.answers import Answer, Fails, Unknown
+from mmaformal.solver.answers import Answer, Fails, Holds, Unknown
+from mmaformal.solver.answers import Number as Figure
 from mmaformal.spec import DotAdd
 from mmaformal.theory.rounded_trees import Shape, not_below
 from mmaformal.witness import WitnessError
@@ -153,11 +155,36 @@ def prove_errors_of_steps(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     return z3.And(*claims, proving.claim("errors of steps", text, error))
 
 
-def prove_terms(proving: Composing, spec: DotAdd, step: AnyFused) -> tuple[z3.BoolRef, z3.BoolRef]:
-    """That the terms are the products and c of the codes: (that every input is a number, all that was claimed)."""
-    before = set(proving.steps)
-    ordinary = prove_inputs(proving, spec, symbolic_inputs(spec), step)
-    return ordinary, z3.And([claim for key, (_, claim) in proving.steps.items() if key not in before])
+def conclude_bound(
+    proving: Composing, spec: DotAdd, one: DotAdd, step: AnyFused, prove: Callable[[], z3.BoolRef]
+) -> None:
+    """Conclude that the sum of a step is within the bounds that `prove` proves, of the products and c of its codes; and
+    of a chain that its errors are those of its steps.  Raises NotProvedError."""
+    ordinary, terms = claims_of(proving, lambda: prove_inputs(proving, one, symbolic_inputs(one), step))
+    conclusion, none = z3.And(terms, prove()), z3.Not(z3.Or(*step.special))
+    if one != spec:
+        conclusion = z3.And(conclusion, prove_errors_of_steps(proving, spec))
+    proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
+
+
+def settle_bound(
+    question: str,
+    proving: Composing,
+    numbers: Sequence[Figure],
+    prove: Callable[[], object],
+    reached: Iterable[tuple[str | None, str]],
+) -> Answer:
+    """Return the bounds, if `prove` proves them and inputs reach them: of each how, or None and why that is unknown."""
+    notes, asker = [], proving.asker
+    try:
+        prove()
+    except NotProvedError as error:
+        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    for note, why in reached:
+        if note is None:
+            return Unknown(question, why, proving.obligations, asker.elapsed)
+        notes.append(note)
+    return Holds(question, proving.proof(), asker.elapsed, tuple(numbers), tuple(notes))
 
 
 #: What is said of a chain.

@@ -13,7 +13,7 @@ product of a pair is x_i there, and x_i − e_i what is kept of it, a multiple o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -45,6 +45,7 @@ from mmaformal.facts.exactness import (
     no_bit_below,
     products,
     prove_own_numbers,
+    settle_bound,
     total,
 )
 from mmaformal.facts.protocol import UnsupportedError
@@ -52,8 +53,7 @@ from mmaformal.formats import Format, fp16, fp32
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import FIXED_POINT, Composing, wide
 from mmaformal.proof.definitions import fit
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.solver.answers import Answer, Holds, Unknown
+from mmaformal.solver.answers import Answer
 from mmaformal.solver.answers import Number as Figure
 from mmaformal.spec import DotAdd
 from mmaformal.witness import WitnessError
@@ -436,16 +436,19 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
         f"{instruction.label}: in each step d = {spec.parameters.last_rounding}(S + c) with"
         f" 0 ≤ Σ a·b − S ≤ n · 2^(E − {places.F}), E the largest exponent of an E9S12 product, {n.text}"
     )
-    try:
+
+    def prove() -> None:
         _, numbers = prove_losses(proving, one_step(spec))
         prove_chain(proving, spec)
         proving.conclude_all(numbers)
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, proving.asker.elapsed)
-    witness = reach(instruction)
-    small = code_text(witness.codes.b[-1], spec.b_format)
-    notes = (f"reached, by 2^127·2^127 and all others −x·x, x = {small}, with c = 0: {witness.notes[0]}",)
-    return Holds(question, proving.proof(), proving.asker.elapsed, (n,), notes)
+
+    def reached() -> Iterator[tuple[str, str]]:
+        witness = reach(instruction)
+        small = code_text(witness.codes.b[-1], spec.b_format)
+        how = f"by 2^127·2^127 and all others −x·x, x = {small}, with c = 0"
+        yield f"reached, {how}: {witness.notes[0]}", ""
+
+    return settle_bound(question, proving, (n,), prove, reached())
 
 
 def reach(instruction: Instruction) -> CaseWitness:

@@ -14,7 +14,9 @@ holds of every input, and with it its conclusion.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import z3
 
@@ -30,13 +32,13 @@ from mmaformal.facts.exactness import (
     Roundings,
     aligned,
     claims_of,
+    conclude_bound,
     no_bit_below,
-    prove_errors_of_steps,
     prove_kept,
     prove_number,
     prove_steps,
-    prove_terms,
     roundings_of_steps,
+    settle_bound,
     too_many,
 )
 from mmaformal.facts.fused_steps import (
@@ -52,8 +54,8 @@ from mmaformal.facts.fused_steps import (
 from mmaformal.facts.reaching import reach
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing, prove_accumulated, total_of, wide
-from mmaformal.proof.kernel import NotProvedError, demand
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.proof.kernel import demand
+from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd, LossModel
 
 
@@ -172,7 +174,7 @@ def _prove_condition(proving: Composing, spec: DotAdd, x: Fused, exact: Exact) -
 
 def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     """Return the error bound of a step of fda or gdfs, proved and reached."""
-    spec, asker = one_step(instruction.spec), proving.asker
+    spec = one_step(instruction.spec)
     answer = None if spec.parameters.loss is LossModel.GROUPS else too_many(instruction, proving)
     if answer is not None:
         return answer
@@ -183,20 +185,20 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
         f"{instruction.label}: in each step d = {spec.parameters.last_rounding}(S) with "
         f"|S − exact| ≤ n · 2^(e_max − {x.F}), {n.text}, and no smaller n will do"
     )
-    try:
-        ordinary, terms = prove_terms(proving, spec, x.step)
-        conclusion = z3.And(terms, alignment.prove_fused(proving, spec, x))
-        if spec != instruction.spec:
-            conclusion = z3.And(conclusion, prove_errors_of_steps(proving, instruction.spec))
-            question += ERRORS_OF_CHAIN
-        none = z3.Not(z3.Or(*x.step.special))
-        proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    question += ERRORS_OF_CHAIN if spec != instruction.spec else ""
+
+    def prove() -> None:
+        bounded = partial(alignment.prove_fused, proving, spec, x)
+        conclude_bound(proving, instruction.spec, spec, x.step, bounded)
+
+    return settle_bound(question, proving, (n,), prove, _reached(instruction))
+
+
+def _reached(instruction: Instruction) -> Iterator[tuple[str | None, str]]:
+    """Yield by which input the bound is reached, or why that is not known."""
     witness = reach(instruction)
     if witness is None:
-        why = "the bound is proved, but no input was found that reaches it"
-        return Unknown(question, why, proving.obligations, asker.elapsed)
-    reached = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
-    note = f"reached (`reaching.reach`), with {reached}: {witness.notes[0]}"
-    return Holds(question, proving.proof(), asker.elapsed, (n,), (note,))
+        yield None, "the bound is proved, but no input was found that reaches it"
+    else:
+        codes = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
+        yield f"reached (`reaching.reach`), with {codes}: {witness.notes[0]}", ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-
-import z3
+from functools import partial
 
 from mmaformal.cases.inputs import Codes, with_products, zeros
 from mmaformal.cases.low_bits import encode_number, product_codes
@@ -18,13 +18,12 @@ from mmaformal.encodings.fdrda import executable as executable_fdrda
 from mmaformal.encodings.fdrda.proofs import bounds
 from mmaformal.encodings.fdrda.proofs.bounds import Losses, largest_exponent, losing_product, losses_of
 from mmaformal.encodings.gfdrda import Gfdrda
-from mmaformal.facts.exactness import ERRORS_OF_CHAIN, prove_errors_of_steps, prove_terms, too_many
+from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import (
     Composing,
 )
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 
 
@@ -91,36 +90,33 @@ def settle(instruction: Instruction, proving: Composing) -> Answer:
     answer = too_many(instruction, proving)
     if answer is not None:
         return answer
-    x, asker = bounds.frame_of(instruction.spec), proving.asker
+    x = bounds.frame_of(instruction.spec)
     low, high = (text_of(x.losses, above=above) for above in (False, True))
     unit = f"the sum of a step is off at most so far {{}}, in units of 2^(e_max − {x.p.F})"
     numbers = (
         Number("below", x.losses.below, unit.format("below the exact one")),
         Number("above", x.losses.above, unit.format("above it")),
     )
-    notes: list[str] = []
     question = (
         f"{instruction.label}: in each step d = {x.spec.parameters.last_rounding}(S) with"
         f" {low} ≤ (S − exact) / 2^(e_max − {x.p.F}) ≤ {high}, and no closer bounds will do,"
         " products below 2^128"
     )
-    try:
-        none = z3.Not(z3.Or(*x.step.special))
-        ordinary, terms = prove_terms(proving, x.spec, x.step)
-        conclusion = z3.And(terms, bounds.prove_round_down(proving, x))
-        if x.spec != instruction.spec:
-            conclusion = z3.And(conclusion, prove_errors_of_steps(proving, instruction.spec))
-            question += ERRORS_OF_CHAIN
-        proving.conclude("d is ρ of a sum within these bounds", conclusion, [ordinary, none])
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, asker.elapsed)
+    question += ERRORS_OF_CHAIN if x.spec != instruction.spec else ""
+
+    def prove() -> None:
+        bounded = partial(bounds.prove_round_down, proving, x)
+        conclude_bound(proving, instruction.spec, x.spec, x.step, bounded)
+
+    return settle_bound(question, proving, numbers, prove, _reached(instruction, x.losses))
+
+
+def _reached(instruction: Instruction, losses: Losses) -> Iterator[tuple[str | None, str]]:
+    """Yield by which inputs both bounds are reached, or why that is not known."""
     for above in (False, True):
-        witness = reach(instruction, above=above)
+        witness, bound = reach(instruction, above=above), text_of(losses, above=above)
         if witness is None:
-            why = f"both bounds are proved, but no input was found that reaches {high if above else low}"
-            return Unknown(question, why, proving.obligations, asker.elapsed)
-        codes = ", ".join(
-            map(" ".join, map(str.split, inputs_text(witness.instruction.spec, witness.codes)[-1:]))
-        )
-        notes.append(f"{high if above else low} reached, with {codes}: {witness.notes[0]}")
-    return Holds(question, proving.proof(), asker.elapsed, numbers, tuple(notes))
+            yield None, f"both bounds are proved, but no input was found that reaches {bound}"
+        else:
+            codes = " ".join(inputs_text(witness.instruction.spec, witness.codes)[-1].split())
+            yield f"{bound} reached, with {codes}: {witness.notes[0]}", ""

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import z3
 
@@ -44,6 +45,7 @@ from mmaformal.facts.exactness import (
     products,
     prove_exact_so_far,
     prove_steps,
+    settle_bound,
     too_many,
     total,
 )
@@ -54,8 +56,7 @@ from mmaformal.instruction import Instruction
 from mmaformal.proof.composition import Composing
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.fused import largest_loss
-from mmaformal.proof.kernel import NotProvedError
-from mmaformal.solver.answers import Answer, Holds, Number, Unknown
+from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.additions import Addition
 
@@ -411,7 +412,7 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
     answer = too_many(instruction, proving)
     if answer is not None:
         return answer
-    spec, asker = instruction.spec, proving.asker
+    spec = instruction.spec
     p = spec.parameters
     assert isinstance(p, Lowered)
     inner = Inner(spec, p)
@@ -431,18 +432,14 @@ def error_bound(instruction: Instruction, proving: Composing) -> Answer:
         f" 2^(e_max − {p.F}), {', '.join(number.text for number in numbers)}, and no smaller n will do; then c is"
         f" added, d = {p.addition}(the exact sum)"
     )
-    try:
-        _prove(proving, spec, inner, steps)
-    except NotProvedError as error:
-        return Unknown(question, str(error), proving.obligations, asker.elapsed)
-    notes = []
-    for n in steps:
-        witness = reach(instruction, n)
-        if witness is None:
+
+    def reached() -> Iterator[tuple[str | None, str]]:
+        for n in steps:
+            witness = reach(instruction, n)
             why = f"the bounds are proved, but no input was found that reaches that of {names[n]}"
-            return Unknown(question, why, proving.obligations, asker.elapsed)
-        notes.append(f"reached (`lowered.error_bound.reach`): {witness.notes[0]}")
-    return Holds(question, proving.proof(), asker.elapsed, numbers, tuple(notes))
+            yield None if witness is None else f"reached (`lowered.exactness.reach`): {witness.notes[0]}", why
+
+    return settle_bound(question, proving, numbers, partial(_prove, proving, spec, inner, steps), reached())
 
 
 def _prove(proving: Composing, spec: DotAdd, inner: Inner, steps: Sequence[int]) -> None:
