@@ -469,10 +469,7 @@ def _sums(step: AnySticky) -> list[tuple[str, StickySum, tuple[z3.BitVecRef, z3.
 
 
 def prove_sum(
-    proving: Composing,
-    name: str,
-    sum_: StickySum,
-    signs: tuple[z3.BitVecRef, z3.BitVecRef],
+    proving: Composing, name: str, sum_: StickySum, signs: tuple[z3.BitVecRef, z3.BitVecRef]
 ) -> None:
     wide = sum_.total.size() + 2
     parts = [negate_if(sign, fit(x, wide)) for sign, x in zip(signs, (sum_.x, sum_.y), strict=True)]

@@ -19,13 +19,7 @@ from mmaformal.cases.inputs import Inputs, symbolic_inputs
 from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import (
-    HALF,
-    OneProduct,
-    Summation,
-    is_placed,
-    prove_fma,
-)
+from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summation, is_placed, prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
 from mmaformal.encodings.smt.blocks import Term
 from mmaformal.facts.exact_steps import TwoTerms

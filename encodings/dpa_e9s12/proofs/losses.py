@@ -246,10 +246,7 @@ class Losses:
         return z3.Or([product.exponent == self.x.step.e_max for product in self.x.step.products])
 
     def _prove_sum(
-        self,
-        at_most: Sequence[z3.BoolRef],
-        errors: Sequence[z3.BoolRef],
-        differences: Sequence[z3.BoolRef],
+        self, at_most: Sequence[z3.BoolRef], errors: Sequence[z3.BoolRef], differences: Sequence[z3.BoolRef]
     ) -> None:
         """That all but one pair lose what they can, at most."""
         P, each, count = self.places, len(self.places.halves), self.places.pairs

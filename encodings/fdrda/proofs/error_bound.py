@@ -20,9 +20,7 @@ from mmaformal.encodings.fdrda.proofs.bounds import Losses, largest_exponent, lo
 from mmaformal.encodings.gfdrda import Gfdrda
 from mmaformal.facts.exactness import ERRORS_OF_CHAIN, conclude_bound, settle_bound, too_many
 from mmaformal.instruction import Instruction
-from mmaformal.proof.composition import (
-    Composing,
-)
+from mmaformal.proof.composition import Composing
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 

@@ -44,12 +44,7 @@ from mmaformal.facts.exactness import (
     total,
 )
 from mmaformal.formats import fp32
-from mmaformal.proof.composition import (
-    Composing,
-    scaled,
-    total_of,
-    wide,
-)
+from mmaformal.proof.composition import Composing, scaled, total_of, wide
 from mmaformal.proof.fused import prove_largest
 from mmaformal.spec import DotAdd
 

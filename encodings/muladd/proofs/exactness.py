@@ -121,14 +121,7 @@ def _prove_product(proving: Composing, each: _OneStep) -> tuple[z3.BoolRef, z3.B
     t = unit_exponent(u.exact.exponent, ex, spec.a_format.fraction_bits + spec.b_format.fraction_bits)
     none = z3.Not(z3.Or(*u.special))
     rounded = prove_rounded(
-        proving,
-        u.result,
-        total=u.total,
-        t=t,
-        rho=phi,
-        special=u.special,
-        premises=[high],
-        reach=reach,
+        proving, u.result, total=u.total, t=t, rho=phi, special=u.special, premises=[high], reach=reach
     )
     both = prove_number(proving, u.result, total=u.total, t=t, rho=phi, rounded=rounded, none=none)
     is_it = both.arg(1).arg(0)
@@ -260,10 +253,7 @@ class ProductSum(FmaSum):
         c, p = z3.BitVecs("c p", self.rho.format.storage_bits)
         said = instance(theory, prove_fma(theory, self.rho), [(c, self.inputs.c), (p, x.product.result)])
         text = "a step is the fma of its product and 1"
-        theory.theorem(
-            text,
-            theory.claim("fma", text, x.result == self.step.result, [said]),
-        )
+        theory.theorem(text, theory.claim("fma", text, x.result == self.step.result, [said]))
         return super().prove(grid)
 
     def _prove_product(self, codes: CodeNumbers, sums: TwoTerms, finite: z3.BoolRef) -> z3.BoolRef:

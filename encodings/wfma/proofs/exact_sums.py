@@ -160,9 +160,7 @@ class WideFmaSum(FmaSum):
         both = z3.Implies(finite, signs)
         both = w.follows("product of numbers", text, both, [*moved, product, sign], is_moved.arg(0).arg(1))
         short = theory.claim(
-            "shift of a product",
-            "no shift is above the highest place",
-            z3.ULE(up, x.significand.size() - 2),
+            "shift of a product", "no shift is above the highest place", z3.ULE(up, x.significand.size() - 2)
         )
         text = "the exponent of a product of codes is far from the ends"
         reach = 1 << (n.exponent.size() - 2)

@@ -343,11 +343,7 @@ class _Apart:
             z3.Extract(31, 31, code) == self.u.sign,
         )
         given = z3.And(far, none)
-        known = [
-            x.proving.claim("larger term", text, z3.Implies(given, same), known),
-            top,
-            *self.leading,
-        ]
+        known = [x.proving.claim("larger term", text, z3.Implies(given, same), known), top, *self.leading]
         m, t = fit(self.u.significand, 27) << 3, fit(self.u.field, EXPONENT) - (_PLACE + 3)
         around = z3.And(m != 0, rounds_around(m, t, code, x.operator.rho, self.u.sign == 1))
         text = "and so is all that is less than an eighth of its last place off"
