@@ -108,7 +108,18 @@ class Summation:
         operands = (*self.step.a, *self.step.b, self.step.c)
         return z3.And([z3.Not(flag) for x in operands for flag in (x.infinite, x.nan)])
 
+    @property
+    def some(self) -> z3.BoolRef:
+        """That the largest exponent is a product's."""
+        return z3.Or([product.exponent == self.step.e_max for product in self.step.products])
+
     # ---- operands and products
+
+    def prove_terms(self) -> None:
+        """Special values, operands and products: those of the codes."""
+        prove_specials(self.proving, self.spec, self.inputs, self.step)
+        self.prove_operands()
+        self.prove_products()
 
     def prove_operands(self) -> None:
         prove_operands(self.proving, self.spec, self.inputs, (self.step.a, self.step.b), self.step.c)
@@ -224,6 +235,16 @@ class Summation:
     def _above(self, exponents: ExponentRange) -> int:
         """What the exponent of the place above S is more than the largest exponent, as these are held."""
         return self.parameters.L - 1 - self.F - 2 * smt_dpa.BIAS - exponents.low
+
+
+def are_near(operands: Sequence[Operand], most: int) -> list[z3.BoolRef]:
+    """Of all pairs: whether their exponents differ by no more, or one is zero."""
+    return [
+        z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
+        for u in operands
+        for v in operands
+        if u is not v
+    ]
 
 
 def is_placed(
@@ -345,7 +366,6 @@ class OneProduct:
         or all are zero."""
         e_max, products = self.x.step.e_max, self.x.step.products
         self.x.prove_largest()
-        some = z3.Or([product.exponent == e_max for product in products])
         at_most = [z3.ULE(product.exponent, e_max) for product in products]
         zero = [p.significand == 0 for p in self.products(self.active)]
         places = [
@@ -357,7 +377,7 @@ class OneProduct:
         low, high = z3.UGE(self.top, 2 * HALF + 2), z3.ULE(self.top, HIGHEST)
         text = "the largest exponent is that of a product of the one product's halves"
         claim = z3.Implies(z3.And(*flags), z3.Or(*places, none))
-        using = [some, *at_most, *active, *idle, low, high]
+        using = [self.x.some, *at_most, *active, *idle, low, high]
         return self.proving.claim("which is largest", text, claim, using)
 
     # ---- the sum

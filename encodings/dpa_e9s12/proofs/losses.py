@@ -33,7 +33,7 @@ from mmaformal.encodings.executable import limbs
 from mmaformal.encodings.smt.blocks import negate_if
 from mmaformal.explain import code_text
 from mmaformal.facts.exact_steps import prove_off
-from mmaformal.facts.exact_terms import prove_chain, prove_specials
+from mmaformal.facts.exact_terms import prove_chain
 from mmaformal.facts.exactness import (
     Exact,
     Number,
@@ -202,7 +202,7 @@ class Losses:
         numbers = [z3.Not(self._special(k)) for k in range(len(ranges))]
         text = "the largest exponent is no larger than any of numbers"
         claim = z3.ULE(self.x.step.e_max, self.places.high)
-        top = self.proving.claim("largest of all", text, claim, [self.some, *ranges, *numbers])
+        top = self.proving.claim("largest of all", text, claim, [self.x.some, *ranges, *numbers])
         return at_most, top, [of.arg(1) for of in ranges]
 
     def _prove_error(self, k: int, known: Sequence[z3.BoolRef]) -> z3.BoolRef:
@@ -240,11 +240,6 @@ class Losses:
             claims.append(self.proving.claim("lost in a sum", text, claim, [whole]))
         return claims
 
-    @property
-    def some(self) -> z3.BoolRef:
-        """That the largest exponent is a product's."""
-        return z3.Or([product.exponent == self.x.step.e_max for product in self.x.step.products])
-
     def _prove_sum(
         self, at_most: Sequence[z3.BoolRef], errors: Sequence[z3.BoolRef], differences: Sequence[z3.BoolRef]
     ) -> None:
@@ -271,7 +266,7 @@ class Losses:
         assert bound is not None
         claim = z3.Or(flags)
         text = "some pair has the largest exponent"
-        of_some = self.proving.claim("one pair", text, claim, [self.some])
+        of_some = self.proving.claim("one pair", text, claim, [self.x.some])
         goal = z3.And(lost[-1] >= 0, lost[-1] <= (count - 1) * P.of_pair)
         text = (
             "so the sum of products, as it is kept, is below the exact one by what all pairs but one can lose"
@@ -333,9 +328,7 @@ def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
     if spec.a_format != fp16:
         raise UnsupportedError(spec.parameters.algorithm, "when no product loses a bit")
     x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
+    x.prove_terms()
     at_most, top, ranges = Losses(x).prove_ranges()
     for k, (known, below) in enumerate(zip(ranges, at_most, strict=True)):
         x.prove_placed(k, [known, below, top])
@@ -347,9 +340,7 @@ def prove_exact(proving: Composing, spec: DotAdd) -> z3.BoolRef:
 def prove_losses(proving: Composing, spec: DotAdd) -> tuple[Losses, z3.BoolRef]:
     """(what was claimed, that every input is a number).  Raises NotProvedError."""
     x = Summation.of(proving, spec)
-    prove_specials(proving, spec, x.inputs, x.step)
-    x.prove_operands()
-    x.prove_products()
+    x.prove_terms()
     losses = Losses(x)
     losses.prove()
     if spec.a_format == fp32:

@@ -21,7 +21,7 @@ import z3
 
 from mmaformal.cases.codes import is_infinite, is_nan, sign_bit
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
-from mmaformal.encodings.dpa_e9s12.proofs.exact import is_placed, prove_halves, prove_leading
+from mmaformal.encodings.dpa_e9s12.proofs.exact import are_near, is_placed, prove_halves, prove_leading
 from mmaformal.encodings.ma_e9s12 import smt as smt_ma
 from mmaformal.encodings.smt.blocks import Operand, Term
 from mmaformal.facts.exact_terms import prove_decoded, prove_special_codes, prove_special_values
@@ -98,13 +98,7 @@ class Adding:
 
     def apart(self, most: int) -> list[z3.BoolRef]:
         """Of all pairs: that their exponents differ by no more, or that one is zero."""
-        x = self.step.x
-        return [
-            z3.Or(u.significand == 0, v.significand == 0, z3.ULE(fit(u.field, 12), fit(v.field, 12) + most))
-            for u in x
-            for v in x
-            if u is not v
-        ]
+        return are_near(self.step.x, most)
 
     # ---- what holds of all terms
 
