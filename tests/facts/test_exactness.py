@@ -252,6 +252,12 @@ BROKEN: dict[str, tuple[Instruction, Any, str, Callable[[Any], Any]]] = {
         "multiply",
         lambda f: lambda *given, **more: (x := f(*given, **more))._replace(significand=x.significand & ~1),
     ),
+    "pfma: an fma's sum has another sign": (
+        PFMA,
+        pfma,
+        "sticky_sum",
+        lambda f: lambda *given: (x := f(*given))._replace(total=-x.total),
+    ),
     "pfma: a place less in the frame": (PFMA, pfma, "FRAME", lambda frame: frame - 3),
     "pfma: sums without a sticky bit": (PFMA, ieee, "sticky_shift_right", lambda f: blocks.shift_right),
     "pfma: no tiny number is flushed away": (

@@ -120,21 +120,12 @@ class Numbers:
         text = "the term's magnitude is that of S"
         same = self.theory.claim("magnitude of S", text, term.significand == size.m)
         mine, other = w.value(self.sums.first), w.value(size)
-        moved = self.theory.claim(
-            "place of zero",
-            "zero has any place",
-            z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other),
-        )
-        alike = self.theory.claim(
-            "same place",
-            "equal places give the same",
-            z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other),
-        )
-        equal = self.theory.claim(
-            "same magnitude",
-            "so do equal magnitudes",
-            z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at))),
-        )
+        claim = z3.Implies(size.m == 0, w.value(Scaled(size.m, at)) == other)
+        moved = self.theory.claim("place of zero", "zero has any place", claim)
+        claim = z3.Implies(at == self.u, w.value(Scaled(size.m, at)) == other)
+        alike = self.theory.claim("same place", "equal places give the same", claim)
+        claim = z3.Implies(term.significand == size.m, mine == w.value(Scaled(size.m, at)))
+        equal = self.theory.claim("same magnitude", "so do equal magnitudes", claim)
         goal = w.number(term.sign, self.sums.first) == self.signed(S)
         text = "the term that c is added to is the sum of products"
         return self.theory.claim("first", text, goal, [signed, place, same, moved, alike, equal])

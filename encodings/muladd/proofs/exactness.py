@@ -172,19 +172,11 @@ def prove_fma(theory: Theory, rho: Conversion) -> z3.BoolRef:
     text = "the same is special of both, and nothing where both are finite"
     flags = [a == b for a, b in zip(x.special, y.special, strict=True)]
     special = theory.claim("special", text, z3.And(*flags, z3.Or(finite, *y.special)))
-    sign = theory.claim(
-        "sign of a sum",
-        "a sum has the sign of its larger summand",
-        y.rounded.sign
-        == z3.If(
-            y.sum.total == 0,
-            x.zero_sign,
-            z3.Extract(y.sum.total.size() - 1, y.sum.total.size() - 1, y.sum.total),
-        ),
-    )
-    field = theory.claim(
-        "field", "an exponent field is not 0: that of a subnormal number is 1", z3.UGE(x.big.field, 1)
-    )
+    top = y.sum.total.size() - 1
+    own = z3.If(y.sum.total == 0, x.zero_sign, z3.Extract(top, top, y.sum.total))
+    sign = theory.claim("sign of a sum", "a sum has the sign of its larger summand", y.rounded.sign == own)
+    claim, text = z3.UGE(x.big.field, 1), "an exponent field is not 0: that of a subnormal number is 1"
+    field = theory.claim("field", text, claim)
     small = is_small(y.sum.total)
     small = theory.claim("width", "a sum does not wrap", small)
     given, text = [sign, field, small], "equal sums are rounded alike"
@@ -267,28 +259,16 @@ class ProductSum(FmaSum):
         text = "the exponent is that of the factors"
         t = theory.claim("exponent of a product's number", text, z3.Implies(finite, place == n.exponent))
         exact = z3.And(is_sharp(*size, u.exact.significand, place), x.sign == u.exact.sign)
-        high = theory.claim(
-            "highest exponent",
-            "the exponent of finite factors is in its range",
-            z3.Implies(
-                finite,
-                z3.ULE(
-                    u.exact.exponent,
-                    exponents.constant(spec.a_format.max_exponent + spec.b_format.max_exponent),
-                ),
-            ),
-        )
-        none = theory.claim(
-            "no special product",
-            "no product of finite factors is special",
-            z3.Implies(finite, z3.Not(z3.Or(*u.special))),
-        )
+        top = exponents.constant(spec.a_format.max_exponent + spec.b_format.max_exponent)
+        claim, text = z3.ULE(u.exact.exponent, top), "the exponent of finite factors is in its range"
+        high = theory.claim("highest exponent", text, z3.Implies(finite, claim))
+        claim, text = z3.Not(z3.Or(*u.special)), "no product of finite factors is special"
+        none = theory.claim("no special product", text, z3.Implies(finite, claim))
         text = "the rounded product is the product"
         rounded = theory.claim("rounded product", text, z3.Implies(finite, exact), [high, none])
         text = "the product is that of the codes"
-        known = theory.claim(
-            "term", text, z3.Implies(finite, codes.is_term(0, x.sign, size)), [parts, t, rounded]
-        )
+        claim = z3.Implies(finite, codes.is_term(0, x.sign, size))
+        known = theory.claim("term", text, claim, [parts, t, rounded])
         (of_product, _) = sums.terms.invariants
         in_range = w.in_range(size.t, [of_product])
         return codes.prove_number(0, x.sign, size, known, in_range)
