@@ -67,6 +67,7 @@ from mmaformal.rounding import Conversion
 from mmaformal.solver.answers import Answer, Number
 from mmaformal.spec import DotAdd
 from mmaformal.theory.near_sums import Kept, NearSum, Part, Shown
+from mmaformal.theory.rounded_exactly import Span
 
 
 @dataclass(frozen=True)
@@ -321,3 +322,28 @@ class TwoTerms:
         text = "the sum is far from the ends"
         far = w.of_sums("range of the sum of both", text, w.point.is_near(self.exact, 5), rooms)
         return Shown(sum_, self.exact, claim, in_u, far)
+
+
+@dataclass(frozen=True)
+class OneStepModel:
+    """What models have in common whose steps round their exact sums once (`theory/rounded_exactly.RoundsExactly`)."""
+
+    model: DotAdd
+
+    @property
+    def spec(self) -> DotAdd:
+        return one_step(self.model)
+
+    @property
+    def inputs(self) -> Inputs:
+        return symbolic_inputs(self.spec)
+
+    @property
+    def given(self) -> z3.BoolRef:
+        return z3.BoolVal(True)
+
+
+def span_of(exponents: ExponentRange, frame: int, total: z3.BitVecRef, rho: Conversion) -> Span:
+    """Return the span of a sum with so many places below its largest exponent."""
+    bits = wide_enough(exponents, frame, rho)
+    return Span(exponents.low - frame, exponents.high, total.size(), bits)

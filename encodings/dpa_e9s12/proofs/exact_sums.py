@@ -16,20 +16,18 @@ from functools import cached_property
 import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.dpa_e9s12 import DpaE9s12
 from mmaformal.encodings.dpa_e9s12 import smt as smt_dpa
 from mmaformal.encodings.dpa_e9s12.proofs.exact import HALF, OneProduct, Summation, is_placed, prove_fma
 from mmaformal.encodings.dpa_e9s12.proofs.losses import prove_exact
 from mmaformal.encodings.smt.blocks import Term
-from mmaformal.facts.exact_steps import TwoTerms
+from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, span_of
 from mmaformal.proof.composition import wide
 from mmaformal.proof.definitions import fit
 from mmaformal.proof.larger_products import number
 from mmaformal.proof.rules import Theory, instance
-from mmaformal.proof.sticky_sums import magnitude_of, wide_enough
+from mmaformal.proof.sticky_sums import magnitude_of
 from mmaformal.proof.wide_numbers import Scaled, WideNumbers
-from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers, total_of
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
@@ -39,14 +37,8 @@ BIAS = 2 * smt_dpa.BIAS
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(OneStepModel):
     """A step of a model of dpa_e9s12."""
-
-    model: DotAdd
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
 
     @property
     def step(self) -> smt_dpa.DpaE9s12Step:
@@ -64,8 +56,7 @@ class Model:
         assert isinstance(p, DpaE9s12)
         exponents = smt_dpa.exponents_of(spec, p.L, len(step.products))
         frame = p.L - 1 + smt_dpa.GUARD
-        bits = wide_enough(exponents, frame, p.rho)
-        return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
+        return span_of(exponents, frame, step.sum.total, p.rho)
 
 
 @dataclass(frozen=True)
@@ -158,14 +149,6 @@ def is_not_least(m: z3.BitVecRef) -> z3.BoolRef:
 @dataclass(frozen=True)
 class ShortSum(Model):
     """Of fp16 factors, whose products lose no bit."""
-
-    @property
-    def inputs(self) -> Inputs:
-        return symbolic_inputs(self.spec)
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""

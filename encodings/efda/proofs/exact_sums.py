@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import z3
 
-from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.efda import Efda
 from mmaformal.encodings.efda import smt as efda
 from mmaformal.encodings.efda.proofs.fixed_sums import FixedSum
@@ -23,11 +21,10 @@ from mmaformal.encodings.efda.proofs.jammed import JammedSum
 from mmaformal.encodings.efda.proofs.sorted_sums import SortedSum
 from mmaformal.encodings.efda.proofs.sorted_terms import SortedTerms
 from mmaformal.encodings.smt.blocks import exponent_range, product_range
-from mmaformal.facts.exact_steps import fixed_terms, prove_sticky
+from mmaformal.facts.exact_steps import OneStepModel, fixed_terms, prove_sticky, span_of
 from mmaformal.facts.exact_terms import step_of
 from mmaformal.facts.sorted_steps import Sorted, prove_sorted
 from mmaformal.proof.rules import Theory
-from mmaformal.proof.sticky_sums import wide_enough
 from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.ordered_grid import Grid
@@ -35,18 +32,8 @@ from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, grid_of, 
 
 
 @dataclass(frozen=True)
-class EfdaSum:
+class EfdaSum(OneStepModel):
     """One step of a model of efda."""
-
-    model: DotAdd
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
-
-    @property
-    def inputs(self) -> Inputs:
-        return symbolic_inputs(self.spec)
 
     @property
     def step(self) -> efda.Step:
@@ -70,16 +57,11 @@ class EfdaSum:
         low = own.low - efda.fraction_bits(self.spec) + bits
         exponents = exponent_range(self.spec.c_format).union(low)
         frame = bits + efda.places_below(efda.precision(self.spec, self.p))
-        bits = wide_enough(exponents, frame, self.p.rho)
-        return Span(exponents.low - frame, exponents.high, step.sum.total.size(), bits)
+        return span_of(exponents, frame, step.sum.total, self.p.rho)
 
     @property
     def zero(self) -> z3.BitVecRef:
         return z3.BitVecVal(0, 1)
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         step = self.step

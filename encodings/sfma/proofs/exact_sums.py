@@ -7,29 +7,21 @@ from dataclasses import dataclass
 import z3
 
 from mmaformal.cases.inputs import Inputs, symbolic_inputs
-from mmaformal.cases.one_step import one_step
 from mmaformal.encodings.sfma import Sfma
 from mmaformal.encodings.sfma import smt as sfma
-from mmaformal.facts.exact_steps import TwoTerms, prove_sticky, sfma_terms
+from mmaformal.facts.exact_steps import OneStepModel, TwoTerms, prove_sticky, sfma_terms, span_of
 from mmaformal.facts.exact_terms import step_of
-from mmaformal.proof.sticky_sums import wide_enough
 from mmaformal.rounding import Conversion
-from mmaformal.spec import DotAdd
 from mmaformal.theory.code_numbers import CodeNumbers
 from mmaformal.theory.ordered_grid import Grid
 from mmaformal.theory.rounded_exactly import ExactSum, Span, conclude, prove_finite
 
 
 @dataclass(frozen=True)
-class FmaSum:
+class FmaSum(OneStepModel):
     """One step of a model of sfma; on other codes than the usual ones, if some are given."""
 
-    model: DotAdd
     own: Inputs | None = None
-
-    @property
-    def spec(self) -> DotAdd:
-        return one_step(self.model)
 
     @property
     def rho(self) -> Conversion:
@@ -51,16 +43,11 @@ class FmaSum:
     def span(self) -> Span:
         fmt = self.rho.format
         exponents, frame = sfma.exponents_of(fmt), sfma.frame_bits(fmt.fraction_bits + 1)
-        bits = wide_enough(exponents, frame, self.rho)
-        return Span(exponents.low - frame, exponents.high, self.step.sum.total.size(), bits)
+        return span_of(exponents, frame, self.step.sum.total, self.rho)
 
     @property
     def zero(self) -> z3.BitVecRef:
         return self.step.product.sign & self.step.addend.sign
-
-    @property
-    def given(self) -> z3.BoolRef:
-        return z3.BoolVal(True)
 
     def prove(self, grid: Grid) -> ExactSum:
         """Raises NotProvedError."""
